@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.ask import Asking, plan
-from robustify.item import Item
-from robustify.loaders import Source, load
-from robustify.views import Request, View
+from robustify.items.item import Item
+from robustify.items.views import Request, View
+from robustify.models.asking import Asking, plan
+from robustify.reading.loaders import Source, load
 from tests.support import shared_data
 
 SHOTS = 5

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from robustify.files import write_json
+from robustify.base.files import write_json
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "demo.json"
@@ -76,7 +76,7 @@ def _watch(cache: Path, page: Path, seen: dict[str, float], ended: threading.Eve
 
 
 def _models() -> list[str]:
-    from robustify.models import ENCODER, KNOWN
+    from robustify.models.downloads import ENCODER, KNOWN
 
     return [*KNOWN, ENCODER.name]
 

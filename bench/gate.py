@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.gate.fingerprints import Fingerprints, build_index, write_index
-from robustify.stats.intervals import clopper_pearson, wilson
+from robustify.judging.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, FORMS, GOALS, made
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.repo import KEY, key_file, scan

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats
-from robustify.ask.by_meaning import text_vectors
-from robustify.baselines.likeness import LEAST, likeness_by_words
+from robustify.base.arrays import Bools, Floats
 from robustify.judging.audit.people import auroc
-from robustify.models import cache_folder
-from robustify.stats.intervals import rate
+from robustify.judging.baselines.likeness import LEAST, likeness_by_words
+from robustify.judging.stats.intervals import rate
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.by_meaning import text_vectors
 
 RESULTS = Path(__file__).parents[1] / "results" / "bench" / "inferred.json"
 SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"

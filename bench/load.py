@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robustify.answers import SCHEMA, Answers
-from robustify.ask import Asking, plan
-from robustify.item import Item
-from robustify.loaders import Source, load
-from robustify.stats.balance import balancing, weights, worth
-from robustify.views import View
+from robustify.items.answers import SCHEMA, Answers
+from robustify.items.item import Item
+from robustify.items.views import View
+from robustify.judging.stats.balance import balancing, weights, worth
+from robustify.models.asking import Asking, plan
+from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 
 ROOT = Path(__file__).parents[1]
@@ -118,10 +118,10 @@ def write_answers(path: Path, n: int) -> None:
 
 def judge_table(path: Path) -> None:
     """Judge an answer table without texts, like `robustify judge`, and write the results beside it."""
-    from robustify.files import write_json
+    from robustify.base.files import write_json
     from robustify.judging.context import Facts, Rules
     from robustify.judging.judgement import judge
-    from robustify.policy.public import write_verdicts
+    from robustify.pipeline.public import write_verdicts
 
     answers = Answers.read(path)
     topics = dict(zip(answers.items, cycle([f"topic-{t}" for t in range(TOPICS)]), strict=False))
@@ -141,8 +141,8 @@ def weigh_columns(n: int) -> None:
 
 def weigh_items(path: Path) -> None:
     """Weigh the items of a file by their texts, and audit the weights with other probes."""
-    from robustify.config import config_for
-    from robustify.policy.asked import weighed
+    from robustify.pipeline.asked import weighed
+    from robustify.pipeline.config import config_for
 
     found = weighed(load(Source(path=str(path))), config_for(str(path), public=True), path.parent)
     print(found and found.part.worth)
@@ -151,8 +151,8 @@ def weigh_items(path: Path) -> None:
 def encode_options(n: int) -> None:
     """Encode the first n distinct options of ARC."""
     from bench.cases import folder
-    from robustify.ask.by_meaning import text_vectors
-    from robustify.models import cache_folder
+    from robustify.models.downloads import cache_folder
+    from robustify.pipeline.by_meaning import text_vectors
 
     sets = (folder() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
     items = [item for path in sets for item in load(Source(path=str(path))).items]

@@ -5,11 +5,11 @@ import time
 from typing import Any
 
 from bench.cases import CASES
-from robustify.engines.local.engine import HF
-from robustify.engines.plan import plan_batches
-from robustify.engines.settings import HFModel
-from robustify.engines.tokens import encode
-from robustify.models import cache_folder, locate
+from robustify.models.downloads import cache_folder, locate
+from robustify.models.engines.local.engine import HF
+from robustify.models.engines.plan import plan_batches
+from robustify.models.engines.settings import HFModel
+from robustify.models.engines.tokens import encode
 
 SIDE = 2048
 RUNS = 5

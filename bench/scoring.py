@@ -27,10 +27,10 @@ from typing import Any
 from bench.cases import CASES, Case, arc, asked
 from bench.matrix import matrix_rate
 from bench.warm import warm
-from robustify.engines.local.engine import HF
-from robustify.engines.settings import HFModel
-from robustify.models import cache_folder, locate
-from robustify.views import Request
+from robustify.items.views import Request
+from robustify.models.downloads import cache_folder, locate
+from robustify.models.engines.local.engine import HF
+from robustify.models.engines.settings import HFModel
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "scoring.json"

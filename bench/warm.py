@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from robustify.models import cache_folder
+from robustify.models.downloads import cache_folder
 
 ITEMS = 1000
 WARM_RUNS = 3
@@ -50,9 +50,9 @@ def _process(folder: str, model: str) -> tuple[float, list[float]]:
 def main(folder: str, model: str) -> int:
     """Run the model and print every total."""
     from bench.cases import arc
-    from robustify.ask import Asking, ask, plan
-    from robustify.engines import open_scorer
-    from robustify.engines.settings import HFModel
+    from robustify.models.asking import Asking, ask, plan
+    from robustify.models.engines import open_scorer
+    from robustify.models.engines.settings import HFModel
 
     planned = plan(arc(ITEMS), Asking(views=("choices_only", "full", "cloze"), orders=1))
     with open_scorer(HFModel(name=model), Path(folder)) as scorer:

@@ -24,29 +24,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from typing_extensions import Unpack
 
-from robustify import config as configs
-from robustify import pipeline
-from robustify.engines.protocols import Progress
-from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.files import write_text
-from robustify.item import Item, item_row
-from robustify.loaders import Loaded
-from robustify.logs import LogOptions, parse_log_path
-from robustify.models import cache_folder
-from robustify.policy import from_logs
-from robustify.policy.asked import SetPolicy, unwatched, weighed
-from robustify.redaction import UNMUTED
+from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.base.files import write_text
+from robustify.base.redaction import UNMUTED
+from robustify.base.settings_files import is_config
+from robustify.items.item import Item, item_row
+from robustify.models.downloads import cache_folder
+from robustify.models.engines.protocols import Progress
+from robustify.pipeline import config as configs
+from robustify.pipeline import from_logs, steps
+from robustify.pipeline.asked import SetPolicy, unwatched, weighed
+from robustify.reading.loaders import Loaded
+from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
 from robustify.report.opening import closing
 from robustify.report.released_page import released_lines, released_page
-from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run
-from robustify.settings_files import is_config
+from robustify.runs.run import EVIDENCE, VERDICTS, Run, json_values, open_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from robustify.summary.scored import Adjust
-    from robustify.views import View
+    from robustify.items.views import View
+    from robustify.judging.summary.scored import Adjust
 
 __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]
 
@@ -190,7 +189,7 @@ def audit(
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
         watch = _bar if progress else unwatched
-        return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watch))
+        return _in(out, lambda to: steps.robustify(config, to, cache_folder(None), watch))
 
 
 def open(run: str | Path) -> Audit:
@@ -204,7 +203,7 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
     model. The run is unchanged, and the new one is in `out`, by default a temporary folder. Raise `RobustifyError` if the
     run is restricted, or `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
+    return _in(out, lambda to: steps.rejudge(found, _overrides(rule), to))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
@@ -214,7 +213,7 @@ def heuristics(data: Data) -> "pd.DataFrame":
     chance, and notes. For a restricted set, values are rounded to whole percents, and ties and notes are omitted."""
     import pandas as pd
 
-    from robustify.baselines.heuristics import table
+    from robustify.judging.baselines.heuristics import table
 
     bench, policy = _loaded(data)
     scores = policy.features(table(bench.items))
@@ -307,8 +306,8 @@ def _bar(label: str, total: int) -> Iterator[Progress]:
 def _loaded(data: Data) -> tuple[Loaded, SetPolicy]:
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
-        policy = pipeline.policy_for(configs.config_for(path, public=not is_config(path)))
-        return pipeline.load_bench(policy), policy
+        policy = steps.policy_for(configs.config_for(path, public=not is_config(path)))
+        return steps.load_bench(policy), policy
 
 
 def _path(data: Any, place: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from robustify import cli
-from robustify.item import Item
+from robustify.items.item import Item
 from tests.support import shared_data
 
 # A machine shared with others is slow at times, which is no failure of a property.
@@ -37,7 +37,7 @@ def _no_encoder_for_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """An import asks the encoder that is on this machine, if there is one; tests must not differ by it."""
     empty = tmp_path_factory.mktemp("no-models")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robustify.policy.from_logs.cache_folder", lambda _: empty)
+        patch.setattr("robustify.pipeline.from_logs.cache_folder", lambda _: empty)
         yield
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from robustify.run import write_items
+from robustify.runs.run import write_items
 from tests.support.exported_run import made_up
 
 ROOT = Path(__file__).parents[1]

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import robustify as rb
-from robustify.baselines.heuristics import table
-from robustify.item import Item
-from robustify.run import Run, open_run
+from robustify.items.item import Item
+from robustify.judging.baselines.heuristics import table
+from robustify.runs.run import Run, open_run
 from tests.judging.test_adjusted import items_with
 from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from robustify import config as configs
+from robustify.pipeline import config as configs
 from tests.support.command import commands
 from tools import docs, slides
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from robustify.loaders import FieldMap, Source, load
+from robustify.reading.loaders import FieldMap, Source, load
 
 GOOD = {
     "id": "g",

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from robustify.config import shipped
-from robustify.errors import DataError, RobustifyError
-from robustify.pipeline import rejudge
-from robustify.run import Run, open_run
-from robustify.stats.intervals import Rate, rate
+from robustify.base.errors import DataError, RobustifyError
+from robustify.judging.stats.intervals import Rate, rate
+from robustify.pipeline.config import shipped
+from robustify.pipeline.steps import rejudge
+from robustify.runs.run import Run, open_run
 
 CLEAN = "clean"
 RULES = {"the run's own rule": None, "unanimous": "unanimous"}

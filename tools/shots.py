@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import UsageError
-from robustify.pipeline import rejudge
-from robustify.run import EXPLORER, open_run
+from robustify.base.errors import UsageError
+from robustify.pipeline.steps import rejudge
+from robustify.runs.run import EXPLORER, open_run
 from tools import docs
 
 ROOT = Path(__file__).parents[1]

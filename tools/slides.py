@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import RobustifyError, UsageError
-from robustify.run import Run, open_run
-from robustify.stats.intervals import Rate
+from robustify.base.errors import RobustifyError, UsageError
+from robustify.judging.stats.intervals import Rate
+from robustify.runs.run import Run, open_run
 from tools.planted import CLEAN, by_rule
 
 ROOT = Path(__file__).parents[1]

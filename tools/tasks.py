@@ -5,7 +5,7 @@ from pathlib import Path
 
 from robustify.export.lm_eval_tasks import TASKS, task_tree, write_yaml
 from robustify.export.tasks import export_lm_eval
-from robustify.run import open_run
+from robustify.runs.run import open_run
 
 ROOT = Path(__file__).parents[1]
 FOLDER, DEMO = ROOT / "lm_eval_tasks", ROOT / "results" / "benign_demo"

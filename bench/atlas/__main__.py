@@ -26,9 +26,9 @@ from bench.atlas.larger import SETS as LARGER
 from bench.atlas.larger import larger
 from bench.atlas.others import SHARED, judged
 from bench.atlas.sample import Data, loaded
+from robustify.base.errors import RobustifyError
 from robustify.cli.options import watcher
-from robustify.errors import RobustifyError
-from robustify.run import MANIFEST
+from robustify.runs.run import MANIFEST
 
 ROOT = Path(__file__).parents[2]
 RESULTS, WORK = ROOT / "results" / "atlas", ROOT / "runs" / "atlas"

@@ -13,20 +13,20 @@ import numpy as np
 
 from bench.atlas.fitted import Entry, tie_fair
 from bench.atlas.sample import Data, loaded
-from robustify.answers import Answers
-from robustify.arrays import Floats
-from robustify.ask.by_meaning import ask_by_meaning
-from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.conditional_logit import drawn
-from robustify.baselines.heuristics import guess
-from robustify.baselines.meaning import VIEW as MEANING
-from robustify.baselines.other_probes import other_probes
-from robustify.config import parse
+from robustify.base.arrays import Floats
+from robustify.items.answers import Answers
 from robustify.judging.adjusted import MOST_AUDITED, Balanced, balanced
+from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.baselines.conditional_logit import drawn
+from robustify.judging.baselines.heuristics import guess
+from robustify.judging.baselines.meaning import VIEW as MEANING
+from robustify.judging.baselines.other_probes import other_probes
 from robustify.judging.context import Context, Rules, context
-from robustify.models import cache_folder
-from robustify.policy.asked import asked_again, bench_facts, rules
-from robustify.run import Run
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.asked import asked_again, bench_facts, rules
+from robustify.pipeline.by_meaning import ask_by_meaning
+from robustify.pipeline.config import parse
+from robustify.runs.run import Run
 
 
 def adjusted(data: Data, _work: Path) -> Entry:

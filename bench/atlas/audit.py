@@ -6,17 +6,17 @@ from typing import Any
 
 from bench.atlas.fitted import Entry, over_seeds
 from bench.atlas.sample import Data, items_of, paths_of, sampled, written
-from robustify.baselines.heuristics import guess
-from robustify.config import load, parse
 from robustify.freeform.running import Watch
-from robustify.models import cache_folder
-from robustify.pipeline import robustify
-from robustify.policy.asked import unwatched
-from robustify.run import MANIFEST, Run, open_run
-from robustify.screen.consensus import screened
-from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import cast_votes
+from robustify.judging.baselines.heuristics import guess
+from robustify.judging.screen.consensus import screened
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import cast_votes
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.asked import unwatched
+from robustify.pipeline.config import load, parse
+from robustify.pipeline.steps import robustify
+from robustify.runs.run import MANIFEST, Run, open_run
 
 ASKED = Path(__file__).with_name("asked.yaml")
 SAMPLE = 200

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from robustify.files import write_text
+from robustify.base.files import write_text
 
 COLOUR, WORST = "#17579f", "#b3261e"
 STYLE = {

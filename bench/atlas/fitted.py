@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from robustify.answers import Answers
-from robustify.arrays import Floats, Ints
-from robustify.baselines.artifact_probe import ProbeSettings, probe
-from robustify.baselines.conditional_logit import log_probabilities
-from robustify.item import Item
+from robustify.base.arrays import Floats, Ints
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.items.scoring import best, credit
 from robustify.judging.audit.auditor import AuditRate
 from robustify.judging.audit.fresh import FreshProbe, everything, kept_by
+from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
+from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
-from robustify.scoring import best, credit
-from robustify.screen.item_index import item_index
-from robustify.screen.ranking import Ranking
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import SHORTCUT
-from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.ranking import Ranking
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
 
 SEEDS = 10
 REFITS = 999

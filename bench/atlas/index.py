@@ -29,8 +29,8 @@ from typing import Any
 
 from bench.atlas.audit import BY_PLACE, SAMPLE
 from bench.atlas.fitted import SEEDS, Entry
-from robustify.files import write_json
-from robustify.stats.tests import LEVEL, holm
+from robustify.base.files import write_json
+from robustify.judging.stats.tests import LEVEL, holm
 
 Q = 0.1
 

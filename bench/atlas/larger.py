@@ -21,18 +21,18 @@ from bench.atlas.audit import BY_PLACE
 from bench.atlas.fitted import Entry
 from bench.atlas.orders import by_part
 from bench.atlas.others import PREDICTIONS
-from robustify.arrays import Bools, Floats
+from robustify.base.arrays import Bools, Floats
+from robustify.items.views import Hidden
 from robustify.judging.accuracy import all_scored
 from robustify.judging.adjusted import balanced
 from robustify.judging.context import Context
 from robustify.judging.measures import CHOICES_ONLY
+from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words
+from robustify.judging.screen.votes import SHORTCUT
 from robustify.judging.screening import flag_fields
-from robustify.logs import LogOptions, LogPath
-from robustify.policy.from_logs import import_logs
-from robustify.screen.screen_rules import FDR, ScreenRules, criterion_words
-from robustify.screen.votes import SHORTCUT
-from robustify.stats.intervals import rate
-from robustify.views import Hidden
+from robustify.judging.stats.intervals import rate
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogOptions, LogPath
 
 SHARES = (0.05, 0.1, 0.2, 0.3)
 

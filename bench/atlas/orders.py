@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 
 from bench.atlas.fitted import Entry
-from robustify.arrays import Floats
-from robustify.stats.intervals import rate
-from robustify.stats.tests import LEVEL
+from robustify.base.arrays import Floats
+from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import LEVEL
 
 Scores = Mapping[str, Floats]
 """Credit of each model on each item, (n,); NaN without an answer."""
@@ -43,7 +43,7 @@ def by_part(won: Scores, kept: Floats) -> Entry:
 
 def _better(a: Floats, b: Floats) -> str:
     """Return the better model on the items that both answered: first, second or neither (exact McNemar, 5 %)."""
-    from robustify.stats.tests import mcnemar_exact
+    from robustify.judging.stats.tests import mcnemar_exact
 
     known = ~(np.isnan(a) | np.isnan(b))
     more, less = int((a > b)[known].sum()), int((a < b)[known].sum())

@@ -14,14 +14,14 @@ import numpy as np
 
 from bench.atlas.fitted import Entry
 from bench.atlas.orders import Scores, by_part
-from robustify.answers import Answers
+from robustify.items.answers import Answers
 from robustify.judging.accuracy import heuristic_gap
 from robustify.judging.context import LONGEST
 from robustify.judging.measures import CHOICES_ONLY
-from robustify.logs import LogOptions, LogPath, mapping
-from robustify.policy.from_logs import import_logs
-from robustify.run import Run, open_run
-from robustify.summary.quantity import Score
+from robustify.judging.summary.quantity import Score
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogOptions, LogPath, mapping
+from robustify.runs.run import Run, open_run
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions were seen by the models of two parts."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from robustify.item import Item
-from robustify.loaders import Loaded, Source, load_many
+from robustify.items.item import Item
+from robustify.reading.loaders import Loaded, Source, load_many
 
 Data = str | list[str]
 SEED = "atlas 1"

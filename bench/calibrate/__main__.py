@@ -16,7 +16,7 @@ from bench.calibrate.adjusted import adjusted
 from bench.calibrate.filtering import fdr
 from bench.calibrate.gather import gathered
 from bench.calibrate.trial import all_cells, trial
-from robustify.files import write_json
+from robustify.base.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 PARTS = ("adjusted", "fdr", "grid")

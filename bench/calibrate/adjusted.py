@@ -19,11 +19,11 @@ from numpy.random import Generator
 
 from bench.atlas.sample import items_of
 from bench.calibrate.shares import rounded, share_of
-from robustify.arrays import Bools, Floats
-from robustify.baselines.heuristics import guess
-from robustify.errors import RobustifyError
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats
+from robustify.base.errors import RobustifyError
+from robustify.items.item import Item
 from robustify.judging.adjusted import balanced
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 
 Arm = Literal["redrawn", "planted"]

@@ -15,15 +15,15 @@ import numpy as np
 from bench.calibrate.shares import alarm_verdict, rounded
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
-from robustify.answers import Answers
-from robustify.item import Item
+from robustify.items.answers import Answers
+from robustify.items.item import Item
 from robustify.judging.context import Facts, Rules, context
-from robustify.screen.decoy_filter import Decision, flags
-from robustify.screen.item_index import item_index
-from robustify.screen.ranking import Ranker
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import SHORTCUT
-from robustify.stats.intervals import wilson
+from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.ranking import Ranker
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.stats.intervals import wilson
 
 Q = 0.1
 PLANTED = (0.0, 0.11, 0.35)

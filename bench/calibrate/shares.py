@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from robustify.stats.intervals import wilson
+from robustify.judging.stats.intervals import wilson
 
 BAND = (0.93, 0.97)
 """Goal for the coverage of a 95 % interval."""

@@ -13,8 +13,8 @@ from bench.simulate.parameters import Simulation
 from bench.simulate.truth import true_values
 from robustify.judging.context import Rules, context
 from robustify.judging.judgement import judge
+from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screening import screen
-from robustify.screen.screen_rules import ScreenRules
 
 Depth = Literal["screen", "whole", "worded"]
 """Depth of judging: the screen alone, everything that needs no text, or everything."""

@@ -16,14 +16,14 @@ from scipy.special import log_softmax
 from bench.simulate.parameters import TOPICS, Kind, Simulation
 from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name
 from bench.simulate.wording import choices, repeated
-from robustify import orders
-from robustify.answers import SCHEMA, Answers
-from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.heuristics import guess
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items import orders
+from robustify.items.answers import SCHEMA, Answers
+from robustify.items.item import Item
+from robustify.items.scoring import picks
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts
-from robustify.scoring import picks
-from robustify.screen.votes import TIED
+from robustify.judging.screen.votes import TIED
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
 """Strength of a voter's preference for its pick in nats if it is sure or unsure, and for the first letter."""

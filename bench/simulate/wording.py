@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robustify.arrays import Bools, Ints
+from robustify.base.arrays import Bools, Ints
 
 # All words and numbers have five characters, so equally many words are equally many characters.
 _NEUTRAL = """

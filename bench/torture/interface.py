@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import robustify as rb
-from robustify.item import Item
+from robustify.items.item import Item
 
 
 def _open() -> None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.engines.cache import FILE, Cache
-from robustify.item import Item
-from robustify.run import OUTSIDE_THE_CLAIM, write_items
+from robustify.items.item import Item
+from robustify.models.engines.cache import FILE, Cache
+from robustify.runs.run import OUTSIDE_THE_CLAIM, write_items
 from tests.support.model_cache import tiny_llama
 
 REPOSITORY = Path(__file__).parents[2]

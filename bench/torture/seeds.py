@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robustify.engines.cache import Cache
-from robustify.engines.protocols import Logprob
-from robustify.freeform.replies import Replies
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.protocols import Logprob
+from robustify.models.replies import Replies
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
     boxes,

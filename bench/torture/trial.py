@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.torture.interface import CALLS
 from bench.torture.mutate import bytewise, structured
 from bench.torture.seeds import Seed
-from robustify.errors import RobustifyError
+from robustify.base.errors import RobustifyError
 
 CODES = frozenset({0, 2, 3, 4, 5, 6, 7})
 """Documented exit codes of an uninterrupted command; 1 is a bug."""

@@ -13,6 +13,8 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
+from robustify.base.errors import UsageError
+from robustify.base.redaction import firewall
 from robustify.cli.data import mend, rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
@@ -30,8 +32,6 @@ from robustify.cli.runs import (
     run_config,
 )
 from robustify.cli.start import init
-from robustify.errors import UsageError
-from robustify.redaction import firewall
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -75,7 +75,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
         if cmd_name.isalpha() and cmd_name not in self.commands and not os.path.exists(cmd_name):
             import difflib
 
-            from robustify.settings_files import is_config
+            from robustify.base.settings_files import is_config
 
             near = difflib.get_close_matches(cmd_name, self.commands, n=1, cutoff=0.7)
             if near and not is_config(cmd_name):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustify.base.errors import UsageError, counted
 from robustify.cli.options import FILE, FORCE, out_option, output, print_result, say
-from robustify.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
-    from robustify.loaders import FieldMap, Loaded
-    from robustify.policy.asked import SetPolicy
+    from robustify.pipeline.asked import SetPolicy
+    from robustify.reading.loaders import FieldMap, Loaded
 
 
 def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
@@ -40,14 +40,14 @@ MAP = click.option(
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
     """Return the field map given by `--map`, or None if the option is not used. Raises as `said_columns`."""
-    from robustify.loaders.loaded import FieldMap, said_columns
+    from robustify.reading.loaders.loaded import FieldMap, said_columns
 
     return FieldMap.of(said_columns(columns, FieldMap.model_fields))
 
 
 def names_config(data: str) -> bool:
     """Return whether an argument names a config rather than a file of items."""
-    from robustify.settings_files import is_config
+    from robustify.base.settings_files import is_config
 
     return is_config(data)
 
@@ -62,8 +62,8 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 def public_items(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
     """Load a public file of items. Raises as `loaded`."""
-    from robustify.item import no_collector
-    from robustify.loaders import Source, load
+    from robustify.items.item import no_collector
+    from robustify.reading.loaders import Source, load
     from robustify.restricted.recognition import require_ordinary
 
     source = Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
@@ -80,8 +80,8 @@ def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "tuple[Loa
         AuthorisationError: a requirement for a restricted set is not met, or a file is recognised as sensitive.
         UsageError, DataError: a loader cannot read the items.
     """
-    from robustify import config as configs
-    from robustify.pipeline import load_bench, policy_for
+    from robustify.pipeline import config as configs
+    from robustify.pipeline.steps import load_bench, policy_for
 
     settings = configs.config_for(data, public=not names_config(data), fields=mapped(columns))
     policy = policy_for(configs.skipping_bad(settings) if skip_bad else settings)
@@ -105,7 +105,7 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
     from robustify.cli.validated import survey_lines
-    from robustify.loaders import describe
+    from robustify.reading.loaders import describe
 
     if names_config(data):
         bench, policy = loaded(data, skip_bad, columns=columns)
@@ -149,9 +149,9 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl
         robustify heuristics items.jsonl --items
     """
-    from robustify.baselines.heuristics import found_by, table
     from robustify.cli.validated import is_above, rule_lines
-    from robustify.loaders import notes
+    from robustify.judging.baselines.heuristics import found_by, table
+    from robustify.reading.loaders import notes
 
     if items_ or names_config(data):
         bench, policy = loaded(data, skip_bad, columns)

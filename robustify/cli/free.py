@@ -125,10 +125,10 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     """Return the settings from the `free:` block of --config, overridden by the options of the command."""
     from pydantic import ValidationError
 
-    from robustify.config import free_block
-    from robustify.errors import UsageError
+    from robustify.base.errors import UsageError
+    from robustify.base.settings_files import faults
     from robustify.freeform.settings import FreeSettings
-    from robustify.settings_files import faults
+    from robustify.pipeline.config import free_block
 
     tree = dict(free_block(given["config"])) if given["config"] else {}
     if given["judge"] is not None:
@@ -144,13 +144,13 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
 
 
 def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> int:
-    from robustify.files import write_json, write_text
+    from robustify.base.files import write_json, write_text
     from robustify.freeform.grade.graders import grade_answers
-    from robustify.freeform.jsonl import write_rows
     from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
     from robustify.freeform.metrics import summarise, unscored_in
-    from robustify.freeform.replies import Replies
     from robustify.freeform.running import free_lines, human_labels
+    from robustify.models.replies import Replies
+    from robustify.reading.jsonl import write_rows
     from robustify.report.free_page import free_html, grade_lines
 
     refuse_self_judging(settings.judge, rows.answers)
@@ -193,8 +193,8 @@ def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int
         robustify free agree by-v1/free.jsonl by-v2/free.jsonl --human labels.jsonl
     """
     from robustify.freeform.human import calibrate, compare_gradings, human_from
-    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.schema import grade_from
+    from robustify.reading.jsonl import read_jsonl
 
     read = [read_jsonl(path, grade_from) for path in grades]
     labels = read_jsonl(human, human_from) if human else []

@@ -13,9 +13,9 @@ from types import FrameType
 
 import click
 
+from robustify.base.errors import RobustifyError
+from robustify.base.redaction import UNMUTED, firewall
 from robustify.cli.options import printable
-from robustify.errors import RobustifyError
-from robustify.redaction import UNMUTED, firewall
 
 _WORDS, _CHARS = 4, 40
 """A message with this many words or characters of a long argument is withheld."""

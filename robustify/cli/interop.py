@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustify.base.errors import counted
 from robustify.cli.options import (
     PATH,
     RUN,
@@ -17,11 +18,10 @@ from robustify.cli.options import (
     say,
     screening,
 )
-from robustify.errors import counted
 
 if TYPE_CHECKING:
     from robustify.export.writing import Exporter
-    from robustify.run import Run
+    from robustify.runs.run import Run
 
 
 @click.command("import")
@@ -78,8 +78,8 @@ def import_(
     Example:
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
-    from robustify.logs import LogOptions, mapping, parse_log_path
-    from robustify.policy.from_logs import import_logs
+    from robustify.pipeline.from_logs import import_logs
+    from robustify.reading.logs import LogOptions, mapping, parse_log_path
     from robustify.report.opening import closing
 
     options = LogOptions(**{**how, "columns": mapping(how["columns"])})
@@ -114,7 +114,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     Example:
         robustify export published results/mock -o to-publish --only accuracy
     """
-    from robustify.policy.restricted_folder import publish
+    from robustify.pipeline.restricted_folder import publish
 
     release = publish(run, out, groups)
     return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")

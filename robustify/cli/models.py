@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from robustify.base.errors import counted
 from robustify.cli.options import cache_dir, output, print_lines, print_result, say
-from robustify.errors import counted
 
 
 @click.group()
@@ -19,7 +19,7 @@ def models() -> None:
 @output
 def list_(cache: Path) -> int:
     """List the embedded models with their state and licence."""
-    from robustify.models import listing
+    from robustify.models.downloads import listing
 
     rows = listing(cache)
     here = {True: "here", False: "not pulled"}
@@ -39,7 +39,7 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from robustify.models import pull_model
+    from robustify.models.downloads import pull_model
 
     context = click.get_current_context()
 
@@ -58,7 +58,7 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
 @output
 def show_model(name: str, cache: Path) -> int:
     """Show the source, licence, and file digests of a model."""
-    from robustify.models import model_info
+    from robustify.models.downloads import model_info
 
     facts = model_info(name, cache)
     return print_result(facts, json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))
@@ -74,7 +74,7 @@ def score_cache() -> None:
 @output
 def cache_info(cache: Path) -> int:
     """Show the path, size, and number of scores of the cache."""
-    from robustify.engines.cache import every
+    from robustify.models.engines.cache import every
 
     with every(cache) as caches:
         parts = [scores.info() for scores in caches]
@@ -90,8 +90,8 @@ def clear(cache: Path) -> int:
 
     Scores of restricted sets are deleted too.
     """
-    from robustify.engines.cache import every
-    from robustify.freeform.replies import forget
+    from robustify.models.engines.cache import every
+    from robustify.models.replies import forget
 
     with every(cache) as caches:
         n = sum(scores.clear() for scores in caches)

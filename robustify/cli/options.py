@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from robustify.errors import counted
+from robustify.base.errors import counted
 
 if TYPE_CHECKING:
-    from robustify.run import Run
+    from robustify.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
@@ -26,13 +26,13 @@ WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.t
 
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
-    from robustify.run import open_run
+    from robustify.runs.run import open_run
 
     return open_run(folder)
 
 
 def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    from robustify.models import cache_folder
+    from robustify.models.downloads import cache_folder
 
     return cache_folder(given)
 
@@ -164,7 +164,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
     """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
 
     def watch(label: str, total: int) -> AbstractContextManager[Advance]:
-        from robustify.redaction import UNMUTED
+        from robustify.base.redaction import UNMUTED
 
         if shown is False or is_set("quiet"):
             return nullcontext(lambda _: None)

@@ -19,7 +19,7 @@ from robustify.cli.options import (
 
 if TYPE_CHECKING:
     from robustify.restricted.adapters import Adapter
-    from robustify.run import Run
+    from robustify.runs.run import Run
 
 ADAPTER = click.argument("name", metavar="ID|FOLDER")
 
@@ -38,7 +38,7 @@ def adapter() -> None:
 @output
 def list_adapters() -> int:
     """List the adapters of the package and of $ROBUSTIFY_ADAPTERS."""
-    from robustify.errors import RobustifyError
+    from robustify.base.errors import RobustifyError
     from robustify.restricted.adapters import all_adapters
 
     every = list(all_adapters())
@@ -90,7 +90,7 @@ def make_key(out: Path) -> int:
         robustify restricted key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
-    from robustify.disclosure.record import begin, record_file
+    from robustify.restricted.disclosure.record import begin, record_file
     from robustify.restricted.secret_key import FILE_VARIABLE, new_key
 
     made = new_key(out)
@@ -115,7 +115,7 @@ def list_releases(file: Path | None, begins: bool) -> int:
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
-    from robustify.disclosure.record import begin, record_file, releases_of
+    from robustify.restricted.disclosure.record import begin, record_file, releases_of
     from robustify.restricted.secret_key import evaluator_key
 
     made, place = evaluator_key(file), record_file(file)
@@ -177,7 +177,7 @@ def accept_terms(name: str, person: str, licence_sha256: str) -> int:
 
     The name is recorded in a file of mode 0600. To see the terms, run `licence show`.
     """
-    from robustify.errors import AuthorisationError
+    from robustify.base.errors import AuthorisationError
     from robustify.restricted import terms
     from robustify.restricted.adapters import find_adapter
 
@@ -218,8 +218,8 @@ def emit(run: "Run", name: str, out: Path) -> int:
     Example:
         robustify restricted split emit results/mock --split robust -o ~/private/robust.json
     """
-    from robustify.files import write_new
-    from robustify.policy.restricted_folder import emit_split
+    from robustify.base.files import write_new
+    from robustify.pipeline.restricted_folder import emit_split
     from robustify.restricted.confinement import require_private
 
     require_private(out.absolute().parent, [out.name])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustify.base.errors import AuthorisationError, counted
 from robustify.cli.data import MAP, SKIP_BAD, mapped
 from robustify.cli.options import (
     PATH,
@@ -23,10 +24,9 @@ from robustify.cli.options import (
     screening,
     watcher,
 )
-from robustify.errors import AuthorisationError, counted
 
 if TYPE_CHECKING:
-    from robustify.run import Run
+    from robustify.runs.run import Run
 
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 
@@ -68,9 +68,9 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         robustify items.csv --public
         robustify items.csv --public -m smollm2-135m -m gemma3-270m --dry-run
     """
-    from robustify import config as configs
-    from robustify import pipeline
-    from robustify.ask.forecast import Forecast
+    from robustify.models.forecast import Forecast
+    from robustify.pipeline import config as configs
+    from robustify.pipeline import steps
     from robustify.report.opening import forecast_lines
 
     if given["limit"] is not None:
@@ -88,7 +88,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         raise AuthorisationError(f"{kind}, and --safe-demo runs only public sets")
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
-        found = pipeline.foretold(settings, folder, cache)
+        found = steps.foretold(settings, folder, cache)
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
     def before(found: Forecast, first_page: bool) -> None:
@@ -98,7 +98,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         if first_page:
             say(f"{folder / 'report.html'} will soon show a first result, and grow while the models answer.")
 
-    done = pipeline.robustify(settings, folder, cache, watcher(given["progress"]), before)
+    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), before)
     signature: str | None
     if done.restricted:
         signature, tree = done.released.signature, done.released.model_dump(mode="json")
@@ -111,7 +111,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
 
 def _close(run: "Run", tree: object) -> int:
     """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
-    from robustify.errors import GuardrailError
+    from robustify.base.errors import GuardrailError
     from robustify.report.messages import sentence
     from robustify.report.opening import closing
     from robustify.report.released_page import released_lines
@@ -156,7 +156,7 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
         robustify judge results/demo --criterion majority -o results/demo-majority
         robustify judge results/demo
     """
-    from robustify.pipeline import rejudge
+    from robustify.pipeline.steps import rejudge
 
     if out is None and not rule:
         return print_lines(rejudge(run, rule, run.folder).folder / "report.html")
@@ -232,8 +232,8 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         robustify explain results/demo --csv > flagged.csv
         robustify explain results/demo history-01
     """
-    from robustify.errors import UsageError
-    from robustify.files import neutral
+    from robustify.base.errors import UsageError
+    from robustify.base.files import neutral
     from robustify.report.explaining import explained, flagged
 
     if item is not None:
@@ -301,7 +301,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
         robustify compare results/demo results/demo_letters
         robustify compare base tuned --html compare.html
     """
-    from robustify.errors import UsageError
+    from robustify.base.errors import UsageError
     from robustify.report.compare import compared, comparison_html, comparison_lines
 
     if len(folders) < 2:
@@ -334,7 +334,7 @@ def dashboard(folder: Path, out: Path | None) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    from robustify.files import writable, write_text
+    from robustify.base.files import writable, write_text
 
     with writable(path, "choose another file"):
         write_text(path, text)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from robustify.base.errors import UsageError, counted
 from robustify.cli.data import DATA, MAP, SKIP_BAD, named_data, names_config, public_items, refuse_existing
 from robustify.cli.options import FORCE, out_option, output, print_lines, say
-from robustify.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from robustify.loaders import Loaded
+    from robustify.reading.loaders import Loaded
 
 
 @click.command()
@@ -43,8 +43,8 @@ def init(
         robustify init items.csv
         robustify items.yaml --dry-run
     """
-    from robustify.files import writable
-    from robustify.settings_files import name_of
+    from robustify.base.files import writable
+    from robustify.base.settings_files import name_of
 
     if names_config(data):
         raise UsageError(f"{data} is already a config. Pass a file of items.")
@@ -90,9 +90,9 @@ screen:
 
 
 def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
+    from robustify.base.settings_files import name_of
     from robustify.cli.validated import data_block
-    from robustify.config import mode_of
-    from robustify.settings_files import name_of
+    from robustify.pipeline.config import mode_of
 
     sizes = sorted({item.k for item in bench.items})
     options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])

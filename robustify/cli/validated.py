@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from robustify.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.errors import counted
-from robustify.loaders.rows import line_spans
+from robustify.base.errors import counted
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.reading.loaders.rows import line_spans
 
 ABOVE = 0.05
 """Largest corrected p-value of a starred rule."""

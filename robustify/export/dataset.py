@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robustify.errors import DataError
+from robustify.base.errors import DataError
+from robustify.base.files import original, write_text
 from robustify.export.writing import (
     ENVIRONMENT,
     FORCE,
@@ -21,10 +22,9 @@ from robustify.export.writing import (
     files_of,
     one_line,
 )
-from robustify.files import original, write_text
 from robustify.judging.measures import CHOICES_ONLY, FULL
-from robustify.run import WEIGHTS, Run, write_items
-from robustify.stats.balance import balanced_subset
+from robustify.judging.stats.balance import balanced_subset
+from robustify.runs.run import WEIGHTS, Run, write_items
 
 SAYS = {
     "robust": "not answered in the screen",

@@ -26,7 +26,7 @@ from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
-from robustify.item import Item
+from robustify.items.item import Item
 
 FREE_DATA = "robust_free.jsonl"
 MOST_TOKENS = 512

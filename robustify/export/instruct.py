@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from robustify.errors import DataError
+from robustify.base.errors import DataError
+from robustify.base.files import write_text
 from robustify.export.free_grading import free_rows
 from robustify.export.writing import (
     FORCE,
@@ -17,12 +18,11 @@ from robustify.export.writing import (
     exporting,
     files_of,
 )
-from robustify.files import write_text
-from robustify.item import Item
-from robustify.orders import own
+from robustify.items.item import Item
+from robustify.items.orders import own
+from robustify.items.views import template
 from robustify.report.printing import in_markdown
-from robustify.run import Run, write_lines
-from robustify.views import template
+from robustify.runs.run import Run, write_lines
 
 Form = Literal["mcq", "free"]
 BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."

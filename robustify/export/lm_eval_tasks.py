@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
-from robustify.errors import DataError
+from robustify.base.errors import DataError
 from robustify.export.writing import Heading, commented
+from robustify.items.views import DEFAULT_TEMPLATE, View, template
 from robustify.judging.cloze import Profile
-from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
 _ALL = ("robust", "shortcut", "undecided")
@@ -95,7 +95,7 @@ def starting(folder: str, name: str) -> list[str]:
 
 def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
     """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
-    source = files("robustify") / "templates" / task.view / f"{DEFAULT_TEMPLATE[task.view]}.yaml"
+    source = files("robustify.items") / "templates" / task.view / f"{DEFAULT_TEMPLATE[task.view]}.yaml"
     words, by_letter = yaml.safe_load(source.read_bytes()), template(task.view).by_letter
     return {
         "task": name,

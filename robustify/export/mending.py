@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 
-from robustify.baselines.heuristics import found_by, table
-from robustify.errors import DataError, UsageError
-from robustify.files import move_up, staging, writable
-from robustify.item import Item
+from robustify.base.errors import DataError, UsageError
+from robustify.base.files import move_up, staging, writable
+from robustify.base.texts import bare
+from robustify.items.item import Item
+from robustify.items.orders import base
+from robustify.judging.baselines.heuristics import found_by, table
 from robustify.judging.cloze import cross_reference
-from robustify.loaders import Loaded, Source, load
-from robustify.orders import base
-from robustify.run import write_items
-from robustify.texts import bare
+from robustify.reading.loaders import Loaded, Source, load
+from robustify.runs.run import write_items
 
 ALPHA = 0.05
 _LENGTHS = ("longest_answer", "shortest_answer")

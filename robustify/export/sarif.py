@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from robustify import __version__
-from robustify.errors import DataError
+from robustify.base.errors import DataError
+from robustify.base.files import write_json
 from robustify.export.writing import Exporter, Option, refuse_restricted
-from robustify.files import write_json
-from robustify.loaders import Loaded, Source, load_many
+from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.report.explaining import evidence_of
 from robustify.report.format import percent, plain
 from robustify.report.messages import catalogue, cue_words
-from robustify.run import Run
+from robustify.runs.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FLAGGED, DEFECT = "shortcut", "defect"

@@ -7,7 +7,8 @@ the run must contain every row of the audited file.
 from collections.abc import Sequence
 from pathlib import Path
 
-from robustify.errors import DataError
+from robustify.base.errors import DataError
+from robustify.base.files import write_json, write_text
 from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_task
 from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
 from robustify.export.writing import (
@@ -25,8 +26,7 @@ from robustify.export.writing import (
     refuse_restricted,
     staged,
 )
-from robustify.files import write_json, write_text
-from robustify.run import VERDICTS, Run, write_items, write_lines
+from robustify.runs.run import VERDICTS, Run, write_items, write_lines
 
 
 def export_lm_eval(

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
-from robustify.files import OTHER_FOLDER, move_up, staging, writable
-from robustify.item import Item
+from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
+from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
+from robustify.items.item import Item
 from robustify.report.format import counted, plain, rated
 from robustify.report.messages import sentence
 from robustify.report.printing import jinja
-from robustify.run import SPLIT_FILES, Run, split_items
+from robustify.runs.run import SPLIT_FILES, Run, split_items
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """Splits of a run. Cloze overlaps with the others."""

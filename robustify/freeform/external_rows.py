@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import AuthorisationError, DataError
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.freeform.grade.nuggets import require_distinct
-from robustify.freeform.jsonl import read_jsonl, rows_of
 from robustify.freeform.questions import convert_item, route, with_options
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import RUBRICS
-from robustify.item import MOST, Item
-from robustify.loaders import Source, load
-from robustify.logs.checked_names import as_name, names_in, topics_in
-from robustify.marks.labelling import cut_at_labels
-from robustify.marks.picks import NoPick, read_pick
+from robustify.items.item import MOST, Item
+from robustify.reading.jsonl import read_jsonl, rows_of
+from robustify.reading.loaders import Source, load
+from robustify.reading.logs.checked_names import as_name, names_in, topics_in
+from robustify.reading.marks.labelling import cut_at_labels
+from robustify.reading.marks.picks import NoPick, read_pick
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 

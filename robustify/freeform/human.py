@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.arrays import Floats, numbered
-from robustify.errors import DataError, UsageError
+from robustify.base.arrays import Floats, numbered
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
-from robustify.stats.agreement import agreement, krippendorff_alpha
-from robustify.stats.intervals import interval, rate
-from robustify.stats.tests import paired_difference
+from robustify.judging.stats.agreement import agreement, krippendorff_alpha
+from robustify.judging.stats.intervals import interval, rate
+from robustify.judging.stats.tests import paired_difference
 
 _DRAWS = 2000
 _MOST_USELESS = 0.025

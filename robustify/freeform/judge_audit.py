@@ -18,7 +18,7 @@ from robustify.freeform.human import judge_verdict
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
-from robustify.stats.intervals import rate
+from robustify.judging.stats.intervals import rate
 
 PAYLOADS: dict[str, str] = yaml.safe_load(
     files("robustify.freeform").joinpath("audit.yaml").read_text(encoding="utf-8")

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from robustify.arrays import group_numbers
+from robustify.base.arrays import group_numbers
 from robustify.freeform.human import HumanLabel, calibrate
 from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
-from robustify.stats.intervals import rate
+from robustify.judging.stats.intervals import rate
 
 FORMAT = 3
 

@@ -22,9 +22,9 @@ import yaml
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import Field, ValidationError
 
-from robustify.errors import DataError, UsageError
-from robustify.redaction import HoldsText
-from robustify.settings_files import Settings
+from robustify.base.errors import DataError, UsageError
+from robustify.base.redaction import HoldsText
+from robustify.base.settings_files import Settings
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

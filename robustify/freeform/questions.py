@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from robustify.engines.protocols import Progress, Writer, no_progress
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.grade.numbers import whole_quantity
 from robustify.freeform.prompts import PromptTemplate, rendered
-from robustify.freeform.replies import Replies, replies_to
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
-from robustify.item import Item
+from robustify.items.item import Item
 from robustify.judging.cloze import exclusion
+from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.replies import Replies, replies_to
 
 MIDDLE = 12
 """Longest key of a short text, in words."""

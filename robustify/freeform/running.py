@@ -9,20 +9,20 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.protocols import Progress, Writer
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.external_rows import read_answers, with_facts
 from robustify.freeform.grade.graders import grade_answers, require_judge
 from robustify.freeform.human import HumanLabel, calibrate, human_from
-from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge_audit import judge_audit
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.questions import convert_item, exclusions, generate, prompt_of
-from robustify.freeform.replies import Replies
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
-from robustify.item import Item
+from robustify.items.item import Item
 from robustify.judging.free_response import FreeGrades
+from robustify.models.engines.protocols import Progress, Writer
+from robustify.models.replies import Replies
+from robustify.reading.jsonl import read_jsonl
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 NOT_ASKED = "limit"

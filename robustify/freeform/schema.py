@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from robustify.errors import DataError
-from robustify.redaction import HoldsText
+from robustify.base.errors import DataError
+from robustify.base.redaction import HoldsText
 
 Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, field_serializer, field_validator
 
-from robustify.engines.settings import host_of
+from robustify.base.settings_files import Settings
 from robustify.freeform.prompts import PromptTemplate, get_store
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
-from robustify.settings_files import Settings
+from robustify.models.engines.settings import host_of
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Rubric = Literal["mcq", "numeric", "explanation"]

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from robustify.base.key_file import Key
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
-from robustify.gate.key_file import Key
 from robustify.gate.opaque import MOST_BYTES, is_pointer, text_of, unreadable, why_refused
 from robustify.gate.policy import BY_ID, GateFinding, Policy, digest_of
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight

@@ -19,15 +19,15 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.files import writable
+from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.files import writable
+from robustify.base.git import work_tree
+from robustify.base.key_file import IDS_VARIABLES, Key, load_key
+from robustify.base.texts import escaped
 from robustify.gate.check import check_contents, print_outcome
 from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
-from robustify.gate.git import work_tree
-from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
 from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, policy_of
 from robustify.gate.sources import of_named, task_of
-from robustify.texts import escaped
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\

@@ -25,10 +25,10 @@ from itertools import islice
 from operator import xor
 from pathlib import Path
 
-from robustify.errors import DataError
-from robustify.files import read_regular, writable, write_atomic
+from robustify.base.errors import DataError
+from robustify.base.files import read_regular, writable, write_atomic
+from robustify.base.key_file import Key
 from robustify.gate.folded_words import fold, kept_words, lexicon_file
-from robustify.gate.key_file import Key
 
 MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3

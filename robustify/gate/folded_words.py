@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from robustify.texts import INVISIBLE
+from robustify.base.texts import INVISIBLE
 
 LEAST_TERMS = 2
 """Minimum number of different lexicon terms in a text about controlled categories."""

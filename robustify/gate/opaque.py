@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from robustify.texts import TAG_LETTERS, UNSEEN
+from robustify.base.texts import TAG_LETTERS, UNSEEN
 
 MOST_BYTES = 16 << 20
 """Maximum number of bytes in a file."""

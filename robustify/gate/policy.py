@@ -15,8 +15,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import DataError
-from robustify.texts import escaped
+from robustify.base.errors import DataError
+from robustify.base.texts import escaped
 
 NAME = ".robustify-gate.json"
 FORMAT, _FORMER = "robustify.gate-policy/3", "robustify.gate-policy/2"

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from robustify.errors import DataError, ResourceError, UsageError
-from robustify.files import read_regular
-from robustify.gate.git import Repository, TreeEntry, lines_of, work_tree
+from robustify.base.errors import DataError, ResourceError, UsageError
+from robustify.base.files import read_regular
+from robustify.base.git import Repository, TreeEntry, lines_of, work_tree
+from robustify.base.texts import escaped
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, policy_of
-from robustify.texts import escaped
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.key_file import KEYED_ID, SPLIT, Key, is_split
+from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
 
 _PRIVATE = {
     "robustify.registered/1": "(the record of registered sets, with its secret)",

@@ -10,16 +10,16 @@ from itertools import combinations, product
 
 import numpy as np
 
-from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.answers import Answers, Block
+from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
 from robustify.judging.adjusted import Balanced
 from robustify.judging.context import Context
-from robustify.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import averaged, first_block, first_template, models_asked
-from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, resampled
-from robustify.stats.tests import (
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import averaged, first_block, first_template, models_asked
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, resampled
+from robustify.judging.stats.tests import (
     LEVEL,
     Difference,
     detectable,
@@ -28,8 +28,8 @@ from robustify.stats.tests import (
     paired_difference,
     sign_flip,
 )
-from robustify.summary.quantity import Quantity, Score
-from robustify.summary.scored import Pair, Paired, PairView
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.scored import Pair, Paired, PairView
 
 PAIRED = ("full", "cloze_chars")
 """Measures on which two models are compared."""

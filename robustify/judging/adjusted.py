@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from robustify.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.baselines.conditional_logit import centred, drawn, log_probabilities
-from robustify.baselines.heuristics import listed_credit
-from robustify.baselines.meaning import VIEW as MEANING
-from robustify.baselines.other_probes import other_probes
-from robustify.errors import UsageError
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.errors import UsageError
+from robustify.items.scoring import best, credit
+from robustify.judging.baselines.conditional_logit import centred, drawn, log_probabilities
+from robustify.judging.baselines.heuristics import listed_credit
+from robustify.judging.baselines.meaning import VIEW as MEANING
+from robustify.judging.baselines.other_probes import other_probes
 from robustify.judging.context import Context
-from robustify.scoring import best, credit
-from robustify.screen.ranking import OptionScores
-from robustify.screen.votes import models_asked
-from robustify.stats.balance import (
+from robustify.judging.screen.ranking import OptionScores
+from robustify.judging.screen.votes import models_asked
+from robustify.judging.stats.balance import (
     Z,
     balancing,
     weighted_difference,
@@ -29,9 +29,9 @@ from robustify.stats.balance import (
     weights,
     worth,
 )
-from robustify.stats.tests import LEVEL, holm
-from robustify.summary.quantity import AuditorKind, Reason, Score
-from robustify.summary.scored import WITH_MEANING, AdjustedDifference, Adjustment, LeftToFind
+from robustify.judging.stats.tests import LEVEL, holm
+from robustify.judging.summary.quantity import AuditorKind, Reason, Score
+from robustify.judging.summary.scored import WITH_MEANING, AdjustedDifference, Adjustment, LeftToFind
 
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
 """Length heuristics that the weights make worthless."""

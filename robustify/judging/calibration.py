@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
-from robustify.arrays import Floats, Ints
+from robustify.base.arrays import Floats, Ints
+from robustify.items.scoring import picks
 from robustify.judging.context import Context
-from robustify.scoring import picks
-from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
-from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
+from robustify.judging.summary.scored import Calibration, CalibrationBin, CalibrationViews
 
 BINS = 15
 DRAWS = 1_000

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from robustify.baselines.wording import points_elsewhere
-from robustify.errors import DataError
-from robustify.files import text_lines
-from robustify.item import Item
+from robustify.base.errors import DataError
+from robustify.base.files import text_lines
+from robustify.items.item import Item
+from robustify.judging.baselines.wording import points_elsewhere
 
 Profile = Literal["cross-ref", "strict", "labels"]
 

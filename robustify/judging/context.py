@@ -6,22 +6,23 @@ from functools import cached_property
 
 import numpy as np
 
-from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Floats, Ints, group_numbers, numbered
-from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.errors import DataError, UsageError
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats, Ints, group_numbers, numbered
+from robustify.base.errors import DataError, UsageError
+from robustify.items.answers import Answers, Block
+from robustify.items.item import Item
+from robustify.items.scoring import FULL_OF, VIEW_OF, Mode, as_compared
+from robustify.items.views import VIEWS, Hidden
+from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.guardrails import Limits
-from robustify.ngrams.overlap import Overlap
-from robustify.scoring import FULL_OF, VIEW_OF, Mode, as_compared
-from robustify.screen.consensus import Screened, Verdicts, screened
-from robustify.screen.decoy_filter import Decision, flags
-from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import Ranker, Ranking
-from robustify.screen.screen_rules import FDR, ScreenRules
-from robustify.screen.votes import (
+from robustify.judging.ngrams.overlap import Overlap
+from robustify.judging.screen.consensus import Screened, Verdicts, screened
+from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.item_index import ItemIndex, item_index
+from robustify.judging.screen.ranking import Ranker, Ranking
+from robustify.judging.screen.screen_rules import FDR, ScreenRules
+from robustify.judging.screen.votes import (
     PROBE,
     ROBUST,
     SHORTCUT,
@@ -32,8 +33,7 @@ from robustify.screen.votes import (
     models_asked,
     who_votes,
 )
-from robustify.summary.scored import Adjust
-from robustify.views import VIEWS, Hidden
+from robustify.judging.summary.scored import Adjust
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"

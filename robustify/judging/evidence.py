@@ -11,17 +11,17 @@ from itertools import compress
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.likeness import LEAST, TEMPLATES, VIEW
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import Item
+from robustify.judging.baselines.likeness import LEAST, TEMPLATES, VIEW
 from robustify.judging.context import Context
-from robustify.screen.decoy_filter import Decision
-from robustify.screen.ranking import Ranking
-from robustify.screen.votes import Votes, models_asked
-from robustify.stats.intervals import rate
-from robustify.summary import screened as entries
-from robustify.summary.quantity import Quantity
-from robustify.summary.screened import CUES, CueCode
+from robustify.judging.screen.decoy_filter import Decision
+from robustify.judging.screen.ranking import Ranking
+from robustify.judging.screen.votes import Votes, models_asked
+from robustify.judging.stats.intervals import rate
+from robustify.judging.summary import screened as entries
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.screened import CUES, CueCode
 
 LISTED = 20
 """Number of items listed in the summary."""

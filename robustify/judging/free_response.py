@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats
-from robustify.errors import DataError
-from robustify.screen.item_index import ItemIndex
-from robustify.stats.intervals import rate
-from robustify.summary.quantity import Score
-from robustify.summary.scored import FreeFacts
+from robustify.base.arrays import Bools, Floats
+from robustify.base.errors import DataError
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.stats.intervals import rate
+from robustify.judging.summary.quantity import Score
+from robustify.judging.summary.scored import FreeFacts
 
 LEAST_COVERAGE = 0.8
 """Minimum share of scored responses for an accuracy. Below it, only the bounds are given."""

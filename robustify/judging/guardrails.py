@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustify.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.stats.intervals import clopper_pearson
-from robustify.stats.tests import significantly_positive
-from robustify.summary.quantity import Reason
-from robustify.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.stats.intervals import clopper_pearson
+from robustify.judging.stats.tests import significantly_positive
+from robustify.judging.summary.quantity import Reason
+from robustify.judging.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
 
 
 class Limits(BaseModel):

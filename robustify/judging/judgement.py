@@ -6,9 +6,9 @@ A judgement is a pure function of answers and rules, and needs no model. Results
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.answers import Answers
-from robustify.arrays import Floats
-from robustify.item import Item
+from robustify.base.arrays import Floats
+from robustify.items.answers import Answers
+from robustify.items.item import Item
 from robustify.judging.accuracy import pairs
 from robustify.judging.adjusted import Balanced
 from robustify.judging.audit.doubts import contamination, item_analysis, label_noise
@@ -20,10 +20,10 @@ from robustify.judging.guardrails import certificate, guardrails, trial_run
 from robustify.judging.measures import Judged, measures
 from robustify.judging.positions import permutation, position_biases
 from robustify.judging.removal_effects import random_removals, topic_effects
+from robustify.judging.screen.consensus import Verdicts
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
-from robustify.screen.consensus import Verdicts
-from robustify.summary.result import Summary
-from robustify.summary.scored import Model
+from robustify.judging.summary.result import Summary
+from robustify.judging.summary.scored import Model
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,19 @@ from typing import Literal
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
+from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
-from robustify.scoring import best
-from robustify.screen.votes import first_picks
-from robustify.stats.intervals import rate
-from robustify.stats.tests import minimum_detectable_difference, paired_difference
-from robustify.summary.quantity import Measured, Measures, Quantity, Score
-from robustify.summary.result import AuditorResult, Summary
-from robustify.summary.screened import Screen
+from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import minimum_detectable_difference, paired_difference
+from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
+from robustify.judging.summary.result import AuditorResult, Summary
+from robustify.judging.summary.screened import Screen
 
 Section = Literal["flags", "scores", "modes", "free", "gaps", "norms", "rules"]
 Unit = Literal["accuracy", "share", "points", "p"]

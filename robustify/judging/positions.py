@@ -10,12 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from robustify.answers import Block
-from robustify.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.answers import Block
+from robustify.items.scoring import as_compared, best
 from robustify.judging.context import Context
-from robustify.scoring import as_compared, best
-from robustify.screen.votes import first_block
-from robustify.stats.intervals import (
+from robustify.judging.screen.votes import first_block
+from robustify.judging.stats.intervals import (
     FEWEST_CLUSTERS,
     Interval,
     bootstrap,
@@ -25,10 +25,10 @@ from robustify.stats.intervals import (
     rate,
     wilson,
 )
-from robustify.stats.tests import holm, sign_flip
-from robustify.summary.quantity import Quantity
-from robustify.summary.scored import Moved, OnePosition, Orders, Permutation, PositionBias, Stability
-from robustify.summary.screened import FavouredPosition
+from robustify.judging.stats.tests import holm, sign_flip
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.scored import Moved, OnePosition, Orders, Permutation, PositionBias, Stability
+from robustify.judging.summary.screened import FavouredPosition
 
 _EVERY = 1 << 30
 SAME_SCORE = 1e-3

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from robustify.arrays import ROUNDING, Bools, Floats, Ints, numbered
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Context, Parts
-from robustify.stats.intervals import Interval, clusters, effective_size, rate, wilson
-from robustify.stats.tests import NORMAL, benjamini_hochberg
-from robustify.summary.quantity import Quantity
-from robustify.summary.scored import RandomRemoval
-from robustify.summary.screened import TopicRow, Topics
+from robustify.judging.stats.intervals import Interval, clusters, effective_size, rate, wilson
+from robustify.judging.stats.tests import NORMAL, benjamini_hochberg
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.scored import RandomRemoval
+from robustify.judging.summary.screened import TopicRow, Topics
 
 DRAWS = 1_000
 

@@ -6,23 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from robustify.answers import Answers
-from robustify.arrays import Ints
-from robustify.baselines.heuristics import heuristic_scores
+from robustify.base.arrays import Ints
+from robustify.items.answers import Answers
+from robustify.items.scoring import VIEW_OF
+from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_position, position_share
-from robustify.scoring import VIEW_OF
-from robustify.screen.chance import Chance
-from robustify.screen.consensus import d4_votes
-from robustify.screen.decoy_filter import cutoffs
-from robustify.screen.item_index import KeyPositions, where_keys_are
-from robustify.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
-from robustify.screen.voters import independence, redrawn, voter_agreement
-from robustify.screen.votes import PROBE, SHORTCUT, UNANSWERED, Votes, cast_votes, first_template, who_votes
-from robustify.stats.intervals import rate
-from robustify.summary import screened as entries
-from robustify.summary.quantity import Quantity, Score
-from robustify.summary.result import OtherRule
+from robustify.judging.screen.chance import Chance
+from robustify.judging.screen.consensus import d4_votes
+from robustify.judging.screen.decoy_filter import cutoffs
+from robustify.judging.screen.item_index import KeyPositions, where_keys_are
+from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
+from robustify.judging.screen.voters import independence, redrawn, voter_agreement
+from robustify.judging.screen.votes import (
+    PROBE,
+    SHORTCUT,
+    UNANSWERED,
+    Votes,
+    cast_votes,
+    first_template,
+    who_votes,
+)
+from robustify.judging.stats.intervals import rate
+from robustify.judging.summary import screened as entries
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
 _FIELDS = {"criterion", "mode", "rotation", "probe_vote", "probe_confidence", "force_letters"}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import ModelError, ResourceError, first_line
+from robustify.base.errors import ModelError, ResourceError, first_line
 
 
 def convert(gguf: Path, folder: Path) -> None:

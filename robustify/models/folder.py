@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import ModelError
-from robustify.files import sha256, write_atomic
+from robustify.base.errors import ModelError
+from robustify.base.files import sha256, write_atomic
 from robustify.models.names import known
 
 RECORD = "robustify-model.json"

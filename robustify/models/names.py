@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from typing import Any
 from markupsafe import Markup
 
 from robustify.judging.measures import FULL
+from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds
 from robustify.report.format import plain
 from robustify.report.messages import certificate_words
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
-from robustify.summary.result import Summary
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")

@@ -11,13 +11,13 @@ from itertools import islice
 from typing import Any, Literal
 
 from robustify.judging.measures import RULE
+from robustify.judging.stats.tests import LEVEL, items_to_detect, significantly_positive
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.result import Summary
+from robustify.judging.summary.screened import OffPosition
 from robustify.report.cells import Tone
 from robustify.report.format import counted
 from robustify.report.messages import catalogue, cue_words, filled, in_items
-from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
-from robustify.summary.quantity import Quantity
-from robustify.summary.result import Summary
-from robustify.summary.screened import OffPosition
 
 MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Literal
 from urllib.parse import quote
 
-from robustify.files import neutral
+from robustify.base.files import neutral
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.result import AuditorResult
+from robustify.judging.summary.scored import AdjustedDifference, LeftToFind
 from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
-from robustify.summary.quantity import Quantity, Score
-from robustify.summary.result import AuditorResult
-from robustify.summary.scored import AdjustedDifference, LeftToFind
 
 Scale = Literal["rate", "points", "count", "number"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]

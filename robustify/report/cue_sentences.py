@@ -6,7 +6,8 @@ whatever model was fitted. Texts that do not depend on an item are in `messages.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from robustify.baselines.wording import (
+from robustify.base.texts import EDGES
+from robustify.judging.baselines.wording import (
     ABSOLUTES,
     ARTICLES,
     FUNCTION_WORDS,
@@ -17,11 +18,10 @@ from robustify.baselines.wording import (
     points_elsewhere,
     words_of,
 )
-from robustify.baselines.words import WordUse
+from robustify.judging.baselines.words import WordUse
+from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words
-from robustify.summary.screened import CueCode
-from robustify.texts import EDGES
 
 _MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
 _FORMS = (

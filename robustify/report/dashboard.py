@@ -12,17 +12,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote
 
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL
+from robustify.judging.summary.quantity import Measured
+from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds, headline
 from robustify.report.cells import Cell, Row, Tone, table, text_table
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.run import MANIFEST, open_run
-from robustify.summary.quantity import Measured
-from robustify.summary.result import Summary
+from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (
     "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Chance", "All", "Kept", "Adjusted", "Cloze",

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustify.arrays import Floats
-from robustify.baselines.words import KeyWords
-from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.item import Item
+from robustify.base.arrays import Floats
+from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.items.item import Item
+from robustify.judging.baselines.words import KeyWords
 from robustify.judging.evidence import Evidence
+from robustify.judging.screen.consensus import Verdict
+from robustify.judging.summary.screened import CueCode
 from robustify.report.cue_sentences import cue_sentence, mends
 from robustify.report.format import plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
-from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
-from robustify.screen.consensus import Verdict
-from robustify.summary.screened import CueCode
+from robustify.runs.run import EVIDENCE, VERDICTS, Run, json_values, split_items
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -5,9 +5,9 @@ Names come from files of users, so their control characters (terminal escapes, r
 
 from collections.abc import Callable, Sequence
 
-from robustify.errors import counted as counted
-from robustify.summary.quantity import Quantity
-from robustify.texts import escaped
+from robustify.base.errors import counted as counted
+from robustify.base.texts import escaped
+from robustify.judging.summary.quantity import Quantity
 
 Ends = Sequence[float]
 LIMIT = 0.9995

@@ -7,11 +7,11 @@ is printed.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from robustify.judging.summary.quantity import Quantity
 from robustify.report.cells import Cell, Table, cell, table
 from robustify.report.format import plain, spaced
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.summary.quantity import Quantity
 
 Node = Mapping[str, Any]
 FEWEST_SCORED = 0.8

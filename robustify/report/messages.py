@@ -11,12 +11,12 @@ from typing import Any
 import jinja2
 import yaml
 
+from robustify.judging.stats.tests import LEVEL, significantly_positive
+from robustify.judging.summary.quantity import Part, Quantity, Reason
+from robustify.judging.summary.result import Guardrail, Summary
+from robustify.judging.summary.scored import PositionBias
+from robustify.judging.summary.screened import OffPosition
 from robustify.report.format import count, counted, ordinal, p_value, percent, plain, spaced
-from robustify.stats.tests import LEVEL, significantly_positive
-from robustify.summary.quantity import Part, Quantity, Reason
-from robustify.summary.result import Guardrail, Summary
-from robustify.summary.scored import PositionBias
-from robustify.summary.screened import OffPosition
 
 LONGEST = 2000
 KINDS = {

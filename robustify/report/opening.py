@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from robustify.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
+from robustify.judging.summary.result import Summary
 from robustify.report.advice import STATES, Grounds, Recommendation, State, grounds, headline, recommendations
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
-from robustify.summary.result import Summary
 
 if TYPE_CHECKING:
-    from robustify.ask.forecast import Forecast
+    from robustify.models.forecast import Forecast
 
 WIDTH, LONGEST, MOST_FAILED = 79, 150, 3
 Paint = Callable[[Tone, str], str]

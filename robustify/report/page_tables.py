@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
+from robustify.judging.summary.quantity import Measured, Quantity, Score
+from robustify.judging.summary.result import AuditorResult, Summary
+from robustify.judging.summary.scored import Paired
 from robustify.report.cells import Cell, Row, Table, cell, p_cell, table, voting
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
-from robustify.summary.quantity import Measured, Quantity, Score
-from robustify.summary.result import AuditorResult, Summary
-from robustify.summary.scored import Paired
 
 MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 8, 4
 WIDE = ("gaps", "norms")

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from robustify.disclosure.released import Released, ReleasedNumber
-from robustify.disclosure.rounding import CELL
-from robustify.files import write_json, write_text
+from robustify.base.files import write_json, write_text
 from robustify.report.cells import Cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
+from robustify.restricted.disclosure.released import Released, ReleasedNumber
+from robustify.restricted.disclosure.rounding import CELL
 
 NOT_SHOWN = f"fewer than {CELL}"
 

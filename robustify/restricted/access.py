@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robustify.engines.settings import ModelSettings
-from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.files import sha256
-from robustify.gate.key_file import Key
-from robustify.loaders import Loaded, Source, load_many
+from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.base.files import sha256
+from robustify.base.key_file import Key
+from robustify.models.engines.settings import ModelSettings
+from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids
 from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter, unplaced
 from robustify.restricted.confinement import require_private

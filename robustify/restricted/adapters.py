@@ -19,10 +19,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.files import read_expected
-from robustify.loaders import FieldMap, Source
-from robustify.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, read_yaml, shipped
+from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.files import read_expected
+from robustify.base.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, read_yaml, shipped
+from robustify.reading.loaders import FieldMap, Source
 
 FILE = "manifest.yaml"
 LICENCE = "licence.txt"

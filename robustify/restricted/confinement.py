@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from robustify.errors import AuthorisationError
-from robustify.files import OTHER_FOLDER, owner_only, writable
-from robustify.gate.git import git_command, git_environment, work_tree
-from robustify.gate.key_file import IDS_VARIABLES, VARIABLE
+from robustify.base.errors import AuthorisationError
+from robustify.base.files import OTHER_FOLDER, owner_only, writable
+from robustify.base.git import git_command, git_environment, work_tree
+from robustify.base.key_file import IDS_VARIABLES, VARIABLE
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from robustify.errors import DataError, ItemError
-from robustify.files import read_expected
-from robustify.gate.key_file import KEYED_ID, SPLIT, is_split
-from robustify.item import Item
-from robustify.loaders import Loaded, Quarantined
+from robustify.base.errors import DataError, ItemError
+from robustify.base.files import read_expected
+from robustify.base.key_file import KEYED_ID, SPLIT, is_split
+from robustify.base.texts import identity
+from robustify.items.item import Item
+from robustify.reading.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
-from robustify.texts import identity
 
 PREFIX = "rb1_"
 NAMES = ("robust", "shortcut", "undecided")

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import AuthorisationError, DataError
-from robustify.files import write_new
-from robustify.item import Item, item_row
+from robustify.base.errors import AuthorisationError, DataError
+from robustify.base.files import write_new
+from robustify.items.item import Item, item_row
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.restricted.access import Access, admitted
 from robustify.restricted.adapters import find_adapter

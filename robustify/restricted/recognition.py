@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from robustify.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError
 from robustify.gate.folded_words import LEAST_TERMS, terms_named
-from robustify.item import Item
-from robustify.loaders import Loaded, Source
+from robustify.items.item import Item
+from robustify.reading.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
 from robustify.restricted.terms import accepted
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import AuthorisationError
-from robustify.files import write_new
-from robustify.gate import key_file
-from robustify.gate.git import work_tree
-from robustify.gate.key_file import Key
+from robustify.base import key_file
+from robustify.base.errors import AuthorisationError
+from robustify.base.files import write_new
+from robustify.base.git import work_tree
+from robustify.base.key_file import Key
 
 FILE_VARIABLE = key_file.IDS_VARIABLES[0]
 _MAC = "mac"

@@ -14,10 +14,10 @@ from typing import Literal
 from pydantic import ValidationError
 
 from robustify import __version__
-from robustify.errors import AuthorisationError, UsageError
-from robustify.files import read_expected, writable, write_atomic
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.files import read_expected, writable, write_atomic
+from robustify.base.settings_files import MOST_BYTES, Settings
 from robustify.restricted.adapters import Adapter
-from robustify.settings_files import MOST_BYTES, Settings
 
 
 @dataclass(frozen=True, slots=True)

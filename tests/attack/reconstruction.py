@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from robustify.arrays import Bools, Floats, Ints
-from robustify.disclosure.released import Released
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.restricted.disclosure.released import Released
 
 KEPT = ", items kept"
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.disclosure import released as releasing
-from robustify.disclosure.released import Released, released
-from robustify.disclosure.rounding import FINE
-from robustify.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError
+from robustify.items.views import VIEWS
 from robustify.judging.accuracy import scored
-from robustify.policy.restricted_folder import publish
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.pipeline.restricted_folder import publish
 from robustify.report.messages import label
+from robustify.restricted.disclosure import released as releasing
+from robustify.restricted.disclosure.released import Released, released
+from robustify.restricted.disclosure.rounding import FINE
 from robustify.restricted.ids import item_id
-from robustify.run import open_run
-from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
-from robustify.views import VIEWS
+from robustify.runs.run import open_run
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
 from tests.support.restricted_run import Inside

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from robustify.run import Run
+from robustify.runs.run import Run
 from tests.support import exported_run
 from tools import shots
 

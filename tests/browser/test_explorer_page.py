@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from robustify.answers import Answers, Asked, answer
-from robustify.item import Item
-from robustify.redaction import ItemText
+from robustify.base.redaction import ItemText
+from robustify.items.answers import Answers, Asked, answer
+from robustify.items.item import Item
+from robustify.items.views import VIEWS, names, template
 from robustify.report.explaining import explained
 from robustify.report.explorer import Transcript, askings
 from robustify.report.explorer import page as printed
-from robustify.run import EXPLORER, Run
-from robustify.views import VIEWS, names, template
+from robustify.runs.run import EXPLORER, Run
 from tests.browser.conftest import PHONE, Open
 from tests.report.explorer_islands import TRIES, bare_rows, hostile_island, islanded, large_island
 

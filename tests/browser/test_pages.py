@@ -7,7 +7,7 @@ import pytest
 
 from robustify.report.compare import compared, comparison_html
 from robustify.report.dashboard import dashboard_html
-from robustify.run import EXPLORER, Run
+from robustify.runs.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open
 from tests.report.test_dashboard import lab
 

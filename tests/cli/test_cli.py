@@ -13,9 +13,9 @@ import pytest
 
 from robustify import cli
 from robustify.cli import options
-from robustify.config import shipped
-from robustify.item import Item
-from robustify.run import write_items
+from robustify.items.item import Item
+from robustify.pipeline.config import shipped
+from robustify.runs.run import write_items
 from tests.support.command import commands
 from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
 from tests.support.fake_scorer import fake_models, finds, likes_the_letter
@@ -197,7 +197,7 @@ def test_the_readme_s_commands_run(
     jsonl(Path("samples.jsonl"), seen)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
     Path("short.yaml").write_text(yaml[1].replace("items.jsonl", "items.csv"))
-    monkeypatch.setattr("robustify.models.pull_model", lambda name, *_: Path(name))
+    monkeypatch.setattr("robustify.models.downloads.pull_model", lambda name, *_: Path(name))
     for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:
         for line in lines:
             words = re.split(r"\s{2,}", line)[0].split()[1:]

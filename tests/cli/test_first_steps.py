@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from robustify import config, pipeline
-from robustify.ask import forecast
-from robustify.errors import ModelError
+from robustify.base.errors import ModelError
+from robustify.models import forecast
+from robustify.pipeline import config, steps
 from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
@@ -211,7 +211,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
 def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked"))
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
     assert ended.code == 0, ended.err
     assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens", ended.out)
@@ -254,7 +254,7 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
     command = ["cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out"]
     with monkeypatch.context() as patch:
         patch.setattr(forecast, "MANY", 10)
-        patch.setattr(pipeline, "open_scorer", lambda *_, **__: _refuse())
+        patch.setattr(steps, "open_scorer", lambda *_, **__: _refuse())
         ended = robustify(*command)
         page = Path("out/report.html").read_text(encoding="utf-8")
         assert "out/report.html" in ended.err

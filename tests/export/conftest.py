@@ -2,7 +2,7 @@
 
 import pytest
 
-from robustify.run import Run
+from robustify.runs.run import Run
 from tests.support.exported_run import made_run
 
 

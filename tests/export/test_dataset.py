@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robustify.baselines.heuristics import listed_credit
-from robustify.errors import AuthorisationError, DataError
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.dataset import export_dataset
 from robustify.export.tasks import export_lm_eval
-from robustify.item import Item
-from robustify.logs import LogPath
-from robustify.policy.from_logs import import_logs
-from robustify.run import Run, split_items
+from robustify.items.item import Item
+from robustify.judging.baselines.heuristics import listed_credit
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogPath
+from robustify.runs.run import Run, split_items
 from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged
 from tests.judging.test_adjusted import items_with
 from tests.support.exported_run import made_run, made_up
@@ -105,7 +105,7 @@ def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) ->
         export_lm_eval(bare, tmp_path / "out", upstream=UPSTREAM)
     lines = (run.folder.parent / "items.jsonl").read_text("utf-8")
     (tmp_path / "items.jsonl").write_text("{}\n" + lines, encoding="utf-8")
-    from robustify.logs import LogOptions
+    from robustify.reading.logs import LogOptions
 
     mended = import_logs(
         [LogPath(run.folder.parent / "picks.jsonl")], tmp_path / "run", data=[tmp_path / "items.jsonl"],

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from robustify.base.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.cli import cli
-from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export import tasks
 from robustify.export.dataset import export_dataset
 from robustify.export.instruct import export_instruct
 from robustify.export.tasks import export_inspect, export_lm_eval
 from robustify.export.writing import Heading, commented, one_line
-from robustify.logs import LogPath
-from robustify.pipeline import rejudge
-from robustify.policy.from_logs import import_logs
-from robustify.run import Run, open_run, split_items
+from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.steps import rejudge
+from robustify.reading.logs import LogPath
+from robustify.runs.run import Run, open_run, split_items
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from robustify import export
+from robustify.base.files import write_text
 from robustify.cli import cli
 from robustify.export.writing import FORCE, Exporter, Option, exporting, files_of
-from robustify.files import write_text
-from robustify.run import Run
+from robustify.runs.run import Run
 from tests.support.command import invoked
 
 

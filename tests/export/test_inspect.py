@@ -18,10 +18,10 @@ import pytest
 from robustify.export.tasks import export_inspect, write_inspect
 from robustify.export.writing import Heading
 from robustify.freeform.questions import convert_item
-from robustify.item import Item
-from robustify.logs import LogPath
-from robustify.policy.from_logs import import_logs
-from robustify.run import Run, split_items
+from robustify.items.item import Item
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogPath
+from robustify.runs.run import Run, split_items
 from tests.support.exported_run import lines, made_up
 from tests.support.trees import measured
 

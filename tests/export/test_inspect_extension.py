@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import tomllib
 
-from robustify.item import Item
-from robustify.run import Run, write_items
+from robustify.items.item import Item
+from robustify.runs.run import Run, write_items
 from tests.export.test_inspect import ROOT, UNREADABLE, asked, folder, needs_inspect
 
 pytestmark = [needs_inspect, pytest.mark.proof, pytest.mark.oracle]

@@ -16,10 +16,10 @@ import yaml
 from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
 from robustify.export.lm_eval_tasks import task_name, write_tasks
 from robustify.export.writing import Heading
-from robustify.item import Item
-from robustify.orders import own
-from robustify.run import write_items
-from robustify.views import View, template
+from robustify.items.item import Item
+from robustify.items.orders import own
+from robustify.items.views import View, template
+from robustify.runs.run import write_items
 from tests.support.exported_run import made_up
 from tests.support.fake_logs import jsonl
 from tools.tasks import FOLDER as TASK_FOLDER

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli import cli
-from robustify.item import Item
-from robustify.loaders import Source, load
+from robustify.items.item import Item
+from robustify.reading.loaders import Source, load
 
 
 def _write(path: Path, items: list[Item]) -> Path:

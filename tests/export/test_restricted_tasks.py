@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError
 from robustify.restricted.ids import read_split
 from tests.support import restricted_run, restricted_set
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import AuthorisationError, DataError
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
-from robustify.run import Run, open_run
+from robustify.runs.run import Run, open_run
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
 
 
 def test_defects_of_the_file_are_findings_too(tmp_path: Path) -> None:
-    from robustify.item import Item
+    from robustify.items.item import Item
     from tests.support.exported_run import made_run, made_up
 
     items = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from robustify.errors import DataError, RobustifyError
+from robustify.base.errors import DataError, RobustifyError
 from robustify.restricted.ids import Split, hashed, item_id, read_split
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
+from robustify.base.errors import ModelError, RobustifyError
 from robustify.cli.free import free
-from robustify.errors import ModelError, RobustifyError
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
 from robustify.freeform.prompts import Message

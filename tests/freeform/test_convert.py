@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import DataError
-from robustify.freeform.jsonl import read_jsonl, write_rows
+from robustify.base.errors import DataError
 from robustify.freeform.questions import convert_item, exclusions, route
 from robustify.freeform.schema import (
     SCHEMA,
@@ -21,7 +20,8 @@ from robustify.freeform.schema import (
     NuggetGrade,
     grade_from,
 )
-from robustify.item import Item
+from robustify.items.item import Item
+from robustify.reading.jsonl import read_jsonl, write_rows
 from tests.freeform.scripted import table
 
 ROUTES = table("convert_routes")

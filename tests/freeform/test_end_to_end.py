@@ -11,9 +11,9 @@ from robustify.freeform.llm_judge.judges import CachedJudge
 from robustify.freeform.metrics import summarise
 from robustify.freeform.prompts import Message
 from robustify.freeform.questions import convert_item, generate
-from robustify.freeform.replies import Replies
 from robustify.freeform.settings import FreeSettings
-from robustify.loaders import Source, load
+from robustify.models.replies import Replies
+from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 from tests.support.model_cache import hf, model_folder
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import AuthorisationError, DataError
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.freeform.external_rows import read_answers, read_items, read_nugget_rows, with_facts
 from robustify.freeform.questions import prompt_of
 from robustify.freeform.settings import FreeSettings

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.prompts import get_store
 from robustify.freeform.schema import GradeResult, grade_from
+from robustify.reading.jsonl import read_jsonl
 from tests.freeform.scripted import run, write_lines
 from tests.freeform.stub_server import serving
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from robustify import pipeline
-from robustify.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.prompts import Message
 from robustify.judging.judgement import Judgement
+from robustify.pipeline import steps
 from tests.freeform.scripted import run as command
 from tests.freeform.scripted import write_lines
 from tests.support import restricted_run
@@ -25,7 +25,7 @@ SECRET = "zanzibar"
 def taken(folder: Path, patch: pytest.MonkeyPatch, free: dict[str, Any]) -> Judgement:
     """How the run of the mock set with this block was judged."""
     seen: list[Judgement] = []
-    real, opened = pipeline.judged, restricted_run.Stub
+    real, opened = steps.judged, restricted_run.Stub
 
     def judged(*words: Any) -> Judgement:
         seen.append(real(*words))
@@ -35,7 +35,7 @@ def taken(folder: Path, patch: pytest.MonkeyPatch, free: dict[str, Any]) -> Judg
         return [f"I think of {SECRET}" for _ in prompts]
 
     patch.setattr(opened, "write", write, raising=False)
-    patch.setattr(pipeline, "judged", judged)
+    patch.setattr(steps, "judged", judged)
     out = restricted_run.prepare(folder, patch, N)
     restricted_run.run(folder, out / "run", restricted_run.config(free=free))
     return seen[0]

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify import config as configs
-from robustify import pipeline
-from robustify.errors import DataError, ModelError, UsageError
+from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.prompts import Message
-from robustify.item import Item
+from robustify.items.item import Item
 from robustify.judging.free_response import FreeGraded, FreeGrades
-from robustify.run import Run, open_run, write_items
-from robustify.summary.scored import FreeFacts
+from robustify.judging.summary.scored import FreeFacts
+from robustify.pipeline import config as configs
+from robustify.pipeline import steps
+from robustify.runs.run import Run, open_run, write_items
 from tests.freeform.scripted import write_lines
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
@@ -75,8 +75,8 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
     def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
         return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9})
 
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    monkeypatch.setattr(steps, "open_scorer", opened)
+    monkeypatch.setattr(steps, "check_model", lambda *_: None)
     monkeypatch.setattr(HttpJudge, "complete", complete)
     Writing.asked_in_words = 0
 
@@ -90,7 +90,7 @@ def run_of(folder: Path, free: str | None) -> Run:
         "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
         f"limits: {{min_robust: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
     )
-    return pipeline.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
+    return steps.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_the_forecast_counts_what_is_asked_in_words(rules_alone: Run, tmp_path: 
     for block in ("", "free: {models: [one], limit: 5}\n"):
         config = (tmp_path / "boxes.yaml").read_text().partition("free:")[0] + block
         (tmp_path / "told.yaml").write_text(config)
-        found = pipeline.foretold(configs.load(tmp_path / "told.yaml"), tmp_path / "new", tmp_path / "cache")
+        found = steps.foretold(configs.load(tmp_path / "told.yaml"), tmp_path / "new", tmp_path / "cache")
         told[block] = {need.model: need.requests for need in found.needs}
     before, after = told.values()
     assert {name: after[name] - before[name] for name in after} == {"one": 5, "two": 0}
@@ -200,10 +200,8 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
 
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
     before = contents(rules_alone.folder)
-    assert contents(pipeline.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
-    other = pipeline.rejudge(
-        open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other"
-    )
+    assert contents(steps.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
+    other = steps.rejudge(open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other")
     assert entry(other)["all"] == entry(rules_alone)["all"]
 
 
@@ -258,7 +256,7 @@ def test_grades_changed_on_disk_are_not_judged(rules_alone: Run, tmp_path: Path)
     path = folder / "free.jsonl"
     path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
     with pytest.raises(DataError, match=r"free\.jsonl is missing or was changed after the run"):
-        pipeline.rejudge(open_run(folder), {}, folder)
+        steps.rejudge(open_run(folder), {}, folder)
 
 
 LINE = {
@@ -315,7 +313,7 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
             "name": "boxes", "sensitivity": "public", "data": str(tmp_path / "items.jsonl"), "models": [settings],
             "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_robust": 1},
         }  # fmt: skip
-        run = pipeline.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
+        run = steps.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
     assert entry(run, "free_coverage", "toy")["all"]["n"] == 5
     assert run.free is not None
     assert {line["answer"].split()[0] for line in run.free.lines} == {"echo"}

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import DataError, ResourceError, UsageError
+from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.metrics import unscored_in
 from robustify.freeform.questions import convert_item, generate, prompt_of
-from robustify.freeform.replies import Replies
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import FreeSettings
-from robustify.loaders import Source, load
+from robustify.models.replies import Replies
+from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def written(
     **how: Any,
 ) -> list[AnswerRow]:
     with Replies(kept) as replies, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robustify.freeform.replies.BATCH", batch)
+        patch.setattr("robustify.models.replies.BATCH", batch)
         return generate(items, model or Model(), FreeSettings(**how), replies)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import ValidationError
 
-from robustify.errors import AuthorisationError, ModelError, UsageError
+from robustify.base.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.llm_judge.asking import ask_labels
 from robustify.freeform.llm_judge.judges import (
     CachedJudge,
@@ -19,8 +19,8 @@ from robustify.freeform.llm_judge.judges import (
     JudgeCallError,
 )
 from robustify.freeform.prompts import Message, prompt_sha256
-from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.settings import JudgeSettings
+from robustify.models.replies import Replies, reply_key
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.support.serving import serving
 

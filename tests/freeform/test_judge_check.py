@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.human import compare_gradings, human_from
 from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_answers

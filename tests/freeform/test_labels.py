@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.grade.worded import MOST
 from robustify.freeform.llm_judge.verdicts import (
     SUPPORT,
@@ -19,7 +19,7 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_verdict,
 )
 from robustify.freeform.schema import FORMAT_TYPES
-from robustify.marks.picks import split_reasoning
+from robustify.reading.marks.picks import split_reasoning
 from tests.freeform.scripted import table
 from tests.support.cost import costs_at_most
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.errors import DataError
+from robustify.base.errors import DataError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, corrected, corrected_rate, human_from
 from robustify.freeform.metrics import aggregate, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status

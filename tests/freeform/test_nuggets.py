@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.errors import DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
 from robustify.freeform.llm_judge.judges import JudgeCallError
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade

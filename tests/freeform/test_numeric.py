@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.grade.numbers import NumericRule, find_numeric
 from robustify.freeform.grade.quantities import parse_unit, read_quantity
 from tests.freeform.scripted import grade_numeric, table

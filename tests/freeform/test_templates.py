@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robustify.errors import DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
 from robustify.freeform.prompts import (
     Message,

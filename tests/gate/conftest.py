@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from robustify.base.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.command import INDEX_VARIABLE
-from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from tests.gate.repo import Scanned
 
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from robustify.base.key_file import FILE_VARIABLE, VARIABLE
 from robustify.cli import gate
 from robustify.gate.command import HOOKS, INDEX_VARIABLE, scanner
 from robustify.gate.command import run_gate as main
-from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import BY_ID
 from tests.gate.corpus import whole
 from tests.gate.layouts import LAYOUTS

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from robustify.base.git import git_environment
+from robustify.base.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
-from robustify.gate.git import git_environment
-from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import FORMAT, NAME
 from tests.gate.repo import HARMLESS, KEY, LEAK, ROOT, Scanned, entry, key_file, policy
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from robustify.errors import AuthorisationError, DataError
+from robustify.base.errors import AuthorisationError, DataError
+from robustify.base.key_file import FILE_VARIABLE, VARIABLE, Key, load_key
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
 from robustify.gate.fingerprints import (
@@ -21,7 +22,6 @@ from robustify.gate.fingerprints import (
     write_index,
 )  # fmt: skip
 from robustify.gate.folded_words import kept_words
-from robustify.gate.key_file import FILE_VARIABLE, VARIABLE, Key, load_key
 from tests.gate.corpus import CARRIERS, EDITS, FORMS, GOALS, made
 from tests.gate.repo import (
     KEY,

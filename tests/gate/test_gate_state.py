@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines.cache import Cache
-from robustify.policy.restricted_folder import publish
+from robustify.models.engines.cache import Cache
+from robustify.pipeline.restricted_folder import publish
 from robustify.restricted import secret_key
 from robustify.restricted.ids import hashed
-from robustify.run import open_run
+from robustify.runs.run import open_run
 from tests.gate.repo import rules_of, scan
 from tests.support import restricted_run
 

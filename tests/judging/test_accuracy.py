@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from robustify.answers import Answers
-from robustify.arrays import Bools, Floats
-from robustify.baselines.heuristics import guess
+from robustify.base.arrays import Bools, Floats
+from robustify.items.answers import Answers
 from robustify.judging.accuracy import Credits, Scored, scored
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Parts, Rules, context
 from robustify.judging.judgement import judge
 from robustify.judging.measures import CLOZE, FULL, MEASURES, Judged
 from robustify.judging.measures import against_chance as judge_against_chance
 from robustify.judging.removal_effects import random_removal as judge_random_removal
-from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
-from robustify.stats.intervals import wilson
-from robustify.stats.tests import (
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.stats.intervals import wilson
+from robustify.judging.stats.tests import (
     detectable,
     holm,
     independent_difference,

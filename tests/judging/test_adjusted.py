@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from robustify.answers import Answer, Answers, Asked, answer
-from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.heuristics import guess
-from robustify.errors import UsageError
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.errors import UsageError
+from robustify.items.answers import Answer, Answers, Asked, answer
+from robustify.items.item import Item
+from robustify.items.orders import own
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
-from robustify.orders import own
+from robustify.judging.stats.balance import balancing, weighted_mean, weights, worth
+from robustify.judging.summary.scored import Adjust, Adjustment
 from robustify.report.messages import finding
-from robustify.stats.balance import balancing, weighted_mean, weights, worth
-from robustify.summary.scored import Adjust, Adjustment
 from tests.support.trees import measured
 
 WORDS = [

@@ -7,9 +7,9 @@ import pytest
 
 from robustify.judging.audit.auditor import AuditorRates, AuditRate
 from robustify.judging.audit.residual import audit_verdict
+from robustify.judging.stats.intervals import clopper_pearson, rate
+from robustify.judging.stats.tests import minimum_detectable_difference
 from robustify.report.messages import sentence
-from robustify.stats.intervals import clopper_pearson, rate
-from robustify.stats.tests import minimum_detectable_difference
 
 
 def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> AuditorRates:

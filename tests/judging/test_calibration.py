@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
+from robustify.items.scoring import picks
 from robustify.judging.calibration import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
 from robustify.judging.calibration import bins as judge_bins
 from robustify.judging.calibration import calibration as judge_calibration
-from robustify.scoring import picks
-from robustify.stats.intervals import wilson
+from robustify.judging.stats.intervals import wilson
 from tests.support.trees import in_trees
 
 bins = in_trees(judge_bins)

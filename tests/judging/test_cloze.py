@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from robustify.answers import Answers, Asked, Block, answer, unanswered
-from robustify.errors import DataError, UsageError
-from robustify.item import Item
+from robustify.base.errors import DataError, UsageError
+from robustify.items.answers import Answers, Asked, Block, answer, unanswered
+from robustify.items.item import Item
+from robustify.items.scoring import Norm, best, credit, normalised, picks
 from robustify.judging.cloze import ClozeSettings, Profile, cloze_labels, excluded, exclusion
-from robustify.scoring import Norm, best, credit, normalised, picks
 
 PLAIN = ("red", "green", "blue", "grey")
 PROFILES: tuple[Profile, ...] = ("cross-ref", "strict", "labels")

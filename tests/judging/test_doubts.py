@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.answers import Answers
-from robustify.baselines.heuristics import guess
-from robustify.errors import DataError
-from robustify.item import Item
+from robustify.base.errors import DataError
+from robustify.items.answers import Answers
+from robustify.items.item import Item
 from robustify.judging.accuracy import Credits, scored
 from robustify.judging.audit.doubts import contamination as judge_contamination
 from robustify.judging.audit.doubts import item_analysis
 from robustify.judging.audit.doubts import label_noise as judge_label_noise
 from robustify.judging.audit.doubts import overlapped as judge_overlapped
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts
-from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
-from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.screen_rules import ScreenRules
+from robustify.judging.ngrams.overlap import Hit, Overlap, TextFile, overlap
+from robustify.judging.screen.item_index import ItemIndex, item_index
+from robustify.judging.screen.screen_rules import ScreenRules
 from tests.support.contexts import made_up, parts_of
 from tests.support.fake_answers import Bench, rows
 from tests.support.trees import in_trees

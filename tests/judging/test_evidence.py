@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robustify.answers import Answers
-from robustify.arrays import Floats
-from robustify.baselines.features import NAMES
-from robustify.item import Item
+from robustify.base.arrays import Floats
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.judging.baselines.features import NAMES
 from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
-from robustify.screen.decoy_filter import Decision, flags, shortcut_probability
-from robustify.screen.ranking import Ranking
-from robustify.screen.votes import Votes
-from robustify.summary.screened import CUES
+from robustify.judging.screen.decoy_filter import Decision, flags, shortcut_probability
+from robustify.judging.screen.ranking import Ranking
+from robustify.judging.screen.votes import Votes
+from robustify.judging.summary.screened import CUES
 from tests.support.fake_answers import bench, votes_of
 
 K = 4

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.answers import Answers
-from robustify.baselines.heuristics import guess
-from robustify.item import Item
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import SHORTCUT
 from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import SHORTCUT
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
 FDR = ScreenRules(fdr=0.1)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robustify.answers import Answers, Asked, answer
-from robustify.arrays import Floats, Ints, group_numbers
+from robustify.base.arrays import Floats, Ints, group_numbers
+from robustify.items.answers import Answers, Asked, answer
 from robustify.judging.calibration import calibration
 from robustify.judging.guardrails import Limits, guardrails, topic_collapse
 from robustify.judging.positions import stability
 from robustify.judging.removal_effects import Removal, divergence, mix_drift, random_removal, topics
-from robustify.summary.result import Summary
+from robustify.judging.summary.result import Summary
 from tests.support.contexts import parts_of
 from tests.support.trees import filled, in_trees
 

@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.judging.guardrails import Limits, certificate, guardrails, trial_run
+from robustify.judging.summary.quantity import Reason
+from robustify.judging.summary.result import Guardrail, Residual, Summary
 from robustify.report.messages import sentence
-from robustify.summary.quantity import Reason
-from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.trees import filled
 
 LIMITS = Limits()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robustify.errors import DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.judging.audit.people import agreement_with_people, auroc, labels_of_people
 from tests.support.command import invoked
 from tools.planted import CLEAN, kinds

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify import orders
-from robustify.answers import Answer, Answers, Asked, Block, answer, unanswered
+from robustify.items import orders
+from robustify.items.answers import Answer, Answers, Asked, Block, answer, unanswered
 from robustify.judging.positions import cloze_invariance as judge_cloze_invariance
 from robustify.judging.positions import favoured_position, orders_asked, position_share
 from robustify.judging.positions import permutation as judge_permutation
 from robustify.judging.positions import position_bias as judge_position_bias
 from robustify.judging.positions import stability as judge_stability
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.votes import first_block
+from robustify.judging.summary.scored import PositionBias
 from robustify.report.messages import finding
-from robustify.screen.item_index import item_index
-from robustify.screen.votes import first_block
-from robustify.summary.scored import PositionBias
 from tests.support.contexts import made_up
 from tests.support.fake_answers import bench, rows, text_rows
 from tests.support.trees import in_trees

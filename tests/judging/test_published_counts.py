@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 from robustify.judging.measures import CHOICES_ONLY
-from robustify.logs import LogOptions, LogPath, mapping
-from robustify.policy.from_logs import import_logs
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogOptions, LogPath, mapping
 
 MEDBENCH = {"mistral:7b": 48, "llama3.1:8b": 51, "gemma2:9b": 62, "qwen2.5:7b": 53}
 """Right of 200 without the question, as published."""

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.answers import Answer, Answers
-from robustify.arrays import Ints
-from robustify.baselines.artifact_probe import ProbeSettings, probe
-from robustify.item import Item
+from robustify.base.arrays import Ints
+from robustify.items.answers import Answer, Answers
+from robustify.items.item import Item
 from robustify.judging.audit.auditor import AuditorRates
 from robustify.judging.audit.auditor import audited as rate_of
 from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
+from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.guardrails import Limits
 from robustify.judging.judgement import judge
+from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.report.page_tables import auditors
-from robustify.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows
 from tests.support.rules import unanimous
 from tests.support.trees import in_trees

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustify.arrays import Bools
+from robustify.base.arrays import Bools
+from robustify.judging.screen.chance import Chance, chance
+from robustify.judging.screen.consensus import screened
+from robustify.judging.screen.item_index import key_shares, where_keys_are
 from robustify.judging.screening import flag_fields, key_spread
+from robustify.judging.summary.screened import OffPosition, Screen
 from robustify.report.messages import finding
-from robustify.screen.chance import Chance, chance
-from robustify.screen.consensus import screened
-from robustify.screen.item_index import key_shares, where_keys_are
-from robustify.summary.screened import OffPosition, Screen
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous
 from tests.support.trees import filled

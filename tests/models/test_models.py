@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import ModelError, UsageError
-from robustify.models import cache_folder, locate, model_info, pull_model
+from robustify.base.errors import ModelError, UsageError
+from robustify.models.downloads import cache_folder, locate, model_info, pull_model
 from robustify.models.folder import models_folder
 from robustify.models.names import KNOWN, Hub, Known, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama

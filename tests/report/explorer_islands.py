@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from robustify.item import Item
+from robustify.items.item import Item
+from robustify.judging.screen.consensus import Verdicts
 from robustify.report.explaining import Row
 from robustify.report.explorer import chosen, island_of
-from robustify.screen.consensus import Verdicts
 
 WORDS = ("lamp", "river", "stone", "paper", "garden", "window", "bottle", "copper", "letter")
 TRIES = (

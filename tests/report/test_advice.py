@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from robustify.judging.summary.result import Summary, read
 from robustify.report.advice import Recommendation, by_chance, grounds, recommendations
 from robustify.report.messages import catalogue, cue_words
 from robustify.report.opening import opening
-from robustify.summary.result import Summary, read
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.base.files import sha256
 from robustify.cli import cli
-from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
-from robustify.files import sha256
-from robustify.item import Item
-from robustify.logs import LogPath
-from robustify.policy.from_logs import import_logs
+from robustify.items.item import Item
+from robustify.judging.stats.tests import independent_difference, paired_difference
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
-from robustify.run import Run, write_items
-from robustify.stats.tests import independent_difference, paired_difference
+from robustify.runs.run import Run, write_items
 from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up, voted
 from tests.support.fake_logs import jsonl

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.baselines.words import WordUse
+from robustify.judging.baselines.words import WordUse
+from robustify.judging.summary.screened import CUES, CueCode
 from robustify.report.cue_sentences import cue_sentence, mends
 from robustify.report.messages import cue_words
-from robustify.summary.screened import CUES, CueCode
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
 SURE = ("it often works", "it always works", "it never works", "it must work")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from robustify.base.errors import ResourceError, UsageError
 from robustify.cli import cli
-from robustify.errors import ResourceError, UsageError
-from robustify.pipeline import rejudge
+from robustify.pipeline.steps import rejudge
 from robustify.report.dashboard import dashboard_html
-from robustify.run import Run
+from robustify.runs.run import Run
 from tests.support import restricted_run
 from tests.support.exported_run import made_run
 from tests.support.page_text import text_of_page

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.files import sha256
 from robustify.cli import cli
-from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.files import sha256
-from robustify.pipeline import rejudge
-from robustify.policy.public import NUMBERS
+from robustify.judging.summary.screened import CUES
+from robustify.pipeline.public import NUMBERS
+from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import explained, flagged
-from robustify.run import EVIDENCE, EXPLORER, Run, open_run
-from robustify.summary.screened import CUES
+from robustify.runs.run import EVIDENCE, EXPLORER, Run, open_run
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from robustify.pipeline import rejudge
+from robustify.pipeline.steps import rejudge
 from robustify.report import explorer as islands
 from robustify.report.explaining import explained
 from robustify.report.explorer import page
-from robustify.run import EXPLORER, Run
+from robustify.runs.run import EXPLORER, Run
 from tests.gate.repo import rules_of
 from tests.report.explorer_islands import TRIES, hostile_island, large_island, read_island
 from tests.support import exported_run

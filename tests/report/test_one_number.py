@@ -9,17 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import robustify as rb
-from robustify.disclosure import released as releasing
-from robustify.disclosure.released import released
-from robustify.disclosure.rounding import rounded
+from robustify.base.files import sha256
 from robustify.export.dataset import export_dataset
-from robustify.files import sha256
 from robustify.judging.measures import CHOICES_ONLY
-from robustify.pipeline import rejudge
+from robustify.pipeline.steps import rejudge
 from robustify.report.compare import compared, comparison_lines
 from robustify.report.format import percent
 from robustify.report.messages import label
-from robustify.run import Run, open_run
+from robustify.restricted.disclosure import released as releasing
+from robustify.restricted.disclosure.released import released
+from robustify.restricted.disclosure.rounding import rounded
+from robustify.runs.run import Run, open_run
 from tests.support.page_text import text_of_page
 
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"

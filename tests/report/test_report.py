@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.result import Summary, read
 from robustify.report import first_screen, render, write_report
 from robustify.report.cells import ABSENT, Cell, cell, p_cell, table, value_table
 from robustify.report.format import percent, plain, rated, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
-from robustify.summary.quantity import Quantity, Score
-from robustify.summary.result import Summary, read
 from tests.support.page_text import text_of_page
 from tests.support.trees import complete
 
@@ -201,7 +201,7 @@ def test_the_first_screen_is_said_alike_on_page_terminal_and_pull_request() -> N
 def test_a_report_is_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path; from robustify.report import write_report; "
-        "from robustify.summary.result import read; "
+        "from robustify.judging.summary.result import read; "
         "s, p = json.load(sys.stdin); write_report(Path(sys.argv[1]), read(s), p)"
     )
     subprocess.run(

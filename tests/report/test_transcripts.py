@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from robustify.answers import Answers, Asked, answer, unanswered
-from robustify.item import Item
+from robustify.items.answers import Answers, Asked, answer, unanswered
+from robustify.items.item import Item
+from robustify.items.views import VIEWS, names, template
 from robustify.report.explorer import Transcript, askings
-from robustify.run import EXPLORER
-from robustify.views import VIEWS, names, template
+from robustify.runs.run import EXPLORER
 from tests.report.explorer_islands import read_island
 from tests.restricted.conftest import world
 from tests.restricted.world import MODELS, World

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.config import Config
+from robustify.pipeline.config import Config
 from robustify.restricted import access
 from tests.restricted.world import World
 from tests.support.restricted_set import prepared

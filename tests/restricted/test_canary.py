@@ -23,8 +23,7 @@ from typing import Any
 
 import pytest
 
-from robustify import pipeline
-from robustify.policy import asked
+from robustify.pipeline import asked, steps
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import Stub
@@ -151,11 +150,11 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
     def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
         yield Odd(model.name)
 
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr(steps, "open_scorer", opened)
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 
-STEPS = [(pipeline, step) for step in ("load_bench", "require_models", "ask_models", "judged", "plan")]
+STEPS = [(steps, step) for step in ("load_bench", "require_models", "ask_models", "judged", "plan")]
 STEPS += [(asked, "guess"), (asked, "probe")]
 
 

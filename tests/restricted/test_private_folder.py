@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError
 from robustify.restricted.confinement import require_private
 
 Make = Callable[[Path], Path]

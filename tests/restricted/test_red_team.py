@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import robustify as rb
-from robustify import pipeline
-from robustify.errors import RobustifyError
+from robustify.base.errors import RobustifyError
 from robustify.gate.state import states
-from robustify.policy import restricted_folder
+from robustify.pipeline import restricted_folder, steps
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
@@ -109,7 +108,7 @@ def while_it_runs(change: Callable[[World], object]) -> Attack:
         def opened(model: Any, *_: object, **__: object) -> Any:
             yield Odd(model.name)
 
-        world.patch.setattr(pipeline, "open_scorer", opened)
+        world.patch.setattr(steps, "open_scorer", opened)
         return list(RUN)
 
     return act

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from robustify import config as configs
-from robustify import pipeline
-from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.policy.restricted_folder import RestrictedPolicy
+from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.settings_files import shipped
+from robustify.pipeline import config as configs
+from robustify.pipeline import steps
+from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.secret_key import evaluator_key
 from robustify.restricted.terms import accept, accepted
-from robustify.settings_files import shipped
 from tests.restricted.conftest import authorised
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
@@ -173,11 +173,11 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("check_model", "open_scorer", "load_bench"):
-        monkeypatch.setattr(pipeline, name, lambda *_: pytest.fail("too early"))
+        monkeypatch.setattr(steps, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
     no_licence(mock)
     with pytest.raises(AuthorisationError, match="terms"):
-        pipeline.robustify(config, mock / "out" / "run", mock / "cache")
+        steps.robustify(config, mock / "out" / "run", mock / "cache")
     assert not (mock / "out" / "run").exists()
 
 
@@ -188,7 +188,7 @@ def test_partial_data_are_refused(mock: Path) -> None:
     access = ask(mock)
     config = configs.load(mock / "mock.yaml")
     with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as told:
-        pipeline.load_bench(RestrictedPolicy(config, access))
+        steps.load_bench(RestrictedPolicy(config, access))
     assert told.value.exit_code == 3
 
 

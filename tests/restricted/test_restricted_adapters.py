@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from robustify import config as configs
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.settings_files import shipped
+from robustify.pipeline import config as configs
 from robustify.restricted.adapters import FILE, all_adapters, find_adapter
 from robustify.restricted.terms import accepted
-from robustify.settings_files import shipped
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 

@@ -6,9 +6,9 @@ import os
 import sqlite3
 from pathlib import Path
 
-from robustify.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, every
-from robustify.engines.plan import Encoded
-from robustify.engines.protocols import Logprob
+from robustify.models.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, every
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Logprob
 from tests.support.command import invoked
 
 SEAL, OTHER = hashlib.sha256(b"seal").digest(), hashlib.sha256(b"another").digest()

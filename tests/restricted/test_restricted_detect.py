@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from robustify import config as configs
-from robustify import pipeline
-from robustify.errors import AuthorisationError, RobustifyError
-from robustify.loaders import Source, load
-from robustify.policy.public import PublicPolicy
+from robustify.base.errors import AuthorisationError, RobustifyError
+from robustify.pipeline import config as configs
+from robustify.pipeline import steps
+from robustify.pipeline.public import PublicPolicy
+from robustify.reading.loaders import Source, load
 from robustify.restricted.access import require_inside
 from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import recognised, require_ordinary
@@ -157,7 +157,7 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
 
     def loaded() -> int:
         config = configs.load(mock / "quiz.yaml")
-        return len(pipeline.load_bench(PublicPolicy(config)).items)
+        return len(steps.load_bench(PublicPolicy(config)).items)
 
     file = public(mock, harmless(20, SPEAKS))
     vouch(file, "0" * 64)
@@ -245,9 +245,9 @@ def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
 def test_a_remote_server_is_refused_before_it_is_asked_anything(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: pytest.fail("a server was asked"))
+    monkeypatch.setattr(steps, "check_model", lambda *_: pytest.fail("a server was asked"))
     (mock / "mock.yaml").write_text(
         f"adapter: {ADAPTER}\nmodels:\n- {{name: a, engine: openai, base_url: 'https://llm.example/v1'}}\n"
     )
     with pytest.raises(AuthorisationError, match="llm"):
-        pipeline.robustify(configs.load(mock / "mock.yaml"), mock / "out" / "run", mock / "cache")
+        steps.robustify(configs.load(mock / "mock.yaml"), mock / "out" / "run", mock / "cache")

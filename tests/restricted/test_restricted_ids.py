@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.errors import DataError, ItemError
-from robustify.item import Item
-from robustify.loaders import Defect, Loaded
+from robustify.base.errors import DataError, ItemError
+from robustify.items.item import Item
+from robustify.reading.loaders import Defect, Loaded
 from robustify.restricted.ids import canonical, item_id, keyed
 
 KEY = hashlib.sha256(b"a subkey for tests").digest()

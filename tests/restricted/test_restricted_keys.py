@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
-from robustify.gate.key_file import Key
+from robustify.base.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
+from robustify.base.key_file import Key
 from robustify.restricted.secret_key import evaluator_key, new_key
 from tests.support.command import invoked
 from tests.support.restricted_set import SECRET, key_file, key_text

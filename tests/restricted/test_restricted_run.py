@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from robustify import config as configs
-from robustify import pipeline
-from robustify.errors import DataError, RequestError, ResourceError
+from robustify.base.errors import DataError, RequestError, ResourceError
+from robustify.pipeline import config as configs
+from robustify.pipeline import steps
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
@@ -34,7 +34,7 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {"seals": []}
-    before, scorer = pipeline.ask_models, pipeline.open_scorer
+    before, scorer = steps.ask_models, steps.open_scorer
     proxies = {
         "HTTP_PROXY": "http://p.example:1",
         "all_proxy": "http://p.example:1",
@@ -55,8 +55,8 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
         seen["tmp"] = [Path(tempfile.mkdtemp()).parent, Path(os.environ["TMPDIR"])]
         return before(*args)
 
-    monkeypatch.setattr(pipeline, "ask_models", look)
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr(steps, "ask_models", look)
+    monkeypatch.setattr(steps, "open_scorer", opened)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "0")
     mask, temporary = os.umask(0o022), tempfile.gettempdir()
@@ -85,7 +85,7 @@ def test_a_run_that_fails_leaves_nothing(mock: Path, monkeypatch: pytest.MonkeyP
         (Path(tempfile.gettempdir()) / "left").write_text(items(N)[0]["question"])
         raise DataError("spoilt")
 
-    monkeypatch.setattr(pipeline, step, fail)
+    monkeypatch.setattr(steps, step, fail)
     with pytest.raises(DataError, match="spoilt"):
         restricted_run.run(mock, mock / "out" / "run")
     assert list((mock / "out").iterdir()) == []
@@ -108,7 +108,7 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
     def opened(model: Any, *_: Any, **__: Any) -> Iterator[Any]:
         yield Short(model.name)
 
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr(steps, "open_scorer", opened)
     with pytest.raises(
         DataError, match=r"stub-a: some items are too long for the model.*: \d+ in the view "
     ) as told:
@@ -133,10 +133,10 @@ def test_what_the_commands_say_of_a_restricted_set(mock: Path) -> None:
 
 
 def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
-    from robustify.disclosure.rounding import described
+    from robustify.restricted.disclosure.rounding import described
 
     config = configs.load(mock / "mock.yaml")
-    bench = pipeline.load_bench(pipeline.policy_for(config))
+    bench = steps.load_bench(steps.policy_for(config))
     few, all_ = described(bench, N), described(bench, 1)
     assert few["key_positions"] is None
     assert sum(all_["key_positions"].values()) == N
@@ -152,7 +152,7 @@ def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
     public = public.rename(public.with_name("open-set"))
     monkeypatch.setenv("ROBUSTIFY_DATA", str(mock / "open" / "data"))
     (mock / "open.yaml").write_text(f"adapter: {public}\nmodels: [stub-a, stub-b]\n")
-    run = pipeline.robustify(configs.load(mock / "open.yaml"), mock / "open-run", mock / "cache")
+    run = steps.robustify(configs.load(mock / "open.yaml"), mock / "open-run", mock / "cache")
     assert (run.folder / "robust.jsonl").is_file()
     assert run.manifest["config"]["adapter"] == "open-set"
     assert str(mock) not in (run.folder / "run.json").read_text()

@@ -14,9 +14,9 @@ from bench.calibrate.shares import alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, all_cells, trial
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation, cases, screen_probabilities
-from robustify.baselines.near_duplicates import fold_groups, near_duplicates
-from robustify.baselines.wording import HEDGES, words_of
-from tests.baselines.test_features import jaccard
+from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
+from robustify.judging.baselines.wording import HEDGES, words_of
+from tests.judging.baselines.test_features import jaccard
 
 LARGE = 60_000
 BENCHMARKS = {

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from robustify.item import Item
-from robustify.logs import LogPath
-from robustify.policy.from_logs import import_logs
-from robustify.run import Run, write_items
+from robustify.items.item import Item
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogPath
+from robustify.runs.run import Run, write_items
 from tests.support.fake_logs import jsonl
 
 TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")

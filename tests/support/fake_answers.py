@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify import orders
-from robustify.answers import Answer, Asked, answer, unanswered
-from robustify.arrays import Bools, Ints
-from robustify.baselines.features import surface_features
-from robustify.baselines.heuristics import Heuristic
-from robustify.item import Item
-from robustify.screen.votes import Votes
+from robustify.base.arrays import Bools, Ints
+from robustify.items import orders
+from robustify.items.answers import Answer, Asked, answer, unanswered
+from robustify.items.item import Item
+from robustify.judging.baselines.features import surface_features
+from robustify.judging.baselines.heuristics import Heuristic
+from robustify.judging.screen.votes import Votes
 
 WORDS = (
     "amber", "birch", "cedar", "dune", "ember", "fern", "gravel", "heron", "iris", "juniper", "kelp", "lark",

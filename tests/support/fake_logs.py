@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robustify.item import Item
+from robustify.items.item import Item
 
 COLOURS = ("red", "green", "blue", "grey", "pink")
 

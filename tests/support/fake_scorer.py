@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from robustify import pipeline
-from robustify.engines.protocols import Logprob, Progress, no_progress
-from robustify.views import Request
+from robustify.items.views import Request
+from robustify.models.engines.protocols import Logprob, Progress, no_progress
+from robustify.pipeline import steps
 
 
 class FakeScorer:
@@ -34,8 +34,8 @@ def fake_models(patch: pytest.MonkeyPatch, taste: Callable[[Request], float]) ->
     def opened(model: Any, *_: object, **__: object) -> Iterator[FakeScorer]:
         yield FakeScorer(taste, name=model.name)
 
-    patch.setattr(pipeline, "open_scorer", opened)
-    patch.setattr(pipeline, "check_model", lambda *_: None)
+    patch.setattr(steps, "open_scorer", opened)
+    patch.setattr(steps, "check_model", lambda *_: None)
 
 
 def likes_long_texts(request: Request) -> float:

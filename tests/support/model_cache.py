@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from robustify.engines.settings import HFModel
-from robustify.errors import ModelError
-from robustify.models import cache_folder, locate, pull_model
+from robustify.base.errors import ModelError
+from robustify.models.downloads import cache_folder, locate, pull_model
+from robustify.models.engines.settings import HFModel
 
 if TYPE_CHECKING:
-    from robustify.engines.cache import Cache
-    from robustify.engines.local.engine import HF
+    from robustify.models.engines.cache import Cache
+    from robustify.models.engines.local.engine import HF
 
 WORDS = "the cat sat on mat blue red green Answer Question right 1 2 A B C".split()  # noqa: SIM905
 CHAT = (
@@ -37,7 +37,7 @@ def model_folder(name: str) -> Path:
 
 def hf(folder: Path, cache: "Cache | None" = None, *, name: str = "tiny", **settings: Any) -> "HF":
     """The engine hf on a folder, with these settings of a config."""
-    from robustify.engines.local.engine import HF
+    from robustify.models.engines.local.engine import HF
 
     return HF(HFModel(name=name, **settings), folder, cache)
 

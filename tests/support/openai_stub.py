@@ -19,12 +19,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from robustify.config import Config, parse
-from robustify.engines.cache import Cache
-from robustify.engines.openai.engine import OpenAIServer
-from robustify.engines.protocols import Logprob
-from robustify.engines.settings import OpenAIModel
-from robustify.views import Request
+from robustify.items.views import Request
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.openai.engine import OpenAIServer
+from robustify.models.engines.protocols import Logprob
+from robustify.models.engines.settings import OpenAIModel
+from robustify.pipeline.config import Config, parse
 from tests.support.serving import serving
 
 

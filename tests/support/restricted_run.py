@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from robustify import pipeline
-from robustify.config import Config, parse
-from robustify.disclosure import record
-from robustify.engines.protocols import Logprob, Progress, no_progress
+from robustify.items.views import Request
 from robustify.judging.judgement import Judgement
-from robustify.policy.asked import RunInput
-from robustify.policy.restricted_folder import RestrictedPolicy
+from robustify.judging.summary.result import Summary
+from robustify.models.engines.protocols import Logprob, Progress, no_progress
+from robustify.pipeline import steps
+from robustify.pipeline.asked import RunInput
+from robustify.pipeline.config import Config, parse
+from robustify.pipeline.restricted_folder import RestrictedPolicy
+from robustify.restricted.disclosure import record
 from robustify.restricted.secret_key import evaluator_key
-from robustify.run import Run
-from robustify.summary.result import Summary
-from robustify.views import Request
+from robustify.runs.run import Run
 from tests.support import restricted_set
 
 NAMES = ("stub-a", "stub-b")
@@ -52,7 +52,7 @@ class Stub:
 
 def config(**changes: Any) -> Config:
     """A config of the mock adapter with both stubs."""
-    from robustify.config import _adapted
+    from robustify.pipeline.config import _adapted
 
     tree: dict[str, Any] = {
         "name": "mock",
@@ -75,14 +75,14 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
     def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
         yield Stub(model.name)
 
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
-    monkeypatch.setattr(pipeline, "check_model", lambda model, *_: {"sha256": model.name})
+    monkeypatch.setattr(steps, "open_scorer", opened)
+    monkeypatch.setattr(steps, "check_model", lambda model, *_: {"sha256": model.name})
     return folder / "out"
 
 
 def run(folder: Path, out: Path, told: Config | None = None) -> Run:
     """The mock set, audited into this folder."""
-    return pipeline.robustify(told or config(), out, folder / "cache")
+    return steps.robustify(told or config(), out, folder / "cache")
 
 
 @dataclass(frozen=True)

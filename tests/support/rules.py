@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from robustify.answers import Answers
-from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import Votes, cast_votes
+from robustify.items.answers import Answers
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import Votes, cast_votes
 
 
 def unanimous(**settings: Any) -> ScreenRules:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from robustify.judging.measures import MEASURES, SET
-from robustify.summary.quantity import Measured, Measures
-from robustify.summary.result import Summary
+from robustify.judging.summary.quantity import Measured, Measures
+from robustify.judging.summary.result import Summary
 
 
 def plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from string import ascii_uppercase
 
-from robustify.errors import DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_of
 from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer

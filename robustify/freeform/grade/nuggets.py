@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustify.errors import DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.worded import Ruling, plain_words, said, shown_answer
 from robustify.freeform.llm_judge.asking import AskedLabels, ask_labels, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge

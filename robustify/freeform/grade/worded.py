@@ -8,11 +8,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import compatible, in_words
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
-from robustify.marks.labelling import LETTERS
-from robustify.marks.picks import Picked, announces, json_answer, read_pick, shorter_texts, split_reasoning
-from robustify.redaction import HoldsText
-from robustify.texts import compatible, in_words
+from robustify.reading.marks.labelling import LETTERS
+from robustify.reading.marks.picks import (
+    Picked,
+    announces,
+    json_answer,
+    read_pick,
+    shorter_texts,
+    split_reasoning,
+)
 
 MOST = 1_000_000
 """Longest reply that is read, in characters. A longer reply is `unsafe_input`."""

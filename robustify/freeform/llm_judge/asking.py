@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
 from robustify.freeform.llm_judge.verdicts import (
     SCALES,

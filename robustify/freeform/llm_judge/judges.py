@@ -12,15 +12,15 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
-from robustify.engines.openai.client import Client, Refusal, Unreachable, count_of
-from robustify.engines.protocols import finish_reason_of
-from robustify.engines.settings import OpenAIModel, host_of
-from robustify.errors import AuthorisationError, ModelError
+from robustify.base.errors import AuthorisationError, ModelError
+from robustify.base.redaction import HoldsText
 from robustify.freeform.prompts import Message, prompt_sha256
-from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
-from robustify.redaction import HoldsText
+from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
+from robustify.models.engines.protocols import finish_reason_of
+from robustify.models.engines.settings import OpenAIModel, host_of
+from robustify.models.replies import Replies, reply_key
 
 RETRIES = 2
 """Number of times that a call to a busy or failing server is repeated."""

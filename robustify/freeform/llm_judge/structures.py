@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
+from robustify.base.texts import compatible
 from robustify.freeform.grade.worded import MOST
 from robustify.freeform.schema import ErrorType
-from robustify.marks.picks import split_reasoning
-from robustify.texts import compatible
+from robustify.reading.marks.picks import split_reasoning
 
 MOST_READ = 1000
 """Number of brackets, elements and tables that are read, from the end of a reply, because the last one is the answer."""

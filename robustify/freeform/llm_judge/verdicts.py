@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from robustify.errors import UsageError
+from robustify.base.errors import UsageError
+from robustify.base.texts import in_words
 from robustify.freeform.llm_judge.structures import (
     INDEX_KEYS,
     Pairs,
@@ -22,7 +23,6 @@ from robustify.freeform.llm_judge.structures import (
     structures,
 )
 from robustify.freeform.schema import FORMAT_TYPES, ErrorType
-from robustify.texts import in_words
 
 T = TypeVar("T")
 SUPPORT: Mapping[str, float] = {"not_support": 0.0, "partial_support": 0.5, "support": 1.0}

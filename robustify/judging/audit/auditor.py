@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.arrays import Bools, Ints
-from robustify.scoring import credit
-from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
-from robustify.stats.tests import LEVEL, minimum_detectable_difference
-from robustify.summary.quantity import Quantity, ReasonValue
-from robustify.summary.result import AuditorResult
+from robustify.base.arrays import Bools, Ints
+from robustify.items.scoring import credit
+from robustify.judging.stats.intervals import Interval, Rate, clopper_pearson, rate
+from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference
+from robustify.judging.summary.quantity import Quantity, ReasonValue
+from robustify.judging.summary.result import AuditorResult
 
 POWER = 0.8
 

@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from robustify.arrays import ROUNDING, Bools, Floats
-from robustify.errors import DataError
+from robustify.base.arrays import ROUNDING, Bools, Floats
+from robustify.base.errors import DataError
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
 from robustify.judging.measures import against_chance
-from robustify.ngrams.overlap import PARTS, Overlap
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.votes import UNANSWERED, first_picks
-from robustify.stats.intervals import rate, wilson
-from robustify.summary.quantity import Quantity, Reason
-from robustify.summary.result import Contamination, ShortMode, TextFile, TextOverlap
-from robustify.summary.scored import ItemAnalysis, ItemDiscrimination, LabelNoise
+from robustify.judging.ngrams.overlap import PARTS, Overlap
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.screen.votes import UNANSWERED, first_picks
+from robustify.judging.stats.intervals import rate, wilson
+from robustify.judging.summary.quantity import Quantity, Reason
+from robustify.judging.summary.result import Contamination, ShortMode, TextFile, TextOverlap
+from robustify.judging.summary.scored import ItemAnalysis, ItemDiscrimination, LabelNoise
 
 FEWEST_STRONG = 2
 LISTED = 1_000

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.baselines.features import matrix
-from robustify.baselines.near_duplicates import fold_groups, near_duplicates
-from robustify.item import Item
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import Item
 from robustify.judging.audit.auditor import AuditRate
-from robustify.screen.consensus import Screened
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.votes import ROBUST
-from robustify.stats.intervals import Rate, clopper_pearson
+from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.baselines.features import matrix
+from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
+from robustify.judging.screen.consensus import Screened
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.screen.votes import ROBUST
+from robustify.judging.stats.intervals import Rate, clopper_pearson
 
 BLOCKS = 10
 RIDGE = 50.0

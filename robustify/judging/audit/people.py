@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from robustify.arrays import Bools, Floats
-from robustify.errors import DataError
-from robustify.files import text_lines
+from robustify.base.arrays import Bools, Floats
+from robustify.base.errors import DataError
+from robustify.base.files import text_lines
 from robustify.judging.evidence import TEXTUAL
-from robustify.stats.agreement import agreement
-from robustify.stats.intervals import Interval, Rate, rate
+from robustify.judging.stats.agreement import agreement
+from robustify.judging.stats.intervals import Interval, Rate, rate
 
 LABELS = ("not", "shortcut")
 _Z = 1.959963984540054

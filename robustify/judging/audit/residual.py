@@ -11,21 +11,21 @@ from typing import get_args
 
 import numpy as np
 
-from robustify.arrays import Bools
-from robustify.baselines.heuristics import VIEW as HEURISTIC
-from robustify.baselines.heuristics import heuristic_scores
-from robustify.baselines.meaning import VIEW as MEANING
+from robustify.base.arrays import Bools
+from robustify.items.scoring import VIEW_OF, best
 from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
 from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
+from robustify.judging.baselines.heuristics import VIEW as HEURISTIC
+from robustify.judging.baselines.heuristics import heuristic_scores
+from robustify.judging.baselines.meaning import VIEW as MEANING
 from robustify.judging.context import Context
-from robustify.scoring import VIEW_OF, best
-from robustify.screen.screen_rules import FDR
-from robustify.screen.votes import ROBUST, cast_votes, first_template, models_asked
-from robustify.stats.intervals import Rate
-from robustify.stats.tests import LEVEL
-from robustify.summary.quantity import AuditorKind, Reason, ReasonValue, Score
-from robustify.summary.result import AuditorResult, Residual, Verdict
-from robustify.summary.scored import WITH_MEANING
+from robustify.judging.screen.screen_rules import FDR
+from robustify.judging.screen.votes import ROBUST, cast_votes, first_template, models_asked
+from robustify.judging.stats.intervals import Rate
+from robustify.judging.stats.tests import LEVEL
+from robustify.judging.summary.quantity import AuditorKind, Reason, ReasonValue, Score
+from robustify.judging.summary.result import AuditorResult, Residual, Verdict
+from robustify.judging.summary.scored import WITH_MEANING
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,21 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from robustify.arrays import Floats, Ints, group_numbers
+from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.judging import measures
 from robustify.judging.accuracy import Scored, compare_pair, scored
 from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.stats.balance import weighted_difference
+from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
+from robustify.judging.summary.quantity import Measured, Part, Quantity
+from robustify.judging.summary.result import Summary
 from robustify.report.compare.matching import SameItem, same_items
 from robustify.report.format import counted, plain
 from robustify.report.messages import label
-from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
-from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
-from robustify.stats.balance import weighted_difference
-from robustify.stats.intervals import rate
-from robustify.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
-from robustify.summary.quantity import Measured, Part, Quantity
-from robustify.summary.result import Summary
+from robustify.runs.run import SPLIT_FILES, VERDICTS, Run, open_run
 
 Tree = dict[str, Any]
 Split = Literal["all", "kept"]

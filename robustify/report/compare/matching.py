@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from robustify.item import Item
-from robustify.run import Run
+from robustify.items.item import Item
+from robustify.runs.run import Run
 
 FEWEST_ALIKE, MOST_UNKNOWN = 0.1, 0.5
 """Smallest share of equal IDs with the same stem or options for which IDs count, and the largest share of unmatched items

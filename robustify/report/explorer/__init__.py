@@ -21,18 +21,18 @@ import pyarrow.compute as pc
 import yaml
 from markupsafe import Markup
 
-from robustify.answers import Answers, Block
-from robustify.files import write_text
-from robustify.item import Item
+from robustify.base.files import write_text
+from robustify.items.answers import Answers, Block
+from robustify.items.item import Item
+from robustify.items.scoring import BY_TEXT
+from robustify.items.views import BY_CHAT, VIEWS, View, names, template
+from robustify.judging.screen.consensus import Verdicts
+from robustify.judging.screen.votes import row_preferences
 from robustify.report.explaining import Row, said_of, with_item
 from robustify.report.format import likely, plain, spaced
 from robustify.report.messages import catalogue, cue_words
 from robustify.report.printing import jinja, styles
-from robustify.run import EVIDENCE, EXPLORER
-from robustify.scoring import BY_TEXT
-from robustify.screen.consensus import Verdicts
-from robustify.screen.votes import row_preferences
-from robustify.views import BY_CHAT, VIEWS, View, names, template
+from robustify.runs.run import EVIDENCE, EXPLORER
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 WORDS = ("shortcut", "undecided", "robust")
@@ -196,7 +196,7 @@ def askings(record: Transcript, items: Sequence[Item], positions: Sequence[int])
             mine.append(line if any(line[1:]) else [])
         prompt = None
         if name in names(view) and record.digests.get(f"{view}/{name}") == template(view, name).digest:
-            source = files("robustify") / "templates" / view / f"{name}.yaml"
+            source = files("robustify.items") / "templates" / view / f"{name}.yaml"
             prompt = dict(yaml.safe_load(source.read_text("utf-8")))
         about.append(
             {

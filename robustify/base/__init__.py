@@ -1,0 +1,1 @@
+"""Hold what every room stands on: errors, files, settings, texts, and Git."""

@@ -1,0 +1,235 @@
+"""Atomic writes, locks, safe reads of regular files, and CSV cells that are safe in spreadsheets.
+
+Unless documented otherwise, functions raise `OSError`, and the caller words the message. Only the standard library is
+imported, so that the gate can use this module. `filelock` is imported when a lock is taken.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from robustify.base.errors import DataError, ResourceError, UsageError
+
+OTHER_FOLDER = "choose a writable folder with -o DIR"
+"""Hint for a results folder that cannot be written."""
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
+_QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
+
+
+# Writing
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` when the block ends, and is removed if the block raises. With `private`,
+    its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    try:
+        with os.fdopen(_new(part, private=private), "wb") as file:
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def writable(what: Path | str, hint: str = "") -> Iterator[None]:
+    """Raise `ResourceError`, which ends with `hint`, if the block fails to write `what`."""
+    try:
+        yield
+    except OSError as error:
+        end = f"; {hint}" if hint else ""
+        raise ResourceError(f"{what} cannot be written ({error.strerror}){end}") from None
+
+
+def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
+    """Write a file as `writing` does."""
+    with writing(path, private=private, sync=sync) as file:
+        file.write(data)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a new file with mode 0600 and flush it to disk. A partial file is removed if writing fails. Raise
+    `UsageError` if the file already exists. It is never overwritten. Raise `ResourceError` if the file cannot be
+    written."""
+    name = f"{str(path)!a}"
+    with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
+        try:
+            opened = _new(path, private=True)
+        except FileExistsError:
+            raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
+        undo.callback(path.unlink, missing_ok=True)
+        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        undo.pop_all()
+
+
+@contextlib.contextmanager
+def owner_only() -> Iterator[None]:
+    """Create files inside the block with mode 0600, and folders with mode 0700."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8 with LF line ends, and flush the file to disk."""
+    write_texts(path, (text,))
+
+
+def write_texts(path: Path, texts: Iterable[str]) -> None:
+    """Write texts one at a time, as `write_text`."""
+    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        file.writelines(texts)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write indented JSON. Raise `ValueError` for NaN, which is a bug."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextlib.contextmanager
+def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
+    """Create a temporary folder inside `folder` for files that are moved up once all are written. It is removed at the
+    end, and those of killed processes first, so the caller must hold a lock on `folder` or be its only writer."""
+    for left in folder.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    place = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def move_up(place: Path, folder: Path, name: str) -> None:
+    """Move the file or folder `name`, a relative path, from a staging folder to the same path in `folder`."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    os.replace(place / name, folder / name)
+
+
+def _new(path: Path, *, private: bool) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600 if private else 0o666)
+
+
+# Locking
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[None]:
+    """Lock the file `path`, which is created if missing and never deleted. The lock ends with the process. Raise
+    `BlockingIOError` if another process holds the lock, and `wait` is false, and `OSError` if the file cannot be
+    created."""
+    from filelock import FileLock, Timeout  # local, because the gate only has the standard library
+
+    lock = FileLock(path, timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(path)) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# Reading
+
+
+def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
+    """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links. Raise
+    `OSError` if the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device."""
+    link = 0 if follow else os.O_NOFOLLOW
+    opened = os.open(path, os.O_RDONLY | link | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return os.fdopen(opened, "rb")
+    except BaseException:
+        os.close(opened)
+        raise
+
+
+def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
+    """Read a regular file. Raise `OSError` as `open_regular`, and with `EFBIG` for more than `most` bytes."""
+    with open_regular(path, follow=follow) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"more than {most >> 20} MiB")
+    return data
+
+
+def read_expected(path: Path, what: str, most: int) -> bytes:
+    """Read a file that the user named on the command line. `what` describes the expected file in error messages. Raise
+    `UsageError` if the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read."""
+    try:
+        return read_regular(path, most)
+    except OSError as error:
+        match error.errno:
+            case errno.EINVAL:
+                fault = "is a folder, pipe, or device"
+            case errno.EFBIG:
+                fault, what = f"is {path.stat().st_size:,} bytes", f"{what} no larger than {most:,} bytes"
+            case _ if path.is_symlink():
+                fault = "is a symbolic link"
+            case _:
+                fault = f"cannot be opened ({error.strerror})"
+        raise UsageError(f"{str(path)!a} {fault}; expected {what}") from None
+
+
+def text_lines(path: Path, what: str) -> list[str]:
+    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error messages.
+    Raise `UsageError` if the file does not exist, and `DataError` if the file cannot be read as UTF-8 text."""
+    try:
+        return path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; expected {what}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path} cannot be read as UTF-8 text ({type(error).__name__}). Save it as UTF-8."
+        ) from None
+
+
+def sha256(path: Path) -> str:
+    """Return the hexadecimal SHA-256 digest of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# Cells of a CSV file
+
+
+def neutral(text: str) -> str:
+    """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula.
+
+    Source: OWASP ASVS 5.0, 1.2.10. A cell that already looks quoted gets one more quote, so that `original` restores
+    every text. Numbers are formatted elsewhere."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def original(cell: str) -> str:
+    """Remove the quote that `neutral` added to a CSV cell."""
+    return cell[1:] if _QUOTED.match(cell) else cell

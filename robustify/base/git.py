@@ -1,0 +1,228 @@
+"""Read-only access to Git objects through plumbing commands.
+
+All settings with which a hostile repository could run code are off. Blobs are read from the object store, so that no
+filter, text conversion or external diff changes what is scanned. Nothing is written or fetched.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.base.errors import ResourceError, UsageError
+
+_KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+         "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_CONFIG_GLOBAL",
+         "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}  # fmt: skip
+"""Variables that Git sets for its hooks, or that name the user's own settings. Any other GIT_ variable could name a
+program or a replacement object."""
+_OFF = {
+    **dict.fromkeys(("core.hooksPath", "core.attributesFile", "diff.orderFile"), os.devnull),
+    **dict.fromkeys(("core.fsmonitor", "core.commitGraph", "core.sshCommand", "core.alternateRefsCommand", "core.askPass",
+                     "gpg.program", "log.showSignature", "submodule.recurse"), "false"),
+    **dict.fromkeys(("credential.helper", "diff.external"), ""),
+    "core.pager": "cat",
+    "protocol.allow": "never",
+}  # fmt: skip
+_DIFF = (
+    "-z",
+    "--raw",
+    "--no-renames",
+    "--no-abbrev",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=none",
+)
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """A path and the ID of its Git object, which for a submodule is a commit of another repository."""
+
+    path: str
+    object: str
+    is_submodule: bool = False
+
+
+class Repository:
+    """Git repository that contains a folder. Raises `UsageError` (exit 2) if the folder is in none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        found = self._git(("rev-parse", "--git-dir"))
+        if b"ownership" in found.stderr or b"unsafe repository" in found.stderr:
+            raise UsageError(
+                "Git does not read this repository, because it belongs to another owner. If you trust it, run "
+                "`git config --global --add safe.directory FOLDER`."
+            )
+        if found.returncode:
+            raise UsageError("This is not a Git repository. To scan files, run `robustify gate FILES`.")
+
+    def indexed(self, *, changed: bool) -> list[TreeEntry]:
+        """Return every path in the index, or only those that the next commit adds or changes."""
+        beside = self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}") if changed else None
+        beside = beside or self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
+        return _entries(self._run("diff-index", "--cached", *_DIFF, beside, "--"))
+
+    def commit(self, name: str) -> str:
+        """Return the commit ID of a revision. Raises `UsageError` if the revision does not exist."""
+        safe = bool(name) and not name.startswith("-")
+        found = self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
+        if found is None:
+            raise UsageError("The range names a missing commit, perhaps because this clone is shallow.")
+        return found
+
+    def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
+        """Return the commits reachable from `tips` but not from `known`, newest first. Raises `UsageError` if the parents
+        of one of them are missing in a shallow clone."""
+        commits = (
+            self._run("rev-list", "--stdin", given=[*tips, *(f"^{one}" for one in known)]).decode().split()
+        )
+        shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
+        if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
+            raise UsageError("This shallow clone lacks commits of the range. Fetch all (fetch-depth: 0).")
+        return commits
+
+    def objects(self, tips: Iterable[str], known: Iterable[str]) -> list[TreeEntry]:
+        """Return the objects (commits, tags, trees, files) reachable from `tips` but not from `known`, with paths."""
+        found = self._run("rev-list", "--objects", "--stdin", given=[*tips, *(f"^{one}" for one in known)])
+        rows = (row.partition(" ") for row in lines_of(found))
+        return [TreeEntry(path, name) for name, _, path in rows]
+
+    def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
+        """Return each path and content that the commits add, without duplicates. Merges are compared with every parent."""
+        shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF)
+        return list(dict.fromkeys(_entries(self._run(*shown, given=commits))))
+
+    def touching(self, path: str, commits: Sequence[str]) -> list[str]:
+        """Return the commits that change a path."""
+        shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
+        rows = lines_of(self._run(*shown, given=commits))
+        return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
+
+    def refs(self, *folders: str) -> list[tuple[str, str, str]]:
+        """Return the refs under the given prefixes as (name, object ID, peeled object ID)."""
+        refs = dict[str, tuple[str, str]]()
+        for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").split("\n")):
+            name = name.removesuffix("^{}")
+            refs[name] = (refs.get(name, (one,))[0], one)
+        return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
+
+    def known_to(self, remote: str) -> list[str] | None:
+        """Return the commits and tags of this repository that a remote or URL has, or None if it does not answer.
+
+        The remote itself is asked, with the user's settings as in the push before: what this repository remembers of it
+        may be of another URL or out of date. What only some of its push URLs have does not count.
+        """
+        env, theirs = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}, list[set[str]]()
+        for url in (self.ask("remote", "get-url", "--push", "--all", remote) or remote).split("\n"):
+            line, none = ["git", "ls-remote", "--quiet", "--", url], subprocess.DEVNULL
+            try:
+                said = subprocess.run(
+                    line, cwd=self._folder, env=env, stdin=none, capture_output=True, timeout=60, check=True
+                )
+            except (OSError, subprocess.SubprocessError):
+                return None
+            theirs.append({row.partition("\t")[0] for row in lines_of(said.stdout)})
+        check = self._run("cat-file", "--batch-check", given=sorted(set.intersection(*theirs)))
+        return [row.split()[0] for row in lines_of(check) if row.split()[1] in ("commit", "tag")]
+
+    def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
+        """Yield the type (commit, tag, tree or blob), size and bytes of each object. The bytes are None if there are more
+        than `most`.
+
+        Raises:
+            ResourceError: An object is missing, damaged or incomplete (exit 6).
+        """
+        names = list(names)
+        with tempfile.TemporaryFile() as file:
+            file.write("".join(f"{name}\n" for name in names).encode())
+            file.seek(0)
+            line, env = git_command(("cat-file", "--batch")), git_environment()
+            with subprocess.Popen(
+                line, cwd=self._folder, env=env, stdin=file, stdout=subprocess.PIPE
+            ) as process:
+                assert process.stdout is not None
+                for head in (process.stdout.readline().split() for _ in names):
+                    if len(head) != 3:
+                        raise ResourceError(
+                            "An object is damaged or missing (a partial clone?). Run `git fsck`."
+                        )
+                    size, kept, last = int(head[2]), b"", b""
+                    left = size + 1
+                    while part := process.stdout.read(min(left, _CHUNK)):
+                        left, last = left - len(part), part[-1:]
+                        kept += part if size <= most else b""
+                    if left or last != b"\n":
+                        raise ResourceError("Git returned only a part of an object. Run `git fsck`.")
+                    yield head[1].decode(), size, kept[:-1] if size <= most else None
+
+    def ask(self, *args: str) -> str | None:
+        """Return the output of a Git command, or None if the command fails."""
+        done = self._git(args)
+        return None if done.returncode else os.fsdecode(done.stdout.strip())
+
+    def _run(self, *args: str, given: Iterable[str] = ()) -> bytes:
+        done = self._git(args, "".join(f"{name}\n" for name in given).encode())
+        if done.returncode:
+            raise ResourceError(
+                f"`git {args[0]}` failed with exit code {done.returncode}. Run it to see why."
+            )
+        return done.stdout
+
+    def _git(self, args: Sequence[str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        line, env = git_command(args), git_environment()
+        try:
+            return subprocess.run(
+                line, cwd=self._folder, env=env, input=given, capture_output=True, check=False
+            )
+        except OSError as error:
+            raise ResourceError(f"Git cannot be started ({error.strerror}). Install Git.") from None
+
+
+def lines_of(answer: bytes) -> list[str]:
+    """Return the lines of an answer. Only newlines end a line, because names may contain any other separator."""
+    return [row for row in os.fsdecode(answer).split("\n") if row]
+
+
+def git_command(args: Sequence[str]) -> list[str]:
+    """Return the command line of a Git call that switches off every setting that runs a program.
+
+    Of the settings in the environment, only `safe.directory` is kept, which CI systems set there.
+    """
+    settings = [f"{name}={value}" for name, value in _OFF.items()]
+    count = os.environ.get("GIT_CONFIG_COUNT", "")
+    for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):
+        name, value = (os.environ.get(f"GIT_CONFIG_{what}_{i}", "") for what in ("KEY", "VALUE"))
+        settings += [f"{name}={value}"] if name.lower() == "safe.directory" else []
+    return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
+
+
+def git_environment() -> dict[str, str]:
+    """Return the environment of a Git call: no replaced objects, no fetching, no variables that name programs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return kept | {
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "LC_ALL": "C",
+    }
+
+
+def _entries(raw: bytes) -> list[TreeEntry]:
+    """Parse the entries in `--raw -z` output, except deletions and unmerged paths."""
+    parts = iter(raw.split(b"\0")[:-1])
+    rows = ((meta.decode().split(" "), os.fsdecode(path)) for meta, path in zip(parts, parts, strict=True))
+    return [TreeEntry(path, row[3], row[1] == "160000") for row, path in rows if row[4][0] not in "DU"]
+
+
+def work_tree(folder: Path) -> Path | None:
+    """Return the Git work tree that contains a folder, or None."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)

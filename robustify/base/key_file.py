@@ -1,0 +1,126 @@
+"""Keys from key files and environment variables, and the form of published lists of keyed IDs.
+
+The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs.
+`restricted/secret_key.py` loads the key of the item IDs with `load_key` too. A key comes from a file or a secret store,
+never from an argument or a config.
+"""
+
+import base64
+import hmac
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robustify.base.errors import AuthorisationError
+from robustify.base.git import work_tree
+
+FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
+VARIABLE = "ROBUSTIFY_GATE_KEY"
+IDS_VARIABLES = ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY")
+"""Variables for the key of item IDs: its file, and the key itself."""
+SIZE = 32
+"""Number of bytes in a secret."""
+_FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43})=?\s*\Z")
+_MOST = 4096
+SPLIT = "robustify.hashed-split/1"
+"""Format of a hashed split, the one file of a restricted set that may be published."""
+KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
+_SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
+_WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A 256-bit secret and its public ID. The repr shows only the ID."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> "Key":
+        """Derive a key from a secret. Its ID is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
+        return cls(hmac.digest(secret, b"robustify/v1/key-id", "sha256")[:8].hex(), secret)
+
+    def derived(self, purpose: str) -> bytes:
+        """Return the 32-byte subkey for a purpose: HMAC-SHA256(secret, "robustify/v1/" + purpose)."""
+        return hmac.digest(self.secret, f"robustify/v1/{purpose}".encode(), "sha256")
+
+    def as_text(self) -> str:
+        """Return the text of the key file: `rbk1:ID:SECRET` and a newline."""
+        return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
+
+
+def load_key(
+    path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
+) -> Key | None:
+    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
+    Raises `AuthorisationError` (exit 4) if the key is damaged or weak, was given as a path, or has an unsafe file: a link,
+    not a regular file, of another user, readable by others, or in a Git work tree."""
+    name = path or os.environ.get(file_variable)
+    if not name:
+        text = os.environ.get(variable)
+        return _parsed(text, f"${variable}") if text else None
+    if "rbk1:" in name:
+        raise AuthorisationError(
+            "A key was given instead of the name of its file, and others may have seen it. "
+            "Make a new key: `robustify restricted key new --out FILE`."
+        )
+    source = f"key file {name!a}"
+    return _parsed(read_private(name, source, _MOST), source)
+
+
+def read_private(name: str, source: str, most: int) -> str:
+    """Return the ASCII text of a file that only its owner may read. Errors call the file `source`. Raises
+    `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git."""
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
+        raise AuthorisationError(f"{source} {why}. Expected a file that you own, with mode 0600.") from None
+    try:
+        status = os.fstat(handle)
+        mode, fault = stat.S_IMODE(status.st_mode), ""
+        if not stat.S_ISREG(status.st_mode):
+            fault = "is not a regular file. Expected a regular file with mode 0600."
+        elif status.st_uid != os.geteuid():
+            fault = f"belongs to user {status.st_uid}. Expected a file that you own."
+        elif mode & 0o077:
+            fault = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
+        elif work_tree(Path(name).resolve().parent) is not None:
+            fault = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
+        if fault:
+            raise AuthorisationError(f"{source} {fault}")
+        return os.read(handle, most).decode("ascii", "replace")
+    finally:
+        os.close(handle)
+
+
+def _parsed(text: str, source: str) -> Key:
+    match, new = _FORM.match(text), "`robustify restricted key new`"
+    if match is None:
+        raise AuthorisationError(
+            f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits). To make one, run {new}."
+        )
+    key = Key.of(base64.urlsafe_b64decode(match[2] + "="))
+    if len(set(key.secret)) < SIZE // 2:
+        raise AuthorisationError(f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.")
+    if not hmac.compare_digest(key.id, match[1]):
+        raise AuthorisationError(f"{source} is damaged: the ID does not match the secret. Restore it.")
+    return key
+
+
+def is_split(tree: object) -> bool:
+    """Return whether an object is a hashed split with no other fields and with sorted keyed IDs."""
+    if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
+        return False
+    ids = tree["ids"]
+    names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
+    return (
+        isinstance(ids, list)
+        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
+        and ids == sorted(set(ids))
+        and tree["n"] == len(ids)
+        and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)
+    )

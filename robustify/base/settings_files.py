@@ -1,0 +1,155 @@
+"""YAML settings: config lookup, a strict loader, and readable messages for invalid settings.
+
+No error repeats a value of a file, because someone may have pasted a question into it.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from robustify.base.errors import DataError, UsageError
+
+MOST_BYTES = 1 << 20
+"""Maximum size of a settings file in bytes."""
+MOST_YAML = 1 << 18
+"""Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
+_MOST_DEEP = 20
+_TEXT = "tag:yaml.org,2002:str"
+
+
+class Settings(BaseModel):
+    """Base class of immutable settings that refuse unknown names and never repeat values in errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def is_config(name: str) -> bool:
+    """Return whether a command-line argument names a config: a YAML file or a shipped config."""
+    return name.endswith((".yaml", ".yml")) or (not os.path.exists(name) and f"{name}.yaml" in _known())
+
+
+def name_of(path: str) -> str:
+    """Return a run name made from a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
+
+
+def find_config(name: str) -> Path:
+    """Return the path of a config, given its path or the name of a shipped config. Raise `UsageError` if the config
+    does not exist. If only a name is given, the closest shipped config is suggested."""
+    # os.path accepts names that are too long for any file.
+    if os.path.isfile(name):
+        return Path(name)
+    known = _known()
+    for candidate in (name, f"{name}.yaml") if not os.path.isdir(name) else ():
+        if candidate in known:
+            return known[candidate]
+    bare = os.path.basename(name) == name and os.path.splitext(name)[1] in ("", ".yaml", ".yml")
+    if os.path.isdir(name) or not bare:
+        what = "is a folder" if os.path.isdir(name) else "does not exist"
+        raise UsageError(f"{name} {what}; expected a config (a YAML file) or a file of items")
+    near = difflib.get_close_matches(name, known, n=1)
+    others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml."
+    raise UsageError(f"{name} is not a known config. {f'Did you mean {near[0]}?' if near else others}")
+
+
+def shipped(name: str = "configs") -> Path:
+    """Return the folder of the shipped configs or adapters."""
+    packed = Path(str(files("robustify"))) / name
+    return packed if packed.is_dir() else packed.parent.parent / name
+
+
+def _known() -> dict[str, Path]:
+    return {path.name: path for path in sorted(shipped().glob("*.yaml"))}
+
+
+def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
+    """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting. `what` describes
+    the expected content in error messages. Raise `UsageError`, which names the line, if the YAML is invalid."""
+    try:
+        return yaml.load(raw, _Strict)
+    except (yaml.YAMLError, ValueError) as error:
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        # PyYAML's messages may repeat a word of the file.
+        why = error.problem if isinstance(error, _Refused) else "syntax"
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageError(f"{name}{line}: the YAML cannot be read ({why}); expected {what} in UTF-8") from None
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """Error raised by `_Strict`, whose message repeats no values of the file."""
+
+    def __init__(self, why: str, mark: Any) -> None:
+        super().__init__(problem=why, problem_mark=mark)
+
+
+class _Strict(yaml.SafeLoader):
+    """Safe YAML loader without the features that settings do not need and attacks could exploit."""
+
+    deep = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused("aliases are not allowed, so repeat the value", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise _Refused("tags are not allowed", event.start_mark)
+        if self.deep >= _MOST_DEEP:
+            raise _Refused(f"more than {_MOST_DEEP} levels", event.start_mark)
+        self.deep += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.deep -= 1
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
+                raise _Refused("a key that is not a plain word", key.start_mark)
+            if key.value in seen:
+                shown = f" {key.value}" if re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
+                raise _Refused(f"the key{shown} is repeated", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def faults(
+    error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
+) -> list[str]:
+    """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
+    key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
+    known = {*also, *known_keys(model)}
+    lines = [_fault(dict(one), known, whole) for one in error.errors(include_url=False, include_input=False)]
+    return list(DataError.gather(lines).lines)
+
+
+def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
+    steps: Sequence[str | int] = fault["loc"]
+    shown = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
+    # A key of several words may be item text.
+    plain = [one if re.fullmatch(r"[\w.\[\]-]{1,60}", one) else ".(a key that is not shown)" for one in shown]
+    where = ascii("".join(plain).lstrip("."))[1:-1] or whole
+    match fault["type"]:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(str(steps[-1]), known, n=1)
+            return f"{where}: unknown key" + (f". Did you mean {near[0]}?" if near else "")
+        case "missing":
+            return f"{where}: missing. Add this setting."
+    return f"{where}: {str(fault['msg']).removeprefix('Value error, ')}"
+
+
+def known_keys(annotation: Any) -> Iterator[str]:
+    """Yield the field names of a model and its nested models."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items():
+            yield name
+            yield from known_keys(field.annotation)
+    for part in get_args(annotation):
+        yield from known_keys(part)

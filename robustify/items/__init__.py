@@ -1,0 +1,1 @@
+"""Items, the views in which they are asked, and the answers they get."""

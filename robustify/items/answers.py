@@ -1,0 +1,348 @@
+"""Answer table, which is written when models are asked and read when their answers are judged.
+
+A row records one item, asked of one model in one order under one template. The table contains no item text. The rows of
+an item are in the order in which it was asked. The first row has the plain order: the first rotation for the screen, and
+the benchmark's order for the full view.
+"""
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from typing_extensions import Unpack
+
+from robustify.base.arrays import Floats, Ints, tied_best
+from robustify.base.errors import DataError
+
+SCHEMA = pa.schema(
+    [
+        ("item", pa.string()),
+        ("view", pa.string()),
+        ("model", pa.string()),
+        ("order", pa.list_(pa.int16())),
+        ("template", pa.string()),
+        ("key", pa.int16()),
+        ("pick", pa.int16()),
+        ("correct", pa.float64()),
+        ("scores", pa.list_(pa.float64())),
+        ("n_chars", pa.list_(pa.int32())),
+        ("n_bytes", pa.list_(pa.int32())),
+        ("n_tokens", pa.list_(pa.int32())),
+        ("tie", pa.int16()),
+        ("error", pa.string()),
+    ]
+)
+ROTATION = "rotation"
+"""Column that `Answers` adds to tables without it, such as older files."""
+OPTIONAL = pa.schema([(ROTATION, pa.int16()), ("draws", pa.int16()), ("at_most", pa.float64())])
+"""Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Row of the answer table. Sequences have one entry per choice, in benchmark order.
+
+    `pick` is the index of the best choice (the lowest of `tie` choices that share the best score), or None if there is no
+    readable answer, for the reason `error`. `correct` is the credit: 1/tie if the key is among the best choices, 0 if
+    not, and None if unanswered. If `draws` is set, scores are logs of each letter's share of that many replies. If
+    `at_most` is set, the server did not return the letters whose score is NaN, and it bounds their log-probability."""
+
+    item: str
+    view: str
+    model: str
+    order: tuple[int, ...]
+    template: str
+    key: int
+    pick: int | None
+    correct: float | None
+    scores: tuple[float, ...]
+    n_chars: Sequence[int] = ()
+    n_bytes: Sequence[int] = ()
+    n_tokens: Sequence[int] = ()
+    tie: int = 1
+    error: str | None = None
+    draws: int | None = None
+    at_most: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.pick is None) != (self.correct is None):
+            raise ValueError(f"{self.item}: pick and correct must both be set or both be None")
+
+
+class Asked(NamedTuple):
+    """Columns of a row that are known before the model answers."""
+
+    item: str
+    view: str
+    model: str
+    order: tuple[int, ...]
+    template: str
+    key: int
+
+
+class Details(TypedDict, total=False):
+    """Optional columns of a scored row, with the same names as in `Answer`."""
+
+    n_chars: Sequence[int]
+    n_bytes: Sequence[int]
+    n_tokens: Sequence[int]
+    draws: int | None
+    at_most: float | None
+
+
+def answer(
+    asked: Asked,
+    scores: Sequence[float],
+    ranked_by: Sequence[float] | None = None,
+    **details: Unpack[Details],
+) -> Answer:
+    """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores. All sequences
+    have one entry per choice, in benchmark order."""
+    best = tied_best(scores if ranked_by is None else ranked_by)
+    credit = 1 / len(best) if asked.key in best else 0.0
+    return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
+
+
+def unanswered(asked: Asked, why: str) -> Answer:
+    """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or robust."""
+    return Answer(*asked, None, None, (), tie=0, error=why)
+
+
+class Block:
+    """Rows of an answer table as arrays, with r rows and at most K choices per row. They are read on first use.
+
+    Shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
+    unanswered), `tie`, `k` (number of choices), `rotation` (which rotation of the item's order was shown, -1 if none),
+    `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are known). Shape (r, K): `scores`, `n_chars`,
+    `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond the choices of a row)."""
+
+    item: Ints
+    key: Ints
+    pick: Ints
+    correct: Floats
+    tie: Ints
+    k: Ints
+    scores: Floats
+    n_chars: Floats
+    n_bytes: Floats
+    n_tokens: Floats
+    order: Ints
+    draws: Ints
+    at_most: Floats
+    rotation: Ints
+
+    def __init__(
+        self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
+    ) -> None:
+        """Select `rows` (r,) by number, or all rows if None. `item` has shape (r,), and `width` is K if known."""
+        self.item, self._table, self._rows = item, table, rows
+        self._width = int(self.k.max(initial=0)) if width is None else width
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Block.__annotations__:
+            raise AttributeError(name)
+        self.__dict__[name] = values = self._read(name)
+        return values
+
+    def _read(self, name: str) -> npt.NDArray[Any]:
+        if name in OPTIONAL.names and name not in self._table.column_names:
+            return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
+        column = self._table["order" if name == "k" else name]
+        column = column if self._rows is None else column.take(pa.array(self._rows))
+        match name:
+            case "k":
+                return _ints(pc.list_value_length(column))
+            case "key" | "pick" | "tie" | "rotation" | "draws":
+                return _ints(column, 0 if name == "draws" else -1)
+            case "correct" | "at_most":
+                return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+            case "order":
+                return _padded(column, np.int64, self._width, fill=-1)
+        return _padded(column, np.float64, self._width, fill=np.nan)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
+        """Return the rows for which `mask` (r,) is true."""
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+        part = Block(self._table, self.item[mask], rows, self._width)
+        known = self.__dict__.keys() & Block.__annotations__.keys()
+        part.__dict__.update({name: self.__dict__[name][mask] for name in known})
+        return part
+
+    def first(self) -> "Block":
+        """Return the first row of each item, which is asked with the first order of its choices."""
+        if (self.item[1:] > self.item[:-1]).all():
+            return self
+        keep = np.zeros(len(self), dtype=bool)
+        keep[np.unique(self.item, return_index=True)[1]] = True
+        return self.where(keep)
+
+    def scored(self, scores: Floats) -> "Block":
+        """Return a copy of these rows with new scores."""
+        new = copy(self)
+        new.scores = scores
+        return new
+
+
+class Answers:
+    """Answer table in memory, with the columns of `SCHEMA`."""
+
+    def __init__(self, table: pa.Table) -> None:
+        """Keep a table with the columns of `SCHEMA`, and add `rotation` if it has none."""
+        self.table = table
+        if ROTATION not in table.column_names:
+            rotation = np.empty(len(self), dtype=np.int64)
+            for asking, rows in self._rows.items():
+                rotation[rows] = _rotations(self.block(*asking))
+            column = pa.array(rotation, pa.int16(), mask=rotation < 0)
+            self.table = table.add_column(len(SCHEMA), OPTIONAL.field(ROTATION), column)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @classmethod
+    def of(cls, rows: Iterable[Answer]) -> "Answers":
+        """Build a table of the rows, in the given order."""
+        answers = list(rows)
+        # Build typed columns, because pyarrow would infer the types of nested lists row by row.
+        given = [f for f in OPTIONAL if any(getattr(one, f.name, None) is not None for one in answers)]
+        schema = pa.schema([*SCHEMA, *given])
+        columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in schema]
+        return cls(pa.table(columns, schema=schema))
+
+    @classmethod
+    def concat(cls, tables: Iterable["Answers"]) -> "Answers":
+        """Concatenate tables in the given order."""
+        parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
+        return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
+
+    @classmethod
+    def read(cls, path: Path) -> "Answers":
+        """Read `answers.parquet`. Raise `DataError` if it is no Parquet file or its columns do not match `SCHEMA`."""
+        try:
+            # ParquetFile imports far less than the reader of data sets.
+            with pq.ParquetFile(path) as file:
+                table = file.read(use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
+            ) from None
+        found = table.column_names
+        missing = [name for name in SCHEMA.names if name not in found]
+        repeated = sorted({name for name in found if found.count(name) > 1})
+        fault = None
+        if missing or repeated:
+            fault = f"columns {', '.join(missing or repeated)} are {'missing' if missing else 'repeated'}"
+        elif empty := [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]:
+            fault = f"column {empty[0]} has empty cells"
+        else:
+            schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
+            try:
+                return cls(table.select(schema.names).cast(schema).combine_chunks())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+                fault = "a column has the wrong type"
+        raise DataError(
+            f"{path}: {fault}; expected an answer table written by robustify. Run the audit again."
+        )
+
+    def write(self, path: Path) -> None:
+        """Write the table to a Parquet file. The same rows always give the same bytes."""
+        pq.write_table(self.table, path, compression="zstd", write_statistics=False, store_schema=False)
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Item IDs in the order of their first row."""
+        return tuple(self._encoded.dictionary.to_pylist())
+
+    @cached_property
+    def _encoded(self) -> pa.DictionaryArray:
+        return _one(self.table["item"].dictionary_encode())
+
+    @cached_property
+    def item_of(self) -> Ints:
+        """Index into `items` for each row (rows,)."""
+        return np.asarray(self._encoded.indices, dtype=np.int64)
+
+    def askings(self) -> list[tuple[str, str, str]]:
+        """Return the distinct (view, model, template) triples in the order of their first row."""
+        return list(self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str, str], Ints]:
+        """Row numbers for each (view, model, template), in the order of their first row."""
+        columns = ("view", "model", "template")
+        asking = np.zeros(len(self), dtype=np.int64)
+        for column in columns:
+            encoded = _one(self.table[column].dictionary_encode())
+            asking = asking * len(encoded.dictionary) + np.asarray(encoded.indices, dtype=np.int64)
+        kinds, first, which = np.unique(asking, return_index=True, return_inverse=True)
+        sorted_rows = np.argsort(which, kind="stable")
+        parts = np.split(sorted_rows, np.cumsum(np.bincount(which, minlength=len(kinds)))[:-1])
+        rows = {}
+        for kind in np.argsort(first).tolist():
+            view, model, template = (self.table[name][int(first[kind])].as_py() for name in columns)
+            rows[view, model, template] = parts[kind]
+        return rows
+
+    def block(self, view: str, model: str, template: str | None = None) -> Block:
+        """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
+        asked = [
+            rows
+            for (v, m, t), rows in self._rows.items()
+            if (v, m) == (view, model) and template in (None, t)
+        ]
+        rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
+        # Contiguous rows are sliced without a copy.
+        whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+        table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
+        return Block(table, self.item_of[rows], None if whole else rows)
+
+
+def _rotations(block: Block) -> Ints:
+    """Return which rotation of its item's order each row of one asking shows (r,), or -1. An item's order is the
+    benchmark's if it was shown, otherwise the first one shown."""
+    if (block.item[1:] > block.item[:-1]).all():
+        return np.zeros(len(block), dtype=np.int64)
+    position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]
+    own = ((block.order == position) | (block.order < 0)).all(axis=1)
+    by_item = np.lexsort((~own, block.item))
+    _, start, item = np.unique(block.item[by_item], return_index=True, return_inverse=True)
+    first = np.empty(len(block), dtype=np.int64)
+    first[by_item] = by_item[start][item]
+    zero = (block.order == 0).argmax(axis=1)
+    from_zero = np.where(position < k, (position + zero[:, None]) % k, position)
+    ring = np.take_along_axis(block.order, from_zero, axis=1)
+    return np.where((ring == ring[first]).all(axis=1), (zero[first] - zero) % k[:, 0], -1)
+
+
+def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:
+    return np.asarray(pc.fill_null(column, missing).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
+    """Convert a column of lists to a padded array with one row per list and at least `width` columns."""
+    lengths = np.maximum(_ints(pc.list_value_length(column)), 0)
+    widest = max(width, int(lengths.max(initial=0)))
+    flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)
+    if len(flat) == len(lengths) * widest:
+        return flat.reshape(len(lengths), widest)
+    out: npt.NDArray[Any] = np.full((len(lengths), widest), fill, dtype=dtype)
+    out[np.arange(widest) < lengths[:, None]] = flat
+    return out

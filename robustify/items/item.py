@@ -1,0 +1,161 @@
+"""Multiple-choice items, which are validated on creation and whose text does not leave the process.
+
+The text is sealed (`redaction`). `asdict`, `vars`, pickle, and JSON of an item or its containers raise an error or give
+`<text redacted>`, and repr shows only the ID. Only the properties `stem` and `choices` open the text.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+from robustify.base.errors import ItemError
+from robustify.base.redaction import HoldsText, ItemText
+from robustify.base.texts import bare, unspaced
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+FEWEST, MOST = 2, 26
+
+
+class _Rest(TypedDict, total=False):
+    """Arguments of `Item` that few callers give, by name."""
+
+    group: str
+    sealed: ItemText
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class Item(HoldsText):
+    """Multiple-choice question with the index of its correct choice.
+
+    `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
+    benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
+    "". `sealed` carries unchanged text through `dataclasses.replace`. Other callers must not set it. Raise `ItemError`
+    if there are fewer than 2 or more than 26 choices, or the key is out of range.
+    """
+
+    id: str
+    key: int
+    topic: str
+    group: str
+    sealed: ItemText
+
+    def __init__(
+        self,
+        id: str,
+        stem: str | None = None,
+        choices: tuple[str, ...] | None = None,
+        key: int = -1,
+        topic: str = "",
+        **more: "Unpack[_Rest]",
+    ) -> None:
+        group, sealed = more.pop("group", ""), more.pop("sealed", None)
+        if more:
+            raise TypeError(f"Item() got an unexpected argument: {', '.join(more)}")
+        if sealed is None or stem is not None or choices is not None:
+            old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
+            new_stem = old_stem if stem is None else stem
+            at = sealed.question_at if sealed is not None and stem is None else 0
+            sealed = ItemText(new_stem, old_choices if choices is None else choices, at)
+        _check(id, sealed, key)
+        for name, value in (("id", id), ("key", key), ("topic", topic), ("group", group), ("sealed", sealed)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def stem(self) -> str:
+        """Question without its choices, as plain text."""
+        return self.sealed.open_text()[0]
+
+    @property
+    def question(self) -> str | None:
+        """Stem without its passage, as plain text, or None if there is no passage."""
+        at = self.sealed.question_at
+        return self.stem[at:] if at else None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Options, as plain text."""
+        return self.sealed.open_text()[1]
+
+    def __repr__(self) -> str:
+        return f"Item(id={self.id!r}, {len(self.choices)} choices)"
+
+    @property
+    def k(self) -> int:
+        """Number of choices."""
+        return len(self.choices)
+
+    def permuted(self, order: Sequence[int]) -> "Item":
+        """Return the item with choice `order[j]` at position j and the key adjusted to match."""
+        if sorted(order) != list(range(self.k)):
+            raise ItemError(f"order {tuple(order)} is not a permutation of {self.k} choices")
+        choices = self.choices
+        moved = tuple(choices[i] for i in order)
+        key = list(order).index(self.key)
+        return self._with(moved, key)
+
+    def trimmed(self) -> "Item":
+        """Return the item without white space and invisible blanks at the ends of its choices."""
+        return self._with(tuple(map(bare, self.choices)), self.key)
+
+    def _with(self, choices: tuple[str, ...], key: int) -> "Item":
+        return Item(self.id, None, choices, key, self.topic, group=self.group, sealed=self.sealed)
+
+    def key_text_repeated(self) -> bool:
+        """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""
+        texts = [unspaced(c) for c in self.choices]
+        return texts.count(texts[self.key]) > 1
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and group if there is one.
+    It contains the text."""
+    row = {
+        "id": item.id,
+        "stem": item.stem,
+        "choices": list(item.choices),
+        "key": item.key,
+        "topic": item.topic,
+    }
+    return row | ({"group": item.group} if item.group else {})
+
+
+def _check(id: str, text: ItemText, key: int) -> None:
+    stem, choices = text.open_text()
+    n = len(choices)
+    if not id:
+        raise ItemError("the ID is empty. Give each item a unique ID.")
+    if not stem.strip():
+        raise ItemError("the stem is empty. Add the text of the question.")
+    if not FEWEST <= n <= MOST:
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {n}")
+    if isinstance(key, bool) or not isinstance(key, int):
+        raise ItemError(f"the key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
+    if not 0 <= key < n:
+        raise ItemError(f"the key is {key}, but there are only {n} choices (0 to {n - 1})")
+
+
+def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
+    """Cache the result of `work` for the most recent items, because probe, ranking, and audit use the same items.
+
+    All callers share the result, so arrays in it must be read-only.
+    """
+    kept = lru_cache(maxsize=1)(work)
+    return wraps(work)(lambda items: kept(tuple(items)))
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Disable Python's garbage collector inside the block. With millions of live rows, it takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,142 @@
+"""Prompts: views, their templates, and the requests that ask about an item. Only this module gives options their letters.
+
+A view determines what a model sees, and a template determines the wording. Templates are versioned and hashed files,
+because a filtered set is only as reproducible as the prompt that filtered it.
+"""
+
+import hashlib
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+import jinja2
+import yaml
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from robustify.base.errors import UsageError
+from robustify.base.redaction import HoldsText
+from robustify.items.item import Item
+from robustify.items.orders import Order
+
+View = Literal["choices_only", "choices_only_text", "full", "full_text", "cloze"]
+VIEWS: tuple[View, ...] = get_args(View)
+Hidden = Literal["question", "passage", "context", "image"]
+"""Part of an item that the screen hides. A passage or context comes before the question."""
+BEFORE_A_QUESTION = ("passage", "context")
+NO_PASSAGE = "no-passage-v1"
+"""Screen template, for letters and for text, that shows a question without its passage."""
+DEFAULT_TEMPLATE: dict[View, str] = {
+    "choices_only": "d4-like-v1",
+    "choices_only_text": "answer-v1",
+    "full": "mmlu-v1",
+    "full_text": "qa-v1",
+    "cloze": "qa-v1",
+}
+
+BY_CHAT = (
+    "Reply with one letter alone and no reason: {letters}. If you cannot know, reply with the likeliest."
+)
+"""Instruction after a context for a chat server, because a chat does not continue the context."""
+
+_JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Request(HoldsText):
+    """Query for the likelihood of `continuation` after `context`. The continuation includes its leading space. An engine
+    moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
+
+    context: str
+    continuation: str
+
+    def __repr__(self) -> str:
+        return f"Request({len(self.context)} + {len(self.continuation)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Wording of one view. With `by_letter`, the continuation is a letter instead of the text of a choice. With
+    `hides_passage`, the question is shown without its passage, so an item must have a passage."""
+
+    view: View
+    name: str
+    digest: str
+    description: str
+    context: jinja2.Template = field(repr=False)
+    continuation: jinja2.Template = field(repr=False)
+    by_letter: bool
+    hides_passage: bool
+
+    def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
+        """Return one request per choice, in the displayed order. Few-shot items come first, each in its original order
+        with the correct answer, and separated by an empty line."""
+        shown = item.permuted(order)
+        answered = (
+            self._context(shot) + self._continuations(shot)[shot.key] for shot in shots if self.can_ask(shot)
+        )
+        header = self.description + "".join(text + "\n\n" for text in answered)
+        context = header + self._context(shown)
+        return tuple(Request(context, c) for c in self._continuations(shown))
+
+    def can_ask(self, item: Item) -> bool:
+        """Return whether the template fits the item. A template that hides the passage needs an item with a passage."""
+        return not self.hides_passage or item.question is not None
+
+    def _context(self, item: Item) -> str:
+        return self.context.render(
+            stem=item.stem, question=item.question, choices=item.choices, letters=string.ascii_uppercase
+        )
+
+    def _continuations(self, item: Item) -> list[str]:
+        pairs = zip(string.ascii_uppercase, item.choices, strict=False)
+        return [self.continuation.render(letter=letter, choice=choice) for letter, choice in pairs]
+
+
+def inferring_prompt(item: Item) -> str:
+    """Return a prompt that shows only the choices of an item and asks the model to infer its question."""
+    parts = yaml.safe_load(
+        (files("robustify.items") / "templates/infer_question/choices-v1.yaml").read_text("utf-8")
+    )
+    return _JINJA.from_string(parts["context"]).render(choices=item.choices)
+
+
+@cache
+def template(view: View, name: str | None = None) -> Template:
+    """Return the template with the given name, or the default template of the view. Raise `UsageError` if the template
+    does not exist. The message lists the available ones."""
+    wanted = name or DEFAULT_TEMPLATE[view]
+    path = files("robustify.items") / "templates" / view / f"{wanted}.yaml"
+    if wanted not in names(view):
+        raise UsageError(
+            f"template {wanted!r} of view {view} is unknown; expected one of {', '.join(names(view))}"
+        )
+    raw = path.read_bytes()
+    parts = yaml.safe_load(raw)
+    digest = hashlib.sha256(
+        "\0".join([view, parts["description"], parts["context"], parts["continuation"]]).encode()
+    ).hexdigest()
+    return Template(
+        view,
+        wanted,
+        digest,
+        parts["description"],
+        _JINJA.from_string(parts["context"]),
+        _JINJA.from_string(parts["continuation"]),
+        by_letter="letter" in parts["continuation"],
+        hides_passage="{{ question" in parts["context"],
+    )
+
+
+def by_chat(context: str, letters: Sequence[str]) -> str:
+    """Return a chat message that ends by asking for one of the letters, because chat models do not continue a prompt."""
+    named = ", ".join(letters[:-1]) + f" or {letters[-1]}" if len(letters) > 1 else letters[0]
+    return f"{context}\n\n{BY_CHAT.format(letters=named)}"
+
+
+def names(view: View) -> tuple[str, ...]:
+    """Return the template names of a view in alphabetical order."""
+    folder = files("robustify.items") / "templates" / view
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))

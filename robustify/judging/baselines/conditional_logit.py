@@ -1,0 +1,131 @@
+"""Conditional logit that predicts the key of an item from features of its options, with cross-fitting.
+
+The model is that of McFadden (1974) with a ridge penalty, fitted by Newton's method. All fits on keys use this module's
+cross-fitting, so that every item is predicted by a fit that saw no item of its fold.
+"""
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+
+from robustify.base.arrays import Bools, Floats, Ints
+
+FEWEST_ITEMS = 50
+"""Fewest items in a cross-fit. Without two of five folds, the fewest items for one fit remain."""
+FEWEST_TRAINING_ITEMS = 30
+MOST_FITTED = 20_000
+"""Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
+
+Fit = Callable[[Bools, Bools], Floats]
+"""Function of two masks (n,), for training and test items. Returns logits of the test items (t, K), centered per item."""
+
+
+def cross_fitted(fit: Fit, fold: Ints) -> Floats:
+    """Return logits of all items (n, K), each from a fit on the other folds, given `fold` (n,)."""
+    return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
+
+
+def nested(fit: Fit, fold: Ints) -> Floats:
+    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K).
+
+    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g.
+    """
+    names = np.unique(fold).tolist()
+    return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
+
+
+def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
+    """Return cross-fitted logits (folds + 1, n, K). Index i never saw fold i, and the last index is the plain cross-fit."""
+    index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
+    out: Floats | None = None
+    for pair in left_out:
+        test = np.isin(fold, pair)
+        logits = fit(~test, test)
+        if out is None:
+            out = np.full((len(index) + 1, len(fold), logits.shape[1]), np.nan)
+        for f in pair:
+            # Items of the other fold of the pair, or of f if it is alone, all from a fit without f.
+            of = fold[test] == (f if len(pair) == 1 else next(g for g in pair if g != f))
+            rows = np.flatnonzero(test)[of]
+            out[index[f], rows] = logits[of]
+            if len(pair) == 1:
+                out[-1, rows] = logits[of]
+    return np.empty((1, 0, 0)) if out is None else out
+
+
+def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
+    """Return the coefficients (f,) fitted on at most `MOST_FITTED` items of the mask `train` (n,)."""
+    rows = drawn(train)
+    return fitted(x[rows], key[rows], there[rows], ridge)
+
+
+def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
+    """Return the indices of at most `most` items of the mask `train` (n,), sampled with a fixed seed."""
+    rows = np.flatnonzero(train)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
+    return rows
+
+
+def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
+    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length.
+
+    The inputs are `x` (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). Newton's method halves a
+    step that does not improve. The likelihood is concave, so the maximum is unique.
+    """
+    from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
+
+    n, width, f = x.shape
+    x = np.where(there[:, :, None], x, 0.0)
+    at_key = x[np.arange(n), key].sum(axis=0)
+    flat = x.reshape(n * width, f)
+    beta = np.zeros(f)
+    value, p = _likelihood(flat, beta, there, at_key, ridge)
+    for _ in range(steps):
+        mean = np.einsum("nk,nkf->nf", p, x)
+        slope = at_key - mean.sum(axis=0) - ridge * beta
+        curve = flat.T @ (flat * p.reshape(-1, 1)) - mean.T @ mean + ridge * np.eye(f)
+        step = cho_solve(cho_factor(curve), slope)
+        if float(slope @ step) < 1e-10 * max(n, 1):
+            break
+        size = 1.0
+        while size > 1e-6:
+            new, q = _likelihood(flat, beta + size * step, there, at_key, ridge)
+            if new >= value:
+                beta, value, p = beta + size * step, new, q
+                break
+            size /= 2
+        else:
+            break
+    return beta
+
+
+def _likelihood(
+    flat: Floats, beta: Floats, there: Bools, at_key: Floats, ridge: float
+) -> tuple[float, Floats]:
+    logits = (flat @ beta).reshape(there.shape)
+    p, total = _softmax(logits, there)
+    return float(at_key @ beta - total.sum() - ridge / 2 * beta @ beta), p
+
+
+def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
+    shown = np.where(there, logits, -np.inf)
+    top = shown.max(axis=1, keepdims=True)
+    weight = np.exp(shown - top)
+    total = weight.sum(axis=1, keepdims=True)
+    return weight / total, (top + np.log(total))[:, 0]
+
+
+def log_probabilities(logits: Floats, there: Bools) -> Floats:
+    """Normalise logits (n, K) to log probabilities over the options in the mask `there` (n, K). Other entries are -inf."""
+    _, total = _softmax(logits, there)
+    return np.asarray(np.where(there, logits - total[:, None], -np.inf))
+
+
+def centred(values: Floats, there: Bools) -> Floats:
+    """Subtract the mean over the item's options in `there` (n, K) from values (..., n, K), and set others to 0."""
+    known = np.where(there, values, 0.0)
+    return np.asarray(
+        np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)
+    )

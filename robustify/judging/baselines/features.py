@@ -1,0 +1,207 @@
+"""Surface features of choices: length, wording, punctuation, and similarity to the other choices.
+
+Heuristics use `surface_features`, one column per feature. The artifact probe uses `matrix`, which includes neither the
+stem nor the position of a choice.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.base.texts import folded
+from robustify.items.item import Item, kept_for_last
+from robustify.judging.baselines.option_texts import (
+    BRACKET,
+    CAPITAL,
+    COMMA,
+    DECIMAL,
+    DIGIT,
+    LETTER,
+    PUNCTUATION,
+    Options,
+    Vocabulary,
+    chunks,
+    summed,
+)
+from robustify.judging.baselines.wording import ARTICLES, FUNCTION_WORDS, NEGATIONS, NUMBER, UNIT
+
+NAMES = (
+    "characters", "words", "mean_word_length", "longest_word", "digits", "numbers", "unit", "hedges", "absolutes",
+    "negations", "function_words", "commas", "other_punctuation", "brackets", "full_stop", "capital_first",
+    "capitals", "article_first", "repeated_words", "points_elsewhere", "mean_likeness", "greatest_likeness",
+    "longer_than_longest_other", "longer_than_shortest_other", "same_first_word", "same_last_word",
+    "contains_another", "odd_form", "far_from_middle_number", "outer_space",
+)  # fmt: skip
+"""Features of `matrix`, which contains each of them twice."""
+
+
+@kept_for_last
+def matrix(items: Sequence[Item]) -> Floats:
+    """Return the probe's features for all choices of all items (sum of k, 2 * features).
+
+    Each feature appears twice, and both versions only compare the choices of one item. The first is standardised within
+    the item (mean 0, deviation 1, or 0 if all choices are equal), which shows the order of the choices. The second is
+    centred within the item and divided by the deviation over all items, which shows the size of a difference. Only the
+    second separates a key that is longest by six words from one that is longest by one.
+    """
+    raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)
+    if not len(raw):
+        return np.zeros((0, 2 * len(NAMES)))
+    beyond = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
+    spread = np.sqrt(np.mean(beyond**2, axis=0))
+    found = np.hstack([standardised(raw, k), beyond / np.where(spread > ROUNDING, spread, np.inf)])
+    found.flags.writeable = False
+    return found
+
+
+def amounts(items: Sequence[Item]) -> Floats:
+    """Return the unscaled features of all choices (sum of k, features)."""
+    return np.concatenate([np.empty((0, len(NAMES))), *map(_amounts, chunks(items))])
+
+
+def _amounts(options: Options) -> Floats:
+    row, word = options.words
+    vocabulary, texts, classes = options.vocabulary, options.texts, options.classes
+    count = len(texts)
+    n = np.maximum(np.bincount(row, minlength=count), 1)
+    lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[word]
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    longest, article = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+    if len(first):
+        longest[row[first]] = np.maximum.reduceat(lengths, first)
+        article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
+    numbered = (classes[DECIMAL] > 0).tolist()
+    unit = [has and UNIT.search(text) is not None for text, has in zip(texts, numbered, strict=True)]
+    log1p = np.array([math.log1p(x) for x in range(1 + int(options.chars.max(initial=0)))])
+    columns = [
+        log1p[options.chars],
+        log1p[options.split],
+        np.bincount(row, weights=lengths, minlength=count) / n,
+        longest,
+        classes[DIGIT],
+        options.numbers,
+        np.array(unit, dtype=bool),
+        options.hedges,
+        options.absolutes,
+        options.count_of(NEGATIONS),
+        options.count_of(FUNCTION_WORDS) / n,
+        classes[COMMA],
+        classes[PUNCTUATION],
+        classes[BRACKET],
+        np.fromiter((text.endswith(".") for text in texts), bool, count),
+        options.capital_first,
+        classes[CAPITAL] / np.maximum(classes[LETTER], 1),
+        article,
+        1 - np.bincount(options.sets[0], minlength=count) / n,
+        options.points,
+        *_contrasts(options),
+    ]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
+    """Yield the features that compare each option with the other options of its item (c,)."""
+    others, there, k = options.others, options.there, np.repeat(options.k, options.k)
+    like = np.where(others, options.likeness, 0.0)
+    total = summed(like)
+    # A sum of two numbers is rounded once. `fsum` does the same for longer sums.
+    many = (like > 0).sum(axis=2) > 2
+    total[many] = [math.fsum(row) for row in like[many].tolist()]
+    yield total[there] / (k - 1)
+    yield np.where(others, options.likeness, -1.0).max(axis=2, initial=-1.0)[there]
+    sizes = np.broadcast_to(options.padded(options.chars)[:, None, :], others.shape)
+    most = int(options.chars.max(initial=0))
+    yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[there])
+    yield _log_ratio(options.chars, np.where(others, sizes, most).min(axis=2, initial=most)[there])
+    cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
+    for end in (0, -1):
+        number = Vocabulary()
+        word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
+        yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
+    plain = [[folded(choice) for choice in one] for one in options.choices]
+    yield np.array([n for one in plain for n in _count_of_contained(one)], dtype=np.int64)
+    yield options.oddness
+    yield np.array([far for one in plain for far in _distance_from_middle(one)])
+    yield options.outer_space
+
+
+def _log_ratio(own: Ints, other: Ints) -> Floats:
+    base = int(max(own.max(initial=0), other.max(initial=0))) + 2
+    kinds, inverse = np.unique(own * base + other, return_inverse=True)
+    logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
+    return np.array(logs, dtype=np.float64)[inverse]
+
+
+def _count_of_contained(texts: Sequence[str]) -> Iterator[int]:
+    for text in texts:
+        yield sum(bool(other) and other in text for other in texts) - bool(text)
+
+
+def _distance_from_middle(texts: Sequence[str]) -> list[float]:
+    """Return the distance of each number from the middle rank, or zeros unless every choice contains a number."""
+    values: list[float] = []
+    for text in texts:
+        match = NUMBER.search(text)
+        if match is None or match.group().count(".") > 1:
+            return [0.0] * len(texts)
+        values.append(float(match.group().replace(",", "")))
+    ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
+    return [abs(r - len(texts) / 2) for r in ranks]
+
+
+def standardised(raw: Floats, k: Ints) -> Floats:
+    """Scale `raw` (sum of k, f) to mean 0 and deviation 1 within each run of `k` rows, or to 0 if all are equal."""
+    starts = np.cumsum(k) - k
+    size = k[:, None].astype(np.float64)
+    centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
+    spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
+    alive = spread > ROUNDING
+    return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
+
+
+@dataclass(frozen=True)
+class SurfaceFeatures:
+    """Surface features of n items with c choices in total. `k` and `key` have length n, and all others have length c.
+
+    `position` counts from 0 within the item. `chars` and `split` count characters and words separated by spaces.
+    `numbers`, `absolutes` and `hedges` are counts. `points` is 1 if a choice refers to the other choices. `alphabet` is
+    the number of choices of the item that come before it, ignoring case. `overlap` is the mean Jaccard index with the
+    other choices. `in_stem` is the share of its content words that are in the stem. `oddness` sums, over traits of
+    form, the number of other choices that differ. `outer_space` does so for blanks at the ends.
+    """
+
+    k: Ints
+    key: Ints
+    chars: Ints
+    split: Ints
+    numbers: Ints
+    absolutes: Ints
+    hedges: Ints
+    points: Ints
+    alphabet: Ints
+    overlap: Floats
+    in_stem: Floats
+    oddness: Ints
+    outer_space: Floats
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Row of each item's first choice (n,)."""
+        return np.cumsum(self.k) - self.k
+
+    @cached_property
+    def position(self) -> Ints:
+        """Position of each choice within its item, from 0 (c,)."""
+        return np.arange(int(self.k.sum())) - np.repeat(self.starts, self.k)
+
+
+def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
+    """Compute the surface features of all choices of the items."""
+    parts = list(chunks(items)) or [Options(())]
+    columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(SurfaceFeatures)}
+    return SurfaceFeatures(**{name: np.concatenate(column) for name, column in columns.items()})

@@ -1,0 +1,237 @@
+"""Heuristics that answer without a model, such as the longest answer, the first position, or the odd one out.
+
+A heuristic assigns a number to each choice and picks the largest. Ties share the credit, so that no position is
+favoured. Heuristics produce the same answer rows as models.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import MOST, Item
+from robustify.items.scoring import best, picks
+from robustify.judging.baselines.features import SurfaceFeatures, surface_features
+from robustify.judging.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
+from robustify.judging.stats.intervals import shared_rate
+from robustify.judging.stats.tests import holm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from robustify.items.answers import Answers, Block
+
+VIEW = "heuristic"
+TEMPLATE = "heuristic-v1"
+
+Rule = Callable[[SurfaceFeatures], Floats | Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """A rule that assigns a number to each choice and picks the largest.
+
+    `rule` computes the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on.
+    """
+
+    name: str
+    says: str
+    rule: Rule
+    fitted: bool = False
+
+
+def _common_place(features: SurfaceFeatures) -> Ints:
+    return np.asarray(np.bincount(features.key, minlength=MOST)[features.position], dtype=np.int64)
+
+
+HEURISTICS: tuple[Heuristic, ...] = (
+    Heuristic("longest_answer", "most characters", lambda c: c.chars),
+    Heuristic("shortest_answer", "fewest characters", lambda c: -c.chars),
+    Heuristic("longest_words", "most words", lambda c: c.split),
+    Heuristic("shortest_words", "fewest words", lambda c: -c.split),
+    Heuristic("first_option", "the first position", lambda c: -c.position.astype(np.float64)),
+    Heuristic("last_option", "the last position", lambda c: c.position),
+    Heuristic("most_common_position", "the most common position of the key", _common_place, fitted=True),
+    Heuristic("alphabetical_first", "first in the alphabet, case folded", lambda c: -c.alphabet),
+    Heuristic("most_numeric", "most numbers", lambda c: c.numbers),
+    Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
+    Heuristic("most_overlap", "shares most words with the other choices", lambda c: c.overlap),
+    Heuristic("least_overlap", "shares fewest words with the other choices", lambda c: -c.overlap),
+    Heuristic("stem_overlap", "largest share of its words is in the stem", lambda c: c.in_stem),
+    Heuristic("least_stem_overlap", "smallest share of its words is in the stem", lambda c: -c.in_stem),
+    Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
+    Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
+    Heuristic("all_of_the_above", "refers to the other choices", lambda c: c.points),
+    Heuristic("outer_space", "white space at its ends, unlike the others", lambda c: c.outer_space),
+)
+
+
+def guess(items: Sequence[Item]) -> "Answers":
+    """Return one answer row per heuristic and item, grouped by heuristic."""
+    from robustify.items.answers import Answers  # `table` needs no pyarrow, so it does not pay for the import
+
+    features = surface_features(items)
+    shared = _shared_columns(items, features)
+    return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
+
+
+def table(items: Sequence[Item]) -> dict[str, Any]:
+    """Return the output of `robustify heuristics --json`: n, chance, and the tie-fair accuracy of each heuristic.
+
+    `ties` counts the items with a shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm
+    correction.
+    """
+    features = surface_features(items)
+    k, n = features.k, len(features.k)
+    chance = math.fsum(of / size for size, of in enumerate(np.bincount(k).tolist()) if of) / n if n else None
+    found: dict[str, dict[str, object]] = {}
+    p: list[float] = []
+    for h in HEURISTICS:
+        won, _, tie = rule_credit(_flat(h, features), features)
+        p.append(_corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1))))
+        ties = int(np.count_nonzero(tie > 1))
+        found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[-1]}
+    for row, corrected in zip(found.values(), holm(p), strict=True):
+        row["p_holm"] = corrected
+    return {"n": n, "chance_accuracy": chance, "heuristics": found}
+
+
+def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return, for each item, the heuristics in `names` whose only pick is the key."""
+    found = listed_credit(items, names)
+    return [tuple(name for name, won in found.items() if won[at] == 1) for at in range(len(items))]
+
+
+def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
+    """Return the tie-fair credit (n,) of the named heuristics."""
+    features = surface_features(items)
+    return {h.name: rule_credit(_flat(h, features), features)[0] for h in HEURISTICS if h.name in names}
+
+
+def heuristic_scores(
+    answers: "Answers", keep: Bools, could: Bools | None = None
+) -> dict[str, dict[str, object]]:
+    """Score each heuristic on the items selected by the mask `keep`, which is aligned with `answers.items`.
+
+    Return `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under
+    exchangeable keys: each choice of an item is its key with the same probability. If the items were selected by their
+    keys, `could` (items, K) marks the choices that would have led to the same selection. None marks all of them. A
+    filter keeps items whose key the voters did not pick. Rules that avoid their picks are therefore correct more often
+    than `chance`, the mean of 1/k. `expected` is the expected accuracy given the selection. p_holm is corrected over
+    all heuristics (Holm 1979). If a heuristic depends on the keys, its p is multiplied by the number of positions.
+    """
+    names = [model for view, model, _ in answers.askings() if view == VIEW]
+    blocks = {name: answers.block(VIEW, name) for name in names}
+    kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
+    free = {name: _free(block, could) for name, block in kept.items()}
+    p = {name: _p(name, block, *free[name]) for name, block in kept.items() if len(block)}
+    corrected = dict(zip(p, holm(list(p.values())), strict=True))
+    return {
+        name: {
+            **shared_rate(block.correct, block.tie, block.k).json(),
+            "ties": int(np.count_nonzero(block.tie > 1)),
+            "chance": float(np.mean(1 / block.k)) if len(block) else None,
+            "expected": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
+            "p": p.get(name),
+            "p_holm": corrected.get(name),
+        }
+        for name, block in kept.items()
+    }
+
+
+def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
+    return np.asarray(h.rule(features), dtype=np.float64)
+
+
+def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
+    """Return credit, pick and ties (n,) of a rule that assigns the numbers `flat` (c,) to the choices."""
+    padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
+    padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
+    return picks(padded, features.key, features.k)
+
+
+def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":
+    import pyarrow as pa
+
+    n = len(items)
+    stops = pa.array(np.append(features.starts, features.k.sum()), type=pa.int32())
+    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
+    return {
+        "item": pa.array([item.id for item in items], type=pa.string()),
+        "view": pa.repeat(VIEW, n),
+        "order": pa.ListArray.from_arrays(stops, pa.array(features.position, type=pa.int16())),
+        "template": pa.repeat(TEMPLATE, n),
+        "key": pa.array(features.key, type=pa.int16()),
+        "scores": stops,
+        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
+        "error": pa.nulls(n, pa.string()),
+    }
+
+
+def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Array]") -> "pa.Table":
+    import pyarrow as pa
+
+    from robustify.items.answers import SCHEMA
+
+    flat = _flat(h, features)
+    won, pick, tie = rule_credit(flat, features)
+    columns = {
+        **shared,
+        "model": pa.repeat(h.name, len(features.k)),
+        "pick": pa.array(pick, type=pa.int16()),
+        "correct": pa.array(won, type=pa.float64()),
+        "scores": pa.ListArray.from_arrays(shared["scores"], pa.array(flat)),
+        "tie": pa.array(tie, type=pa.int16()),
+    }
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
+    """Count, for each row, the possible keys that share its pick, and all possible keys."""
+    if could is None:
+        return block.tie.astype(np.int64), block.k.astype(np.int64)
+    shared, there = best(block.scores, block.k), could[block.item]
+    wide = max(shared.shape[1], there.shape[1])
+    shared, there = (np.pad(x, ((0, 0), (0, wide - x.shape[1]))) for x in (shared, there))
+    return (shared & there).sum(axis=1), there.sum(axis=1)
+
+
+def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
+    p = credit_p(float(block.correct.sum()), block.tie, of, hit)
+    return _corrected(name, p, int(block.k.max(initial=1)))
+
+
+def _corrected(name: str, p: float, positions: int) -> float:
+    """Adjust p for the number of positions if the heuristic depends on the keys."""
+    return min(1.0, positions * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
+
+
+def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
+    """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
+
+    With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices
+    can be the key, `k` counts these, and `hit` (n,) counts those that share the pick. The result is exact on the
+    lattice of the common denominator. A lattice that is too large is replaced by a normal approximation. The result is
+    at least 1e-12.
+    """
+    hit = tie if hit is None else hit
+    # Each triple is encoded as one number, because numpy sorts rows much more slowly than numbers.
+    base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
+    _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
+    columns = (tie[first], hit[first], k[first], counts)
+    kinds = list(zip(*(column.tolist() for column in columns), strict=True))
+    unit = math.lcm(*(t for t, *_ in kinds))
+    size = unit * sum(n for *_, n in kinds) + 1
+    if size > LATTICE:
+        from scipy.special import ndtr
+
+        mean = math.fsum(n * h / of / t for t, h, of, n in kinds)
+        variance = math.fsum(n * h / of * (1 - h / of) / t**2 for t, h, of, n in kinds)
+        if variance <= 0:
+            return 1.0
+        return max(LEAST_LATTICE_P, float(ndtr(-(total - mean) / math.sqrt(variance))))
+    steps = [(unit // t, h / of, n) for t, h, of, n in kinds]
+    return float(np.clip(lattice_tail(steps, size, math.ceil(total * unit - 1e-6)), LEAST_LATTICE_P, 1.0))

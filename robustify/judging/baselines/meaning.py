@@ -1,0 +1,55 @@
+"""The sentence-encoder auditor: a conditional logit on vectors of the options' meaning.
+
+The auditor takes no part in the filter and sees neither question nor position. Vectors are centred within the item,
+which removes the topic that all options share. The logit uses 64 principal axes of the result, and each option's mean
+similarity to the others. It is cross-fitted in the run's folds.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.items.answers import Answer
+from robustify.items.item import Item
+from robustify.judging.baselines.artifact_probe import ProbeSettings, fitted_rows, padded
+from robustify.judging.baselines.conditional_logit import centred, drawn
+
+VIEW = "meaning"
+TEMPLATE = "meaning-v1"
+AXES = 64
+RIDGE = 10.0
+MOST_ENCODED = 5_000
+"""Most items that are encoded. A larger set is sampled."""
+
+
+def encoded(items: Sequence[Item]) -> list[Item]:
+    """Return the items that are encoded: all of them, or `MOST_ENCODED` sampled with a fixed seed."""
+    return [items[at] for at in drawn(np.ones(len(items), dtype=bool), MOST_ENCODED).tolist()]
+
+
+def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
+    """Return one answer row per item, with cross-fitted log probabilities from unit vectors `vectors` (sum of k, d).
+
+    With fewer than 50 items, nothing is fitted, and each row contains the reason.
+    """
+    k = np.array([item.k for item in items], dtype=np.int64)
+    there = np.arange(int(k.max())) < k[:, None]
+    return fitted_rows(items, places(vectors, there)[there], (VIEW, model, TEMPLATE), RIDGE, settings)
+
+
+def places(vectors: Floats, there: Bools) -> Floats:
+    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity."""
+    wide = padded(vectors.astype(np.float64), there)
+    k: Ints = there.sum(axis=1)
+    like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
+    alike = _scaled(centred(like / np.maximum(k - 1, 1)[:, None], there)[:, :, None], there)
+    inside = np.moveaxis(centred(np.moveaxis(wide, 2, 0), there), 0, 2)
+    rows = inside[there]
+    axes = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :AXES]
+    return np.concatenate([_scaled(inside @ axes, there), alike], axis=2)
+
+
+def _scaled(x: Floats, there: Bools) -> Floats:
+    spread = float(x[there].std())
+    return x / spread if spread > ROUNDING else np.zeros_like(x)

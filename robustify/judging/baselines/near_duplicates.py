@@ -1,0 +1,180 @@
+"""Detection of near-duplicate items, and cross-fitting folds that keep related items together.
+
+Two items are near-duplicates if the words of their choices have a Jaccard index of at least `NEAR`. Folds also keep
+looser copies (`LOOSE`) and passages together. Folds depend on content only, so names and row order do not matter.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.base.texts import folded
+from robustify.items.item import Item, kept_for_last
+from robustify.judging.baselines.wording import words_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+T = TypeVar("T", bound=np.generic)
+
+NEAR = 0.8
+"""Smallest Jaccard index of the choices of near-duplicates."""
+LOOSE = 0.65
+"""Smallest Jaccard index of items that must share a fold."""
+FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
+"""Fewest items, and share of items, with the same choices that make these choices a format such as True/False."""
+LARGEST_GROUP = 0.2
+"""Largest share of items that loose copies may link into one fold. Above it, only near-duplicates stay together."""
+_COMPARED = 1_000
+"""Number of word sets per batch of comparisons."""
+
+
+@kept_for_last
+def near_duplicates(items: Sequence[Item]) -> Ints:
+    """Return, for each item, the index of the first item linked to it by a chain of near-duplicates (n,)."""
+    a, b, likeness = _alike(items)
+    return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
+
+
+@kept_for_last
+def fold_groups(items: Sequence[Item]) -> Ints:
+    """Return, for each item, the index of the first item in its group of loose copies and passages (n,)."""
+    a, b, likeness = _alike(items)
+    first: dict[str, int] = {}
+    passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
+    of, at = np.array(passages, dtype=np.int64).reshape(-1, 2).T
+    loose, near = (
+        _linked(len(items), np.append(a[likeness >= least], of), np.append(b[likeness >= least], at))
+        for least in (LOOSE, NEAR)
+    )
+    chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
+    return _read_only(np.where(chained, near, loose))
+
+
+@kept_for_last
+def content_hashes(items: Sequence[Item]) -> Floats:
+    """Return a hash in [0, 1) of each item's stem and set of choices, independent of their order (n,)."""
+    return _read_only(unit_hashes(list(map(_content, items))))
+
+
+def unit_hashes(texts: Sequence[str]) -> Floats:
+    """Return a reproducible hash in [0, 1) of each text (n,)."""
+    digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
+    return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
+
+
+def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
+    """Assign each item to a fold (n,). A `group` (n,) shares a fold, and folds are as even as groups allow.
+
+    Groups are sorted by their smallest hash in `content` (n,) and shuffled by `seed`. Then each group, largest first,
+    is added to the smallest fold.
+    """
+    kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    smallest = np.full(len(kinds), np.inf)
+    np.minimum.at(smallest, inverse, content)
+    shuffled = np.empty(len(kinds))
+    shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
+    fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds
+    for at in np.lexsort((shuffled, -sizes)).tolist():
+        fold[at] = size_of.index(min(size_of))
+        size_of[fold[at]] += int(sizes[at])
+    return fold[inverse]
+
+
+def _linked(n: int, a: Ints, b: Ints) -> Ints:
+    from scipy.sparse import coo_array  # deferred, because only runs with a probe need it
+    from scipy.sparse.csgraph import connected_components
+
+    labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
+    _, smallest, group = np.unique(labels, return_index=True, return_inverse=True)
+    return _read_only(np.asarray(smallest[group], dtype=np.int64))
+
+
+def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
+    values.flags.writeable = False
+    return values
+
+
+@kept_for_last
+def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
+    """Return pairs of items with a Jaccard index of at least `LOOSE`, and the index (p,)."""
+    first: dict[frozenset[str], int] = {}
+    firsts = [first.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
+    again = np.array([i for i, at in enumerate(firsts) if at != i], dtype=np.int64)
+    number = np.fromiter(first.values(), np.int64, len(first))
+    i, j, likeness = _close_sets(list(first))
+    a, b = np.append(np.array(firsts, dtype=np.int64)[again], number[j]), np.append(again, number[i])
+    return a, b, np.append(np.ones(len(again)), likeness)
+
+
+def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
+    """Return pairs i > j of distinct word sets with a Jaccard index of at least `LOOSE`, and the index (p,).
+
+    Such a pair shares at least `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words
+    of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
+    """
+    size = np.fromiter(map(len, bags), np.int64, len(bags))
+    fewest = np.ceil(LOOSE * size - ROUNDING)
+    row, word, nth = _rarest_first(bags, size)
+    whole = _marked(row, word, len(bags))
+    prefix = nth < (size - fewest + 1)[row]
+    rare = _marked(row[prefix], word[prefix], len(bags), whole.shape[1])
+    holders = rare.T.tocsr()
+    pairs = [np.empty((0, 3))]
+    for start in range(0, len(bags), _COMPARED):
+        met = (rare[start : start + _COMPARED] @ holders).tocoo()
+        i, j = met.coords[0] + start, met.coords[1]
+        less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
+        # Besides the words met, at most the rest of the longer prefix can be shared.
+        most = met.data + np.maximum(fewest[i], fewest[j]) - 1
+        enough = most >= LOOSE / (1 + LOOSE) * (less + more) - ROUNDING
+        possible = (j < i) & (less >= LOOSE * more - ROUNDING) & enough
+        i, j = i[possible], j[possible]
+        shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
+        # Rounding lets a quotient that equals a threshold reach it.
+        likeness = np.round(shared / (size[i] + size[j] - shared), 9)
+        near = likeness >= LOOSE
+        pairs.append(np.column_stack([i, j, likeness])[near])
+    i, j, likeness = np.concatenate(pairs).T
+    return i.astype(np.int64), j.astype(np.int64), likeness
+
+
+def _rarest_first(bags: Sequence[frozenset[str]], size: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the set, the number, and the place in its set of each word (w,). Rare words have low numbers."""
+    count = Counter(word for bag in bags for word in bag)
+    number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
+    words = np.fromiter((number[word] for bag in bags for word in bag), np.int64, int(size.sum()))
+    row = np.repeat(np.arange(len(size)), size)
+    return row, words[np.lexsort((words, row))], np.arange(len(words)) - (np.cumsum(size) - size)[row]
+
+
+def _marked(row: Ints, word: Ints, rows: int, words: int | None = None) -> "csr_array":
+    """Return a table of counts (rows, words) with 1 for each word of each set."""
+    from scipy.sparse import csr_array
+
+    shape = rows, int(word.max(initial=-1)) + 1 if words is None else words
+    return csr_array((np.ones(len(row), dtype=np.int32), (row, word)), shape=shape)
+
+
+def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
+    """Return the word set of each item's choices, or its complete text if the choices are a format (True/False)."""
+    # Choices of symbols have no words, so their texts are compared.
+    bags = [
+        frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
+        for item in items
+    ]
+    count = Counter(bags)
+    many = max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
+    return [
+        frozenset([_content(item)]) if count[bag] >= many else bag
+        for bag, item in zip(bags, items, strict=True)
+    ]
+
+
+def _content(item: Item) -> str:
+    return "\0".join([folded(item.stem), *sorted(set(map(folded, item.choices)))])

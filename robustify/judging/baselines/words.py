@@ -1,0 +1,211 @@
+"""Associations of words and letter sequences with keys: a question-free scorer, and words that keys contain too often.
+
+The scorer judges each column (a word or letter sequence) separately: is an option with this column the key more often
+than expected? A fit is therefore three sums over sparse rows, and scales to 100,000 items. The scorer returns logits
+for a low and a high threshold of association. Level 2 of the ranking (`screen.ranking`) weighs both.
+
+Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
+probability s/k. The number of keys with the word then has at most the tails of a binomial distribution with the mean
+probability (Hoeffding 1956, for counts at least one from the mean). An item's own group is left out of its counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, get_index_dtype
+from scipy.special import bdtr, bdtrc
+
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.texts import folded
+from robustify.items.item import Item
+from robustify.judging.baselines.conditional_logit import Fit, centred, drawn
+from robustify.judging.baselines.option_texts import Options
+from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
+from robustify.judging.stats.tests import LEVEL
+
+LENGTHS = (3, 4, 5)
+"""Lengths of letter sequences, in characters."""
+BITS = 22
+FEWEST_OPTIONS = 3
+"""Fewest options that must contain a column. Rarer columns cannot help to predict other items."""
+LEAST = (1.0, 2.5)
+"""Thresholds of association with keys, in standard deviations. Each gives one set of logits."""
+RIDGE = 3.0
+_LEAST_INFORMATION = 0.5
+"""Smallest variance of a column's count under the null. Columns below it carry too little information about keys."""
+_CHUNK = 40_000
+_FIRST, _LAST = "\x02", "\x03"
+
+Codes = npt.NDArray[np.uint64]
+
+
+def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
+    """Return a question-free scorer of options for cross-fitting, with logits (t, 2 K) for both thresholds of `LEAST`.
+
+    The inputs are `key` (n,), `there` (n, K), and the mask `known` (n,) of items for fitting, of which at most
+    `MOST_FITTED` are used. If m of the k options of an item contain a column, its key does with probability m / k under
+    the null. U is the excess of a column over the sum of these probabilities, and V is its variance. The coefficient is
+    U / (V + ridge), which is one Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
+    """
+    present = columns(items)
+    chosen = drawn(known)
+    row = np.zeros(there.shape, dtype=np.int64)
+    row[there] = np.arange(present.shape[0])
+    at_key = present[row[chosen, key[chosen]]]
+    k = there[chosen].sum(axis=1)
+    item = np.repeat(np.arange(len(chosen), dtype=np.int32), k)
+    option = np.arange(len(item), dtype=np.int32)
+    each = csr_array((1 / k[item], (item, option)), shape=(len(chosen), len(item)))
+    share = csr_array(each @ present[row[chosen][there[chosen]]])
+    spread = csr_array((share.data - share.data**2, share.indices, share.indptr), shape=share.shape)
+
+    def fit(train: Bools, test: Bools) -> Floats:
+        of = train[chosen].astype(np.float64)
+        over, variance = of @ at_key - of @ share, of @ spread
+        z = over / np.sqrt(np.maximum(variance, ROUNDING))
+        clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
+        adds = np.where(clear, over / (variance + RIDGE), 0.0).T
+        logits = np.zeros((len(LEAST), *there[test].shape))
+        rows = row[test][there[test]]
+        parts = np.array_split(rows, 1 + len(rows) // _CHUNK)
+        logits[:, there[test]] = np.concatenate([present[part] @ adds for part in parts]).T
+        return np.concatenate(list(centred(logits, there[test])), axis=1)
+
+    return fit
+
+
+def columns(items: Sequence[Item]) -> csr_array:
+    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns).
+
+    Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two of them may collide. Columns
+    in fewer than three options are omitted.
+    """
+    texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
+    parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
+    options = np.zeros(1 << BITS, dtype=np.int64)
+    for _, codes in parts:
+        options += np.bincount(codes, minlength=1 << BITS)
+    often = options >= FEWEST_OPTIONS
+    column = np.cumsum(often, dtype=np.int32) - 1
+    sizes = [np.zeros(1, dtype=np.int64)]
+    which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0
+    # Each part is released after use, because the codes of a large set need much memory.
+    while parts:
+        size, codes = parts.pop(0)
+        keep = often[codes]
+        sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
+        start, end = end, end + int(sizes[-1].sum())
+        which[start:end] = column[codes[keep]]
+    # Column indices use the same integer type, and four bytes usually suffice.
+    ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(which)))
+    return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(column[-1]) + 1))
+
+
+def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
+    signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
+    codes = [*_sequences(signs, row), _words(signs, row)]
+    both = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
+    # `np.unique` uses hashing and is many times slower here.
+    both.sort()
+    both = both[np.diff(both, prepend=-1) > 0]
+    return np.bincount(both >> BITS, minlength=len(texts)), (both & ((1 << BITS) - 1)).astype(np.int32)
+
+
+def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints, Codes]]:
+    for n in LENGTHS:
+        inside = np.flatnonzero(row[: len(row) - n + 1] == row[n - 1 :]) if len(row) >= n else row[:0]
+        code: Codes = np.full(len(inside), n, dtype=np.uint64)
+        for i in range(n):
+            code = _mixed(code + signs[inside + i])
+        yield row[inside], code >> np.uint64(64 - BITS)
+
+
+def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
+    letter = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool)
+    kinds = np.flatnonzero(np.bincount(signs, minlength=len(letter)))
+    letter[kinds] = [chr(c).isalnum() for c in kinds.tolist()]
+    inside = letter[signs]
+    edge = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
+    start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    code: Codes = np.full(len(start), 1, dtype=np.uint64)
+    # All words are hashed together: first their first letters, then their second letters, and so on.
+    for i in range(int((end - start).max(initial=0))):
+        longer = start + i < end
+        code[longer] = _mixed(code[longer] + signs[start[longer] + i])
+    return row[start], code >> np.uint64(64 - BITS)
+
+
+def _mixed(code: Codes) -> Codes:
+    code = (code ^ (code >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(code ^ (code >> np.uint64(32)))
+
+
+FEWEST = 3
+"""Fewest other items that must contain a word before it is tested."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WordUse:
+    """Frequency of one word in the keys of the other items of a benchmark.
+
+    `keys` keys of `items` items contain the word, and `expected` would by chance. `picked` is true if the option in
+    question contains the word, and false if another option of its item does. `p` is one-sided (more keys than expected
+    if `picked`, otherwise fewer), with Bonferroni correction over the item's words.
+    """
+
+    word: str
+    picked: bool
+    items: int
+    keys: int
+    expected: float
+    p: float
+
+
+class KeyWords:
+    """Words that are significantly more or less frequent in keys than expected, at 5 % within an item.
+
+    `group` (n,) is the representative of each item's group.
+    """
+
+    def __init__(self, items: Sequence[Item], group: Ints) -> None:
+        self._items, self._uses = items, defaultdict[int, list[WordUse]](list)
+        options = Options(items)
+        row, word = options.sets
+        of, base = options.item[row], len(options.vocabulary)
+        at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
+        codes, inverse, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
+        # Arrays below have one entry per item and word (p,). Words in all options of an item are uninformative and omitted.
+        kept = holders < options.k[codes // base]
+        item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(inverse, at_key)[kept]
+        even = holders[kept] / options.k[item]
+        # Counts over the items outside the item's group: items with the word, its keys, and its expected keys.
+        together = np.unique(group[item] * base + word, return_inverse=True)[1]
+        n, keys, expected = (
+            np.bincount(word, one)[word] - np.bincount(together, one)[together]
+            for one in (np.ones(len(word)), in_key, even)
+        )
+        named = ~options.vocabulary.among(FUNCTION_WORDS)[word]
+        # Number of tested words per item, for the Bonferroni correction.
+        tests = np.bincount(item[named], minlength=len(items))[item]
+        mean = n * (expected / np.maximum(n, 1))
+        names = list(options.vocabulary)
+        for picked, off in ((True, keys >= mean + 1), (False, keys <= mean - 1)):
+            tested = np.flatnonzero(named & (n >= FEWEST) & off)
+            law = n[tested].astype(np.int64), expected[tested] / n[tested]
+            tail = bdtrc(keys[tested] - 1, *law) if picked else bdtr(keys[tested], *law)
+            adjusted = np.minimum(1.0, tail * tests[tested])
+            found = adjusted <= LEVEL
+            for at, p in zip(tested[found].tolist(), adjusted[found].tolist(), strict=True):
+                use = WordUse(names[word[at]], picked, int(n[at]), int(keys[at]), float(expected[at]), p)
+                self._uses[int(item[at])].append(use)
+
+    def of(self, at: int, pick: int) -> tuple[WordUse, ...]:
+        """Return the words that support option `pick` of item `at`, most significant first."""
+        uses = self._uses.get(at, ())
+        own_words = words_of(self._items[at].choices[pick]) if uses else ()
+        found = [use for use in uses if use.picked == (use.word in own_words)]
+        return tuple(sorted(found, key=lambda use: (use.p, use.word)))

@@ -1,0 +1,223 @@
+"""Filter with a bounded share of false removals: the cutoff of a ranking, and the items above it.
+
+Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the key
+with a known probability c, whatever the scorer. Hits by chance are therefore estimated from misses. The cutoff is Selective
+SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
+
+Every item is flagged by its own key. Of near-duplicates, only one counts for the cutoff. An item that is not flagged is
+undecided if its ranking lacks an answer or has no unique best option.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import betainc
+
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.judging.screen.ranking import Ranking
+from robustify.judging.screen.votes import ROBUST, SHORTCUT, UNDECIDED
+from robustify.judging.stats.intervals import Interval, Rate
+
+_NO_HIT = Rate(None, 0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """Cutoff of a ranking of `n` items, with `hits` and `misses` above it.
+
+    An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of
+    chance hits that the misses represent, plus a safety margin of one miss per cutoff. `false_share` D / H is the share of
+    hits due to chance, at most the requested q, with an interval (`false_share_interval`).
+    """
+
+    n: int
+    threshold: float | None = None
+    hits: int = 0
+    misses: int = 0
+    decoys: float = 0.0
+    false_share: Rate = _NO_HIT
+
+
+def hits_per_miss(null: Floats) -> Floats:
+    """Return rho = c / (1 - c), the chance hits expected per miss, if the top option is the key with probability c (n,)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
+
+
+def lowest_cutoff(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cutoff:
+    """Return the lowest cutoff at which D / H is at most q. Ties of the strength are never split.
+
+    `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
+    false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
+    keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
+    it at the selected one. `exact_cutoff` makes them equal.
+    """
+    n = len(strength)
+    if not n:
+        return Cutoff(0)
+    order = np.argsort(-strength, kind="stable")
+    ranked, won = strength[order], hit[order]
+    hits = np.cumsum(won)
+    decoys = rho.max() + np.cumsum(np.where(won, 0.0, rho[order]))
+    last = np.append(ranked[1:] < ranked[:-1], True)
+    at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
+    if not len(at):
+        return Cutoff(n, decoys=float(rho.max()))
+    end = int(at[-1])
+    h, d = int(hits[end]), float(decoys[end])
+    misses = end + 1 - h
+    ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
+    share = Rate(d / h, h, false_share_interval(h, misses, ratio))
+    return Cutoff(n, float(ranked[end]), h, misses, d, share)
+
+
+def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
+    """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
+
+    Items without a shortcut are hits with probability c = rho / (1 + rho), so their hits before a number of misses are
+    negative binomial. The limits are its quantiles for this many misses, and for one more in each of the `cuts`. The
+    interval is valid for a cutoff fixed in advance. `docs/filter.md` gives its coverage at the selected cutoff.
+    """
+    if not hits:
+        return 0.0, 1.0
+    c = rho / (1 + rho)
+    low = _negative_binomial(0.025, misses, c) if misses else 0
+    high = _negative_binomial(0.975, misses + cuts, c)
+    return min(1.0, low / hits), min(1.0, high / hits)
+
+
+def _negative_binomial(level: float, misses: int, c: float) -> int:
+    """Return the `level` quantile of the number of successes, each with probability c, that precede this many misses."""
+    if c >= 1:
+        return 1 << 31
+    return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
+
+
+def exact_cutoff(
+    strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
+) -> tuple[dict[int, float], Cutoff]:
+    """Return thresholds by fold that keep the false discovery rate at most q in finite samples, and the combined cutoff.
+
+    The ranking of a fold must come from fits without its keys. Hits above a fold's `lowest_cutoff` at q / 2 get the e-value
+    n_f / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber
+    2024). If rho differs, misses are thinned by the hash of the item's `content`, which makes all rho equal to the largest.
+    """
+    if not len(strength):
+        return {}, Cutoff(0)
+    n, largest = len(strength), float(rho.max(initial=0.0))
+    left_in = hit | (content * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
+    found: list[tuple[float, int, float, Cutoff]] = []
+    for f in np.unique(fold).tolist():
+        of = (fold == f) & left_in
+        one = lowest_cutoff(strength[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
+        if one.threshold is not None:
+            e_value = np.count_nonzero(fold == f) / (largest * (1 + one.misses))
+            found.append((e_value, f, one.threshold, one))
+    found.sort(key=lambda one: -one[0])
+    hits = np.cumsum([one.hits for *_, one in found], dtype=np.int64)
+    enough = [m for m, (e, *_) in enumerate(found) if e * hits[m] >= n / q * (1 - ROUNDING)]
+    if not enough:
+        return {}, Cutoff(n, decoys=largest)
+    flagged = found[: enough[-1] + 1]
+    h, missed = int(hits[enough[-1]]), sum(one.misses for *_, one in flagged)
+    d = largest * (len(flagged) + missed)
+    share = Rate(d / h, h, false_share_interval(h, missed, largest, len(flagged)))
+    return {f: least for _, f, least, _ in flagged}, Cutoff(n, None, h, missed, d, share)
+
+
+def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
+    """Return the estimated share of shortcuts among items of each strength `at` (m,), or 0 below all observed strengths.
+
+    This is the isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent
+    violators (Ayer et al. 1955). `null` (n,) is c. Items of equal strength share one value.
+    """
+    if not len(strength):
+        return np.zeros(len(at))
+    kinds, place = np.unique(strength, return_inverse=True)
+    over, room = (np.bincount(place, weights=x) for x in (hit - null, 1 - null))
+    share = np.clip(isotonic_regression(over / room, weights=room).x, 0.0, 1.0)
+    below = np.searchsorted(kinds, at, side="right") - 1
+    return np.asarray(np.where(below >= 0, share[np.maximum(below, 0)], 0.0))
+
+
+def shortcut_probability(h: Floats, null: Floats) -> Floats:
+    """Return P(shortcut | hit) = (h - c) / ((1 - c) h) (n,), assuming that a shortcut is always a hit.
+
+    `h` is P(hit | weight) >= c > 0. If a share s of the items at a weight has a shortcut, then h = s + (1 - s) c, and a hit
+    has a shortcut with probability s / h.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (h - null) / ((1 - null) * h)
+    return np.asarray(np.where((null < 1) & (h > 0), found, 0.0))
+
+
+@dataclass(frozen=True, repr=False)
+class Decision:
+    """Outcome of the filter on n items.
+
+    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. Under the exact rule it
+    has no threshold, because each fold has its own. `would` (n, K) marks the option for which the item would be flagged if
+    it were the key. `open` (n, K) marks options for which a missing answer could still flag the item, or for which this is
+    unknown. `hit` (n,) marks items whose top is the key. `posterior` (n,) is h, the probability that the top is the key at
+    this strength, from items of other folds, NaN without a top. `shortcut` (n,) is the probability of a shortcut, NaN
+    without a hit.
+    """
+
+    outcome: Ints
+    cutoff: Cutoff
+    would: Bools
+    open: Bools
+    hit: Bools
+    posterior: Floats
+    shortcut: Floats
+
+
+def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
+    """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown.
+
+    `exact` selects the finite-sample rule (`exact_cutoff`).
+    """
+    n, (ranked, hit, enter) = len(key), _entered(ranking, key)
+    strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
+    threshold = np.full(n, np.inf)
+    if exact:
+        folds = ranking.fold[enter], ranking.content[enter]
+        by_fold, cutoff = exact_cutoff(strength, won, hits_per_miss(null), *folds, q)
+        for f, least in by_fold.items():
+            threshold[ranking.fold == f] = least
+    else:
+        cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q)
+        threshold[:] = np.inf if cutoff.threshold is None else cutoff.threshold
+    above = ranked & (ranking.strength >= threshold)
+    share = np.full(n, np.nan)
+    for f in np.unique(ranking.fold).tolist():
+        # An item's own hit must not affect the probability of its shortcut.
+        mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
+        share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
+    posterior = share + (1 - share) * ranking.null
+    would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
+    # Without a cutoff, a missing answer could have created one.
+    reached = np.where(np.isfinite(threshold), threshold, 0.0)[:, None]
+    open_ = ((ranking.reachable >= reached) | (ranking.null >= 1)[:, None]) & ~would
+    at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
+    outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
+    shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
+    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
+
+
+def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
+    """Return the cutoff for each requested false share. `key` is (n,)."""
+    _, hit, enter = _entered(ranking, key)
+    rho = hits_per_miss(ranking.null[enter])
+    return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q) for q in shares]
+
+
+def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
+    """Return the ranked items and the hits (n,), and the indices of the items that count for the cutoff."""
+    # If positions alone always give the key, no answer can be distinguished from chance.
+    ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
+    enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key))))
+    return ranked, ranked & (ranking.top == key), enter

@@ -1,0 +1,185 @@
+"""Index of the judged items, validation of their rows, and the positions of their keys.
+
+Contradictory or duplicate rows are refused, never repaired. Positions of keys are measured, because a voter that always
+picks the first option is right whenever the key is first, which says nothing about shortcuts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.base.errors import DataError
+from robustify.items.answers import Answers, Block
+from robustify.judging.stats.tests import LEVEL
+
+FEWEST_PER_POSITION = 5
+"""Expected keys per position below which keys are simulated, because the chi-square limit is unreliable."""
+DRAWS = 9999
+
+
+@dataclass(frozen=True)
+class ItemIndex:
+    """Judged items in order.
+
+    `items` are n IDs. `key` and `k` (n,) are -1 and 0 for items without rows. `index_of` is the index of each of
+    `Answers.items`, or -1 for items that are not judged.
+    """
+
+    items: tuple[str, ...]
+    key: Ints
+    k: Ints
+    index_of: Ints
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def width(self) -> int:
+        """Maximum number of choices, or 1 if there are no rows, so that arrays have at least one column."""
+        return int(self.k.max(initial=1))
+
+    def spread(self, block: Block, values: Floats) -> Floats:
+        """Return row values in item order (n,), NaN for items without a row. A block has at most one row per item."""
+        out = np.full(len(self), np.nan)
+        where = self.index_of[block.item]
+        out[where[where >= 0]] = values[where >= 0]
+        return out
+
+
+def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
+    """Return the index of the items in this order, with the key and number of choices from their rows.
+
+    Raises:
+        DataError: two rows of an item disagree on its key or number of choices, or a row is repeated.
+    """
+    items = tuple(items_order)
+    if items == answers.items:
+        index = np.arange(len(items))
+    else:
+        there = pa.array(answers.items, pa.string())
+        found = pc.index_in(there, value_set=pa.array(items, pa.string()))
+        index = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
+    at = index[answers.item_of]
+    known = at >= 0
+    keys = np.asarray(answers.table["key"], dtype=np.int64)[known]
+    ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[known]
+    at = at[known]
+    key, k = np.full(len(items), -1), np.zeros(len(items), dtype=np.int64)
+    key[at], k[at] = keys, ks
+    wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))
+    if len(wrong):
+        n = len(np.unique(at[wrong]))
+        raise DataError(
+            f"answer table: the rows of item {items[at[wrong[0]]]} disagree on its key or number of choices, or the key "
+            f"is out of range ({n} such items). Ask or import the items again."
+        )
+    _refuse_repeated_rows(answers)
+    return ItemIndex(items, key, k, index)
+
+
+def _refuse_repeated_rows(answers: Answers) -> None:
+    """Raise DataError if two rows have the same item, view, model, template and order."""
+    surplus, first = 0, ""
+    for view, model, template in answers.askings():
+        block = answers.block(view, model, template)
+        if (block.item[1:] > block.item[:-1]).all():
+            continue
+        weights = np.random.default_rng(0).integers(0, 1 << 64, block.order.shape[1] + 1, dtype=np.uint64) | 1
+        marks = block.item.astype(np.uint64) * weights[0]
+        for position, weight in zip(block.order.T, weights[1:], strict=True):
+            marks += position.astype(np.uint64) * weight
+        kinds, counts = np.unique(marks, return_counts=True)
+        if len(kinds) == len(marks):
+            continue
+        # Equal hashes do not prove equal rows.
+        alike = np.isin(marks, kinds[counts > 1])
+        rows, times = np.unique(np.column_stack([block.item, block.order])[alike], axis=0, return_counts=True)
+        surplus += int((times - 1).sum())
+        if surplus and not first:
+            item, n = answers.items[rows[times > 1][0, 0]], times[times > 1][0]
+            first = f"item {item} has {n} rows for {model} under {view} ({template})"
+    if surplus:
+        raise DataError(
+            f"answer table: {first} in the same order ({surplus} surplus rows in all). Import each log only once."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPositions:
+    """Distribution of the keys of `n` items over positions.
+
+    `shares` are by position, up to the largest number of options, and `by_options` has the number of items and the shares
+    for each number of options. `p` tests for keys spread evenly within each item, by a chi-square statistic summed over
+    numbers of options. `exact` is true if keys were simulated because counts were too small for the limit. `off` is the
+    position (from 0) that deviates most, with its share of keys and its even share, or None if the deviation is not
+    significant.
+    """
+
+    n: int
+    shares: tuple[float, ...]
+    by_options: dict[int, tuple[int, tuple[float, ...]]]
+    p: float
+    exact: bool
+    off: tuple[int, float, float] | None
+
+
+def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
+    """Return the distribution of keys over positions, or None without items. `key` and `k` are (n,)."""
+    from scipy.special import chdtrc
+
+    if not len(key):
+        return None
+    counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
+    chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
+    df = sum(len(c) - 1 for c in counts.values())
+    exact = not df or any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
+    p = 1.0
+    if df:
+        p = _drawn(list(counts.values()), float(chi)) if exact else float(chdtrc(df, chi))
+    total, even = np.zeros(max(counts)), np.zeros(max(counts))
+    for c in counts.values():
+        total[: len(c)] += c
+        even[: len(c)] += c.sum() / len(c)
+    most = int(np.abs((total - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
+    return KeyPositions(
+        n=len(key),
+        shares=tuple((total / len(key)).tolist()),
+        by_options={o: (int(c.sum()), tuple((c / c.sum()).tolist())) for o, c in counts.items()},
+        p=p,
+        exact=exact,
+        off=(most, float(total[most] / len(key)), float(even[most] / len(key))) if p < LEVEL else None,
+    )
+
+
+def key_shares(key: Ints, k: Ints, width: int) -> Floats:
+    """Return, for each item, the share of keys at each position among items with as many options (n, width).
+
+    The item itself counts, so expected flags are exactly those of keys permuted among items with as many options.
+    """
+    out = np.zeros((len(key), width))
+    for options in np.unique(k).tolist():
+        counts = _counts(key, k, options)
+        out[k == options, :options] = counts / counts.sum()
+    return out
+
+
+def _counts(key: Ints, k: Ints, options: int) -> Ints:
+    return np.bincount(key[k == options], minlength=options).astype(np.int64)
+
+
+def _chi_square(counts: Ints) -> Floats:
+    even = counts.sum(axis=1, keepdims=True) / counts.shape[1]
+    return np.asarray(((counts - even) ** 2 / even).sum(axis=1), dtype=np.float64)
+
+
+def _drawn(counts: list[Ints], chi: float) -> float:
+    rng = np.random.default_rng(0)
+    draws = np.zeros(DRAWS)
+    for c in counts:
+        draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
+    # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
+    return float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))

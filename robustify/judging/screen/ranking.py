@@ -1,0 +1,349 @@
+"""Ranking of items by how sure a scorer is of one option without seeing the question.
+
+Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
+preferences. It is fitted for each fold on the other folds, with level-1 logits from fits that also exclude that fold. The
+rank of an item therefore never depends on its own key, or on the key of a near-duplicate or of its passage.
+
+Items are sorted by the rank, within the fold, of the probability that the item has a shortcut: if the top has probability W
+and is the key, (W - c) / ((1 - c) W), where c is 1 / k. Fits for different folds differ in scale. Copies count once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from robustify.base.arrays import Bools, Floats, Ints, group_numbers, tied
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
+from robustify.judging.baselines.conditional_logit import (
+    FEWEST_ITEMS,
+    FEWEST_TRAINING_ITEMS,
+    centred,
+    coefficients,
+    drawn,
+    fitted,
+    log_probabilities,
+    nested,
+)
+from robustify.judging.baselines.features import NAMES, matrix
+from robustify.judging.baselines.near_duplicates import (
+    balanced_folds,
+    content_hashes,
+    fold_groups,
+    near_duplicates,
+    unit_hashes,
+)
+from robustify.judging.baselines.words import LEAST, scorer
+from robustify.judging.screen.item_index import ItemIndex, key_shares
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.voters import MeanPreferences, VoterPreferences
+from robustify.judging.screen.votes import TIED, UNANSWERED
+
+RIDGE = 1.0
+"""Ridge penalty of the level-2 conditional logit."""
+FOLD_SEEDS, MANY = 5, 5_000
+"""Number of fold partitions to average, and number of items from which one partition is enough."""
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking:
+    """Ranking of n items with at most K options by a question-free scorer.
+
+    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
+    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `strength` (n,) is the sort key.
+    `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is unknown.
+    `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) is the
+    representative of the item's near-duplicates, chosen without keys. `content` (n,) is a hash in [0, 1). `complete` (n,)
+    marks items that every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name,
+    centered within the item, and `surface` sums to its part.
+    """
+
+    items: tuple[str, ...]
+    log_p: Floats
+    top: Ints
+    p_pick: Floats
+    strength: Floats
+    reachable: Floats
+    null: Floats
+    group: Ints
+    fold: Ints
+    content: Floats
+    complete: Bools
+    parts: Mapping[str, Floats]
+    surface: Mapping[str, Floats]
+
+
+@dataclass(frozen=True, repr=False)
+class OptionScores:
+    """Cross-fitted scores of the options' texts alone, without any model.
+
+    `logits` and the contributions of form (`surface`) and `words` are (n, K), centered within the item. `there` (n, K)
+    marks the options that exist, and `known` (n,) the items with a key. `fold` is (n,).
+    """
+
+    logits: Floats
+    surface: Floats
+    words: Floats
+    there: Bools
+    known: Bools
+    fold: Ints
+
+
+@dataclass(frozen=True, repr=False)
+class CrossFit:
+    """Cross-fitted logits (n, K), with the fold of each item (n,).
+
+    `missing` (n,) is the largest contribution that missing answers could make if they all agreed.
+    """
+
+    fold: Ints
+    logits: Floats
+    missing: Floats
+
+
+class Ranker:
+    """Ranker of items by how well their options predict the key, given the keys of other folds.
+
+    `items` are the items of `index` in the same order if their texts are known. Otherwise only voters' answers count, and
+    `groups` gives the passage of each item. Results that do not depend on the voters are computed once.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        index: ItemIndex,
+        items: Sequence[Item] | None = None,
+        settings: ProbeSettings | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
+        if items is not None:
+            index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
+        self._index, self._items = index, items
+        self._there = np.arange(index.width) < index.k[:, None]
+        self._known = (index.k > 0) & (index.key >= 0)
+        self._groups, self._settings = groups, settings or ProbeSettings()
+        self._preferences = VoterPreferences(answers, index)
+        self._fits: dict[bytes, Floats] = {}
+
+    def rank(self, rules: ScreenRules) -> Ranking:
+        """Rank the items, using the answers of the rules' voters in both modes.
+
+        A missing answer has no preference and makes the item incomplete. Items that are too few for a fit are ranked by the
+        sum of the voters' preferences.
+        """
+        index, there, known = self._index, self._there, self._known
+        preferences = self._preferences.of(rules)
+        fits, parts, surface = self._fitted(preferences, rules.fdr_exact)
+        said = np.logical_or.reduce(
+            [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
+        )
+        log_p = np.where((known & said)[:, None], log_probabilities(mean_logits(fits), there), np.nan)
+        top, best = top_options(log_p)
+        null = 1 / np.maximum(index.k, 1)
+        if preferences.placed and known.all():
+            shares = key_shares(index.key, index.k, index.width)
+            null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
+        # If wrong replies are less often readable, more of the readable replies are right by chance.
+        null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
+        group = self._representatives(preferences.complete & (top >= 0))
+        ranked, counted = top >= 0, (top >= 0) & (group == np.arange(len(top)))
+        # A tie with voters is a miss. A tie of texts alone is no information.
+        known_of = ranked | ((top == TIED) & bool(preferences.values))
+        reachable = reachable_strengths(fits, there, known_of, counted)
+        return Ranking(
+            items=index.items,
+            log_p=log_p,
+            top=top,
+            p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
+            strength=strengths(fits, there, ranked, counted),
+            reachable=np.where(known_of[:, None], reachable, np.inf),
+            null=null,
+            group=group,
+            fold=self._folds[0],
+            content=self._content,
+            complete=preferences.complete,
+            parts=parts,
+            surface=surface,
+        )
+
+    def by_options(self) -> OptionScores | None:
+        """Return scores of the options' texts alone, or None if texts are unknown or there are too few items for a fit."""
+        (fit,), parts, _ = self._fitted(None, exact=True)
+        if self._items is None or "words" not in parts:
+            return None
+        return OptionScores(fit.logits, parts["surface"], parts["words"], self._there, self._known, fit.fold)
+
+    @cached_property
+    def _content(self) -> Floats:
+        return unit_hashes(self._index.items) if self._items is None else content_hashes(self._items)
+
+    @cached_property
+    def _folds(self) -> list[Ints]:
+        names, items, settings = self._index.items, self._items, self._settings
+        together = group_numbers(names, self._groups or {}) if items is None else fold_groups(items)
+        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(names) < MANY else 1)
+        return [balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()]
+
+    def _representatives(self, ranked: Bools) -> Ints:
+        """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
+        if self._items is None:
+            return np.arange(len(self._index))
+        copies = near_duplicates(self._items)
+        order = np.lexsort((self._content, ~ranked, copies))
+        kinds, first = np.unique(copies[order], return_index=True)
+        return np.asarray(order[first][np.searchsorted(kinds, copies)], dtype=np.int64)
+
+    @cached_property
+    def _features(self) -> Floats | None:
+        return None if self._items is None else padded(matrix(self._items), self._there)
+
+    @cached_property
+    def _by_text(self) -> list[dict[str, Floats]]:
+        """Logits (n, K) of each text-based fit by name, for each partition into folds."""
+        if self._features is None:
+            return [{} for _ in self._folds]
+        x, known = self._features, self._known
+        by_words = scorer(self._items or (), self._index.key, self._there, known)
+        out = []
+        for fold in self._folds:
+            surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
+            words = np.split(nested(by_words, fold), len(LEAST), axis=2)
+            out.append(
+                {"surface": surface} | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)}
+            )
+        return out
+
+    def _coefficients(self, train: Bools) -> Floats:
+        """Return the coefficients (f,) of the features, fitted on the items in the mask `train` (n,)."""
+        mark = train.tobytes()
+        if mark not in self._fits:
+            assert self._features is not None
+            self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
+        return self._fits[mark]
+
+    def _fitted(
+        self, preferences: MeanPreferences | None, exact: bool
+    ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
+        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over partitions.
+
+        With `exact`, there is one partition, so no key of a fold affects the logits of that fold.
+        """
+        there, known, x, folds = self._there, self._known, self._features, self._folds
+        by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
+        if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
+            # The voters' preferences are summed, as one fit of all items.
+            logits = np.asarray(sum(by_mode.values(), np.zeros(there.shape)))
+            missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
+            return [CrossFit(np.zeros_like(folds[0]), logits, missing)], dict(by_mode), {}
+        folds = folds[:1] if exact else folds
+        parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
+        surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
+        fits: list[CrossFit] = []
+        for fold, by_text in zip(folds, self._by_text, strict=False):
+            logits, missing = np.zeros(there.shape), np.zeros(len(there))
+            for i, f in enumerate(np.unique(fold).tolist()):
+                mine, others = np.flatnonzero(fold == f), (fold != f) & known
+                columns = {name: values[i] for name, values in by_text.items()} | by_mode
+                weights = self._weights(columns, others)
+                for name, weight in weights.items():
+                    adds = centred(weight * columns[name][mine], there[mine])
+                    logits[mine] += adds
+                    parts[_part(name)][mine] += adds / len(folds)
+                    if name in unanswered:
+                        missing[mine] += abs(weight) * unanswered[name][mine]
+                if x is not None:
+                    added = x[mine] * (weights["surface"] * self._coefficients(others)) / len(folds)
+                    for at, name in enumerate(NAMES):
+                        surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
+            fits.append(CrossFit(fold, logits, missing))
+        return fits, parts, surface
+
+    def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
+        """Return the coefficient of each column (n, K), fitted on the items in the mask `train` (n,).
+
+        Words point away from keys if options come from a pool and each is the key once. A solver that does not know the
+        other keys cannot use this, so that words then get 0.
+        """
+        rows = drawn(train)
+        x = np.stack([values[rows] for values in columns.values()], axis=-1)
+        by_words = np.array([_part(name) == "words" for name in columns])
+        found = fitted(x, self._index.key[rows], self._there[rows], RIDGE)
+        if found[by_words].sum() < 0:
+            found = np.zeros(len(columns))
+            found[~by_words] = fitted(x[..., ~by_words], self._index.key[rows], self._there[rows], RIDGE)
+        return dict(zip(columns, found.tolist(), strict=True))
+
+
+def _part(name: str) -> str:
+    return "words" if name.startswith("words ") else name
+
+
+def _enough_to_fit(fold: Ints) -> bool:
+    counts = np.unique(fold, return_counts=True)[1]
+    if len(fold) < FEWEST_ITEMS or len(counts) < 3:
+        return False
+    return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))
+
+
+def top_options(log_p: Floats) -> tuple[Ints, Floats]:
+    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
+    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    there = np.isfinite(best)
+    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
+    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
+    return np.where(there, top, UNANSWERED), best
+
+
+def mean_logits(fits: Sequence[CrossFit]) -> Floats:
+    """Return the mean logits over partitions (n, K)."""
+    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
+
+
+def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
+    out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
+    out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
+    return out
+
+
+def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
+
+    NaN if no answer is missing, or if another option would remain the top.
+    """
+    out, k = np.full(there.shape, np.nan), np.maximum(there.sum(axis=1, keepdims=True), 2)
+    missing = np.mean([fit.missing for fit in fits], axis=0)
+    for j in range(there.shape[1]):
+        # A voter that prefers one option and is indifferent between the others, in standardized scores.
+        picked = np.arange(there.shape[1]) == j
+        alone = np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0)
+        at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
+        logits = mean_logits(fits)[at] + missing[at, None] * alone[at]
+        at = at[top_options(log_probabilities(logits, there[at]))[0] == j]
+        own = [fit.logits[at] + fit.missing[at, None] * alone[at] for fit in fits]
+        out[at, j] = _ranks(fits, there, counted, at, own)
+    return out
+
+
+def _ranks(
+    fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
+) -> Floats:
+    """Return the within-fold ranks (m,) of the items `at` (m,), averaged over fits, given their `logits` in each fit."""
+    ranks = np.full((len(fits), len(at)), np.nan)
+    for rank, fit, own in zip(ranks, fits, logits, strict=True):
+        probable, mine = _probable(fit.logits, there), _probable(own, there[at])
+        for f in np.unique(fit.fold).tolist():
+            here = fit.fold[at] == f
+            others = np.sort(probable[counted & (fit.fold == f)])
+            below, upto = (np.searchsorted(others, mine[here], side) for side in ("left", "right"))
+            rank[here] = (below + upto) / (2 * max(len(others), 1))
+    return np.asarray(np.round(ranks.mean(axis=0), 9))
+
+
+def _probable(logits: Floats, there: Bools) -> Floats:
+    w, c = np.exp(log_probabilities(logits, there).max(axis=1)), 1 / np.maximum(there.sum(axis=1), 2)
+    return np.asarray(np.round((w - c) / ((1 - c) * w), 9))

@@ -1,0 +1,214 @@
+"""Preferences of voters without the question, agreement of voters, and stability of the picks of sampled voters.
+
+A vote names the best option. A preference also gives a degree: option scores are standardized within the item and averaged
+over voters. It is an input of level 2 of the ranking. Agreement and stability do not affect a verdict. Independence of
+voters, which share training data and habits, would expect too few flags by chance. Its formulas are only reported.
+
+A log-probability can be reproduced up to rounding, but a share of five replies cannot. Shares are therefore drawn from
+their posterior, then as many replies as before, and the votes are cast again. The prior is a symmetric Dirichlet
+distribution under which two replies to a prompt agree as often as observed (Jeffreys' prior for single replies). Drawing
+from the observed shares alone would understate the noise, by a third for nine replies.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, tied
+from robustify.items.answers import Answers, Block
+from robustify.items.scoring import VIEW_OF, Mode, TextNorm, best
+from robustify.judging.baselines.conditional_logit import centred
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import (
+    first_template,
+    in_own_order,
+    item_means,
+    one_pick,
+    preferences,
+    who_votes,
+)
+from robustify.judging.stats.agreement import fleiss_kappa
+from robustify.judging.stats.intervals import Rate, rate
+from robustify.judging.stats.missing import reading_ratio
+
+_ANYTHING = 1e6
+"""Stand-in for the unbounded contribution of a voter that never answered."""
+_MOST_DRAWN = 200
+_ROWS = 4_000_000
+"""Maximum number of rows to draw in all. With many items, there are fewer draws."""
+
+
+@dataclass(frozen=True, repr=False)
+class MeanPreferences:
+    """Mean preferences of the voters in each mode.
+
+    `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
+    marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how many times more
+    often right answers may have been readable than wrong ones.
+    """
+
+    values: dict[str, Floats]
+    missing: dict[str, Floats]
+    complete: Bools
+    placed: bool
+    selection: float
+
+
+@dataclass(frozen=True)
+class _Preferences:
+    """One voter's preferences (n, K) in one mode, standardized within the item, with 0 if unanswered."""
+
+    values: Floats
+    answered: Bools
+    placed: bool
+    asked: Bools
+
+
+class VoterPreferences:
+    """Preferences of all voters. The answers of each voter are read once."""
+
+    def __init__(self, answers: Answers, index: ItemIndex) -> None:
+        self._answers, self._index = answers, index
+        self._there = np.arange(index.width) < index.k[:, None]
+        self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
+
+    def of(self, rules: ScreenRules) -> MeanPreferences:
+        """Return the mean preferences of the rules' voters, standardized within the item (mean 0, deviation 1).
+
+        A missing answer has no preference, so an item with few answers ranks below one on which all voters agree.
+        """
+        template, voters = who_votes(self._answers, rules)
+        found: dict[str, Floats] = {}
+        missing: dict[str, Floats] = {}
+        every: list[_Preferences] = []
+        modes: tuple[Mode, ...] = ("text", "letter")
+        for mode in modes:
+            own = mode == rules.mode
+            by = template if own else first_template(self._answers, VIEW_OF[mode], voters)
+            if by is None:
+                continue
+            read = [self._of(mode, name, by, rules.norm if own else "chars") for name in voters]
+            read = [one for one in read if own or one.asked.any()]
+            n = sum((one.answered for one in read), np.zeros(len(self._index)))
+            if n.any():
+                silent = not all(one.answered.any() for one in read)
+                total = sum((one.values for one in read), np.zeros(self._there.shape))
+                found[f"{mode} votes"] = total / len(read)
+                missing[f"{mode} votes"] = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
+            every += read
+        complete = np.logical_and.reduce(
+            [np.ones(len(self._index), dtype=bool), *(v.answered for v in every)]
+        )
+        placed, spoke = any(one.placed for one in every), [one for one in every if one.answered.any()]
+        return MeanPreferences(found, missing, complete, placed, self._selection(spoke))
+
+    def _selection(self, voters: Sequence[_Preferences]) -> float:
+        known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
+        if all((one.answered | ~one.asked | ~known).all() for one in voters):
+            return 1.0
+        right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in voters]
+        asked, read = [known & one.asked for one in voters], [known & one.answered for one in voters]
+        return reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
+
+    def _of(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
+        asking = mode, name, template, norm
+        if asking not in self._read:
+            block = self._answers.block(VIEW_OF[mode], name, template)
+            preference = item_means(*preferences(block, mode, self._index, norm), self._index)
+            answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
+            values = np.where(answered[:, None], _standardised(preference, self._there), 0.0)
+            there = self._index.index_of[block.item]
+            asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
+            placed = mode == "letter" and in_own_order(block)
+            self._read[asking] = _Preferences(values, answered, placed, asked)
+        return self._read[asking]
+
+
+def _standardised(values: Floats, there: Bools) -> Floats:
+    middle = centred(np.nan_to_num(values), there)
+    spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
+    alive = spread > ROUNDING
+    return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])
+
+
+def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
+    """Return the share of items on which all voters would be right if they were independent.
+
+    The first value uses the voters' accuracies (m,). The second assumes that each guesses among k options (n,). None
+    without voters, or if a voter answered nothing.
+    """
+    if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
+        return None, None
+    return float(accuracy.prod()), float(((1 / k) ** len(accuracy)).mean())
+
+
+def voter_agreement(pick: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
+    """Return how often all voters pick the same option, compared with what position preferences alone explain.
+
+    `pick` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing.
+    """
+    there = (pick != -1).all(axis=1)
+    pick, key, k = pick[there], key[there], k[there]
+    if pick.shape[1] < 2 or not len(pick):
+        names = ("observed", "independent", "ratio", "fleiss_kappa", "all_right")
+        return {"n": len(pick) if pick.shape[1] > 1 else None, **dict.fromkeys(names)}
+    alike = (pick >= 0).all(axis=1) & (pick == pick[:, :1]).all(axis=1)
+    observed, together = float(alike.mean()), 0.0
+    for options in np.unique(k).tolist():
+        part = pick[k == options]
+        shares = np.stack([(part == j).mean(axis=0) for j in range(options)])
+        together += len(part) * float(shares.prod(axis=1).sum())
+    independent = together / len(pick)
+    right = pick == key[:, None]
+    kappa = fleiss_kappa(right)
+    return {
+        "n": len(pick),
+        "observed": observed,
+        "independent": independent,
+        "ratio": observed / independent if independent > 0 else None,
+        "fleiss_kappa": None if math.isnan(kappa) else kappa,
+        "all_right": float(right.all(axis=1).mean()),
+    }
+
+
+def redrawn(block: Block, pick: Ints, index: ItemIndex, groups: Ints | None = None) -> Rate | None:
+    """Return the expected share of a sampled voter's picks that another sample would change, or None without samples.
+
+    `block` has its letter rows. `pick` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
+    a draw changes the pick. `groups` (n,) are clusters of items, as in `rate`.
+    """
+    rows = block.where((index.index_of[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
+    if not len(rows):
+        return None
+    at, k, width = index.index_of[rows.item], rows.k[:, None], rows.scores.shape[1]
+    there = np.arange(width) < k
+    # Remove the half reply that was added to each count.
+    counts = np.exp(np.where(there, rows.scores, 0.0)) * (rows.draws[:, None] + k / 2) - 0.5
+    counts = np.where(there, np.rint(counts), 0.0)
+    posterior = np.where(there, counts + _prior(counts, rows.k), 0.0)
+    voted = np.unique(at[pick[at] >= 0])
+    rng, times = np.random.default_rng(0), max(8, min(_MOST_DRAWN, _ROWS // len(rows)))
+    changed = np.zeros(len(index))
+    for _ in range(times):
+        shares = rng.standard_gamma(posterior) + np.where(there, 1e-300, 0.0)
+        drawn = rng.multinomial(rows.draws, shares / shares.sum(axis=1, keepdims=True))
+        total = drawn.sum(axis=1, keepdims=True) + k / 2
+        preference = np.where(there, np.log((drawn + 0.5) / total), 0.0)
+        preference = np.pad(preference, ((0, 0), (0, max(0, index.width - width))))[:, : index.width]
+        changed += one_pick(best(item_means(at, preference, index), index.k)) != pick
+    return rate(changed[voted] / times, None if groups is None else groups[voted])
+
+
+def _prior(counts: Floats, k: Ints) -> float:
+    """Return the parameter of a symmetric Dirichlet prior, fitted to counts (r, K) of replies over `k` (r,) letters."""
+    n = counts.sum(axis=1)
+    pairs, alike = n * (n - 1), float((counts * (counts - 1)).sum())
+    if not pairs.any():
+        return 0.5
+    weight = np.bincount(k, weights=pairs)
+    tried = np.geomspace(1e-3, 1e2, 1001)
+    expected = weight @ ((tried + 1) / (np.arange(len(weight))[:, None] * tried + 1))
+    return float(tried[np.abs(expected - alike).argmin()])

@@ -1,0 +1,211 @@
+"""Confidence intervals: Wilson for display, Clopper-Pearson for decisions, and the bootstrap for other statistics.
+
+Clustered items, such as those of one passage, contain less information than independent ones. For them, Wilson and
+Clopper-Pearson use the effective sample size (Korn and Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the
+input and do not count in n.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from robustify.base.arrays import ROUNDING, Floats, Ints, coded
+
+Interval = tuple[float, float]
+
+FEWEST_CLUSTERS = 10
+"""Minimum number of items or groups for a bootstrap interval. With fewer, the interval is too narrow."""
+FEWEST_GROUPS = 30
+"""Minimum number of groups for the interval of a rate. With fewer, the design effect is too uncertain."""
+
+_NORMAL = NormalDist()
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Rate over n answered items with its 95 % interval. Both are None if n is 0."""
+
+    value: float | None
+    n: int
+    ci: Interval | None
+
+    def json(self) -> dict[str, object]:
+        """Return the rate as a JSON object."""
+        return {"value": self.value, "n": self.n, "ci": None if self.ci is None else list(self.ci)}
+
+
+def rate(credit: Floats, groups: Ints | None = None) -> Rate:
+    """Return the mean of credits (n,) in [0, 1] with a Wilson interval, ignoring NaN (unanswered).
+
+    With `groups` (n,), the interval uses `effective_size` and is None if that is None. If credits are shared (1/t), the
+    interval is wider than necessary, because a credit between 0 and 1 varies less than a coin of the same mean.
+    `shared_rate` takes the sharing into account.
+    """
+    there = ~np.isnan(credit)
+    answered = credit[there]
+    n = len(answered)
+    if n == 0:
+        return Rate(None, 0, None)
+    mean = float(answered.mean())
+    size = effective_size(answered, None if groups is None else groups[there])
+    return Rate(mean, n, None if size is None else wilson(mean * size, size))
+
+
+def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
+    """Return the mean of shared credits (n,), which are 1/t if the key is among the t best of k choices, otherwise 0.
+
+    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t: the distance of a limit from the sum is the root of
+    the summed squared distances of its parts. An item tied between all of its choices has credit 1/k whatever its key is,
+    so it adds no variance. Without ties, the interval is Wilson's, as in `rate`.
+    """
+    n = len(credit)
+    if n == 0:
+        return Rate(None, 0, None)
+    code = tie * 2 + (tie < k)
+    same = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
+    counts = [(t, others, len(of), int(np.count_nonzero(of))) for t, others, of in same]
+    mean, below, above = math.fsum(won / t for t, _, _, won in counts) / n, 0.0, 0.0
+    if [kind[:2] for kind in counts] == [(1, True)]:
+        return Rate(mean, n, wilson(mean * n, n))
+    for t, others, items, won in counts:
+        if others:
+            low, high = wilson(won, items)
+            below += (items / (n * t) * (won / items - low)) ** 2
+            above += (items / (n * t) * (high - won / items)) ** 2
+    return Rate(mean, n, (max(0.0, mean - math.sqrt(below)), min(1.0, mean + math.sqrt(above))))
+
+
+def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
+    """Return how many independent items would give the mean of credits (n,) the same precision, at most n.
+
+    This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance of
+    the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis -
+    1) (Box and Andersen 1955). If credits do not vary, groups count as items. None below 30 groups, unless every item is
+    its own group.
+    """
+    n = len(credit)
+    drawn = clusters(n, groups)
+    if groups is None or drawn == n:
+        return float(n)
+    if drawn < FEWEST_GROUPS:
+        return None
+    p = float(credit.mean())
+    if not np.ptp(credit):
+        return float(drawn)
+    off = np.bincount(np.unique(groups, return_inverse=True)[1], weights=credit - p)
+    square = float(off @ off)
+    if not square:
+        return float(n)
+    variance = square / n**2 * drawn / (drawn - 1)
+    from scipy.special import stdtrit  # loaded only when needed
+
+    tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
+    free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, ROUNDING)))
+    fewer = float(stdtrit(n - 1, tail) / stdtrit(free, tail)) ** 2
+    return min(float(n), p * (1 - p) / variance * fewer)
+
+
+def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
+    """Return Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001). `n` may be an effective
+    size.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    z = _NORMAL.inv_cdf(0.5 + level / 2)
+    p = successes / n
+    middle = p + z * z / (2 * n)
+    half = z * math.sqrt(max(0.0, p * (1 - p)) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low = 0.0 if successes <= 0 else max(0.0, (middle - half) / scale)
+    high = 1.0 if successes >= n else min(1.0, (middle + half) / scale)
+    return low, high
+
+
+def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
+    """Return the exact interval of x successes in n, with coverage of at least `level` (Clopper and Pearson 1934).
+
+    For an effective sample size n, x is the rate times n (Korn and Graubard 1998).
+    """
+    if n == 0:
+        return 0.0, 1.0
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = 0.0 if x <= 0 else float(betaincinv(x, n - x + 1, tail))
+    high = 1.0 if x >= n else float(betaincinv(x + 1, n - x, 1 - tail))
+    return low, high
+
+
+def bootstrap(
+    values: Floats,
+    statistic: Callable[[Floats], Floats] = lambda means: means[:, 0],
+    groups: Ints | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Return the percentile bootstrap interval of a function of column means, resampling items or groups.
+
+    `values` is (n,) or (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,), so differences and
+    ratios of means are single vector operations. Items of a group (n,) are drawn together.
+    """
+    table = values[:, None] if values.ndim == 1 else values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return interval(statistic(resampled(table, groups, draws, seed)), level)
+
+
+def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
+    """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement.
+
+    Equal rows are counted and drawn together (multinomial). The distribution is that of drawing items one by one, but the
+    cost depends only on the number of distinct rows.
+    """
+    if not len(table):
+        return np.full((draws, table.shape[1]), np.nan)
+    if groups is None:
+        rows, counts = _distinct(table)
+        sizes = np.ones(len(rows))
+    else:
+        _, group = np.unique(groups, return_inverse=True)
+        sums = np.stack([np.bincount(group, weights=column) for column in table.T], axis=1)
+        rows, counts = _distinct(np.column_stack([sums, np.bincount(group)]))
+        rows, sizes = rows[:, :-1], rows[:, -1]
+    rng = np.random.default_rng(seed)
+    n, chunk = int(counts.sum()), max(1, _CELLS // len(rows))
+    out = []
+    for start in range(0, draws, chunk):
+        drawn = rng.multinomial(n, counts / n, size=min(chunk, draws - start)).astype(np.float64)
+        out.append((drawn @ rows) / (drawn @ sizes)[:, None])
+    return np.concatenate(out)
+
+
+def clusters(n: int, groups: Ints | None = None) -> int:
+    """Return the number of units to resample: the n items, or their groups (n,)."""
+    return n if groups is None else len(np.unique(groups))
+
+
+def interval(draws: Floats, level: float = 0.95) -> Interval:
+    """Return the percentile interval of draws, ignoring NaN, or NaN if no draw is left."""
+    known = draws[~np.isnan(draws)]
+    if not len(known):
+        return math.nan, math.nan
+    tail = (1 - level) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _distinct(table: Floats) -> tuple[Floats, Ints]:
+    # Encode column by column, which is far faster on a million rows than numpy's unique rows.
+    code = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        # All NaN are one value, and -0 equals 0.
+        kinds, place = coded(column + 0.0)
+        code = coded(code * len(kinds) + place)[1]
+    counts = np.bincount(code)
+    first = np.empty(len(counts), dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
+    return table[first], counts.astype(np.int64)

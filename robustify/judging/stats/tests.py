@@ -1,0 +1,192 @@
+"""Hypothesis tests, differences with intervals, corrections for multiple tests, and detectable effects.
+
+A null result always comes with the difference that would have been significant.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from robustify.base.arrays import Floats, Ints
+from robustify.judging.stats.distributions import LEAST_LATTICE_P, lattice_tail
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
+
+LEVEL = 0.05
+"""Default significance level."""
+
+NORMAL = NormalDist()
+"""Standard normal distribution."""
+
+
+def significantly_positive(
+    p: float | None, interval: tuple[float, float] | None, level: float = LEVEL
+) -> bool:
+    """Return whether p is at most `level` and the interval is above zero. False if either is missing."""
+    return p is not None and p <= level and interval is not None and interval[0] > 0
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return Holm-adjusted p-values in the given order (Holm 1979)."""
+    ranked = sorted(range(len(p)), key=lambda i: p[i])
+    out, highest = [1.0] * len(p), 0.0
+    for rank, i in enumerate(ranked):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[i]))
+        out[i] = highest
+    return out
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for the false discovery rate, in the given order (Benjamini and Hochberg 1995)."""
+    ranked = sorted(range(len(p)), key=lambda i: p[i], reverse=True)
+    out, lowest = [1.0] * len(p), 1.0
+    for rank, i in enumerate(ranked):
+        lowest = min(lowest, p[i] * len(p) / (len(p) - rank))
+        out[i] = lowest
+    return out
+
+
+def mcnemar_exact(b: int, c: int) -> float:
+    """Return the two-sided exact p-value for b versus c discordant pairs (McNemar 1947, binomial form)."""
+    if b + c == 0:
+        return 1.0
+    from scipy.special import bdtr  # loaded only when needed
+
+    return float(min(1.0, 2 * bdtr(min(b, c), b + c, 0.5)))
+
+
+def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power.
+
+    The normal approximation is used. NaN if even a rate of 1 would not be significant.
+    """
+    if n == 0:
+        return math.nan
+    z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
+
+    def short(d: float) -> float:
+        p1 = p0 + d
+        return z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(max(0.0, p1 * (1 - p1))) - d * math.sqrt(n)
+
+    low, high = 0.0, 1.0 - p0
+    if short(high) > 0:
+        return math.nan
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if short(middle) > 0 else (low, middle)
+    return high
+
+
+def items_to_detect(p0: float, rise: float, level: float = 0.95, power: float = 0.8) -> int:
+    """Return the number of items on which a two-sided test detects this increase over p0 with this power."""
+    p1 = min(1.0, p0 + rise)
+    z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
+    return math.ceil(((z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(p1 * (1 - p1))) / rise) ** 2)
+
+
+_Z = NORMAL.inv_cdf(0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Mean difference over n items answered on both sides. Below 10 units, `ci` and `error` (standard error) are None."""
+
+    value: float | None
+    n: int
+    ci: Interval | None
+    error: float | None = None
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether the interval excludes 0, or None if there is no interval."""
+        return None if self.ci is None else not self.ci[0] <= 0 <= self.ci[1]
+
+    @property
+    def mde(self) -> float | None:
+        """Difference detectable with 80 % power if the result is not significant, otherwise None."""
+        return detectable(self.error) if self.significant is False and self.error is not None else None
+
+    def json(self) -> dict[str, object]:
+        """Return the difference as a JSON object with `mde`."""
+        ci = None if self.ci is None else list(self.ci)
+        return {"value": self.value, "n": self.n, "ci": ci, "mde": self.mde}
+
+
+def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
+    """Return the mean of `credit` - `other` (n,), each in [0, 1], over items with both. NaN marks unanswered items.
+
+    The interval is Wald's with one item added on each side (Bonett and Price 2012), which allows shared credits and has
+    positive width even if nothing differs. With `groups` (n,), the standard error is clustered (Miller 2024, arXiv
+    2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal distribution.
+    """
+    there = ~np.isnan(credit) & ~np.isnan(other)
+    d = credit[there] - other[there]
+    n = len(d)
+    if not n:
+        return Difference(None, 0, None)
+    together = None if groups is None else np.unique(groups[there], return_inverse=True)[1]
+    drawn = n if together is None else int(together.max()) + 1
+    value, wide = float(d.mean()), n + 2
+    if drawn < FEWEST_CLUSTERS:
+        return Difference(value, n, None)
+    middle = float(d.sum()) / wide
+    if together is None:
+        error = math.sqrt((float(d @ d) + 2) / wide - middle**2) / math.sqrt(wide)
+        z = _Z
+    else:
+        off = np.bincount(together, weights=d) - middle * np.bincount(together)
+        spread = float(off @ off) + (1 - middle) ** 2 + (1 + middle) ** 2
+        error = math.sqrt(spread * (drawn + 2) / (drawn + 1)) / wide
+        from scipy.special import stdtrit
+
+        z = float(stdtrit(drawn - 1, 0.975))
+    return Difference(value, n, (max(-1.0, middle - z * error), min(1.0, middle + z * error)), error)
+
+
+def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
+    """Return the smallest difference detected with this power at this standard error, by normal approximation."""
+    return (NORMAL.inv_cdf(0.5 + level / 2) + NORMAL.inv_cdf(power)) * error
+
+
+def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
+    """Return the two-sided exact p-value of a sum of integers (g,) under random flips of their signs.
+
+    For differences of +1 and -1 this is McNemar's exact test. For differences summed by `groups` (g,) it is the clustered
+    form (the exact permutation form of Durkalski et al. 2003). It is at least 1e-12, because smaller values are rounding
+    errors.
+    """
+    if groups is not None:
+        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=sums).astype(np.int64)
+    size = np.abs(sums[sums != 0])
+    distance, total = abs(int(sums.sum())), int(size.sum())
+    if not len(size):
+        return 1.0
+    if int(size.max()) == 1:
+        return mcnemar_exact((total + distance) // 2, (total - distance) // 2)
+    kinds, counts = np.unique(size, return_counts=True)
+    steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
+    # The sum is twice the sum of the positive parts (0 to total) minus the total.
+    tail = lattice_tail(steps, total + 1, (total + distance) // 2)
+    return float(np.clip(2 * tail, LEAST_LATTICE_P, 1.0))
+
+
+def newcombe(p: float, p_ci: Interval, q: float, q_ci: Interval) -> Interval:
+    """Return the interval of p - q for independent rates with these intervals (Newcombe 1998, method 10)."""
+    low = p - q - math.hypot(p - p_ci[0], q_ci[1] - q)
+    return max(-1.0, low), min(1.0, p - q + math.hypot(p_ci[1] - p, q - q_ci[0]))
+
+
+def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
+    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval.
+
+    Counts may be sums of credits. The standard error, used for the detectable difference, pools both rates after adding one
+    success and one failure.
+    """
+    p, q, drawn = x / n, y / m, round(n + m)
+    if drawn < FEWEST_CLUSTERS:
+        return Difference(p - q, drawn, None)
+    both = (x + y + 1) / (n + m + 2)
+    ci = newcombe(p, wilson(x, n), q, wilson(y, m))
+    return Difference(p - q, drawn, ci, math.sqrt(both * (1 - both) * (1 / n + 1 / m)))

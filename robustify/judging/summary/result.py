@@ -1,0 +1,196 @@
+"""Complete content of `summary.json`, with the audits, the guardrails and the certificate."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import ValidationError
+
+from robustify.base.errors import DataError
+from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reason, Share
+from robustify.judging.summary.scored import (
+    Adjustment,
+    CalibrationViews,
+    ItemAnalysis,
+    LabelNoise,
+    Model,
+    Pair,
+    Permutation,
+    PositionBias,
+    RandomRemoval,
+)
+from robustify.judging.summary.screened import Benchmark, CueCounts, Inference, Screen, Splits, Topics
+
+FORMAT = 3
+AGAIN = "run `robustify judge` on the run's folder"
+Verdict = Literal["certified", "not certified", "inconclusive"]
+
+
+class AuditorResult(Quantity):
+    """Accuracy of an auditor on the kept items, and on all items (`before`).
+
+    `chance` is the expected rate given the selection, and `free` counts the items on which the pick was not ruled out. `p`
+    is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power.
+    """
+
+    chance: Share | None
+    free: int | None
+    p: P | None
+    refits: int | None
+    before: Quantity | None
+    noticeable: Share | None
+
+
+class Residual(Part):
+    """Residual audit of the kept items.
+
+    `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule without a model that is
+    furthest above chance, with p corrected for all rules. `encoder` is a sentence encoder that takes no part in any filter.
+    `others` are auditors of further kinds.
+    """
+
+    leave_one_out: dict[str, AuditorResult]
+    non_voters: dict[str, AuditorResult]
+    heuristics: dict[str, AuditorResult] | None
+    probe: AuditorResult | None
+    encoder: AuditorResult | None = None
+    others: dict[str, AuditorResult] | None = None
+    probe_voted: bool
+    chance: Share | None
+    margin: Share
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+
+
+class OtherRule(Part):
+    """Flags of a rule other than the run's own. `jaccard` is their overlap with the flags of the run's rule."""
+
+    name: str
+    flagged: Quantity
+    expected: Quantity | None
+    jaccard: Share | None
+
+
+class TextFile(Part):
+    """Text file that was searched for items."""
+
+    name: str
+    sha256: str
+    bytes: int
+    words: int
+
+
+class ShortMode(Part):
+    """Result for items that are too short for n-grams and were compared as complete texts."""
+
+    n: int
+    found: Quantity
+
+
+class TextOverlap(Part):
+    """Items found in text files by n-grams of `ngram` words.
+
+    `coverage` is the mean share of a stem's n-grams that were found. `parts` are the shares of items whose stem, stem with
+    key, or choices were found.
+    """
+
+    files: tuple[TextFile, ...]
+    ngram: int
+    n: int
+    found: Quantity
+    short_mode: ShortMode
+    not_checkable: int
+    coverage: Quantity
+    parts: dict[str, Quantity]
+    in_robust: Quantity
+    in_shortcut: Quantity
+    items: tuple[str, ...]
+
+
+class Contamination(Part):
+    """Signs that a model may have seen the benchmark."""
+
+    overlap: TextOverlap
+
+
+class Guardrail(Part):
+    """Result of one guardrail. A failed guardrail with `halts_export` stops every export."""
+
+    name: str
+    passed: bool
+    value: float | str | None
+    limit: int | float | str
+    reason: Reason
+    halts_export: bool
+
+
+class Certificate(Part):
+    """Verdict of the audit, lowered by failed guardrails. Trials and voters that pick one position are `not judged`."""
+
+    verdict: Verdict | Literal["not judged"]
+    reasons: tuple[Reason, ...]
+
+
+class Summary(Part):
+    """Content of `summary.json`.
+
+    Parts that were not measured are null. Models and topics that were not asked are absent. `full_mode` is how the full
+    question was answered, by letter or by text. `measures` has the numbers computed by `judging/measures.py`.
+    """
+
+    format: Literal[3] = 3
+    benchmark: Benchmark
+    screen: Screen | None = None
+    splits: Splits
+    full_mode: Literal["letter", "text"]
+    adjustment: Adjustment | None = None
+    models: dict[str, Model]
+    measures: Measures
+    pairs: dict[str, Pair] | None = None
+    random_removal: dict[str, RandomRemoval] | None = None
+    permutation: Permutation
+    position_bias: dict[str, PositionBias | None] | None = None
+    calibration: dict[str, CalibrationViews]
+    topics: Topics | None = None
+    residual: Residual | None = None
+    sensitivity: tuple[OtherRule, ...]
+    evidence: CueCounts | None = None
+    inference: Inference | None = None
+    label_noise: LabelNoise | None = None
+    item_analysis: ItemAnalysis | None = None
+    contamination: Contamination | None = None
+    guardrails: tuple[Guardrail, ...] = ()
+    certificate: Certificate | None = None
+    signature: str | None = None
+
+    @property
+    def trial(self) -> bool:
+        """Whether the run is too small, or too small a part of its benchmark, to be judged. No guardrail stops it."""
+        reasons = () if self.certificate is None else self.certificate.reasons
+        return any(reason.code == "trial_run" for reason in reasons)
+
+    @property
+    def halting(self) -> tuple[Guardrail, ...]:
+        """Failed guardrails that stop an export."""
+        return tuple(g for g in self.guardrails if g.halts_export and not g.passed)
+
+
+def read(tree: object) -> Summary:
+    """Return the summary in a parsed `summary.json`, ignoring unknown fields.
+
+    Raises:
+        DataError: the tree is not a summary of this format.
+    """
+    found = tree.get("format") if isinstance(tree, Mapping) else None
+    if found != FORMAT:
+        raise DataError(
+            f"summary.json: format {found!r} is not supported, and {FORMAT} is expected. To write it, {AGAIN}."
+        )
+    try:
+        return Summary.model_validate(tree, extra="ignore")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(
+            f"summary.json: {where} is invalid: {first['type']} ({error.error_count()} errors). If another version of "
+            f"robustify wrote it, {AGAIN}."
+        ) from None

@@ -1,0 +1,225 @@
+"""Models that were asked: adjusted score, comparisons, effect of the order of choices, position bias and calibration."""
+
+from typing import Literal
+
+from robustify.judging.summary.quantity import AuditorKind, Interval, P, Part, Quantity, Reason, Share
+
+Adjust = Literal["form", "form+meaning"]
+"""What the weights balance: the form and words of options, or also their meaning by a sentence encoder."""
+WITH_MEANING: Adjust = "form+meaning"
+AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
+
+
+class FreeFacts(Part):
+    """Free responses of one model: their numbers by status and kind, items left out, and the judges."""
+
+    statuses: dict[str, int]
+    kinds: dict[str, int]
+    left_out: dict[str, int]
+    judges: tuple[str, ...]
+    judge_status: str | None
+    judge_kappa: Quantity | float | None
+    self_judging: int
+
+
+class Model(Part):
+    """Model that was asked. Selection biases the scores of a voter on kept and on flagged items."""
+
+    is_voter: bool
+    free: FreeFacts | None = None
+
+
+class Paired(Part):
+    """Exact McNemar test of two models on `n` items: only the first got `b` of them right, and only the second got `c`."""
+
+    n: int
+    b: int
+    c: int
+    tied: int
+    difference: Quantity
+    p: P | None
+    p_holm: P | None
+    mde: Share | None
+
+
+class PairView(Part):
+    """Comparison of two models under one view."""
+
+    all: Paired
+    robust: Paired
+
+
+class AdjustedDifference(Quantity):
+    """Weighted mean difference between two models' credits on the items that both answered, with a two-sided `p`."""
+
+    p: P
+
+
+class Pair(Part):
+    """Comparison of two models under both views and by adjusted score. Selection biases `robust` if one voted."""
+
+    models: tuple[str, str]
+    is_voter: bool
+    adjusted: AdjustedDifference | None = None
+    full: PairView | None = None
+    cloze_chars: PairView | None = None
+
+
+class RandomRemoval(Part):
+    """Accuracy on Robust compared with random removals of as many items of each topic.
+
+    `percentile` (0 to 100) is the share of removals with an accuracy that is not higher. It is not a test, because
+    selection alone lowers the accuracy of voters and of models with similar errors.
+    """
+
+    view: str
+    is_voter: bool | None
+    robust: Quantity
+    mean: Share
+    ci: Interval
+    percentile: float
+
+
+class Orders(Part):
+    """Variation of accuracy and picks over `orders` orders, on the `n` of `asked` items answered in all of them."""
+
+    mean: Share
+    mean_ci: Interval | None
+    sd: Share
+    min: Share
+    max: Share
+    flip_rate: Quantity
+    consistency: Quantity
+    orders: int
+    n: int
+    asked: int
+
+
+class Stability(Orders):
+    """Stability of one model over random orders (or over rotations if no other order was asked) and over all rotations."""
+
+    is_voter: bool | None
+    rotations: Orders | None
+
+
+class Moved(Part):
+    """Number of items whose cloze pick or score differs between two orders, of `n` answered in both."""
+
+    n_changed: int
+    n: int
+
+
+class Permutation(Part):
+    """Effect of the order of choices by model, null for a model asked in only one order. Cloze must be inert."""
+
+    by_model: dict[str, Stability | None]
+    cloze_invariance: Literal["inert"] | Moved | None
+
+
+class OnePosition(Part):
+    """Share of picks and share of keys at one position."""
+
+    picked: Quantity
+    key: Share | None
+    excess: Quantity
+    p_holm: P
+
+
+class PositionBias(Part):
+    """Picks and keys by position, over the first order of each item."""
+
+    n: int
+    positions: tuple[OnePosition, ...]
+
+
+class CalibrationBin(Part):
+    """Bin of a reliability diagram. All fields except `n` are null if the bin is empty."""
+
+    confidence: Share | None
+    accuracy: Share | None
+    n: int
+    ci: Interval | None
+
+
+class Calibration(Part):
+    """Expected calibration error, Brier score and optimal temperature on `n` answered items."""
+
+    ece: float
+    ece_ci: Interval | None
+    ece_if_calibrated: float
+    ece_p: P
+    brier: float
+    brier_ci: Interval | None
+    temperature: float
+    n: int
+    bins: tuple[CalibrationBin, ...]
+
+
+class CalibrationViews(Part):
+    """Calibration on the full question in the run's mode, and on cloze. Texts are scored per character."""
+
+    full: Calibration | None
+    cloze_chars: Calibration | None
+
+
+class ItemDiscrimination(Part):
+    """Item with its difficulty (share of models that are right) and its discrimination."""
+
+    item: str
+    difficulty: Share
+    discrimination: float
+
+
+class ItemAnalysis(Part):
+    """Classical item analysis over `models` under one view.
+
+    `negative` is the share of items with a negative discrimination, and `lowest` lists the first of these. Items that all
+    models or no models get right have no discrimination and are left out.
+    """
+
+    models: tuple[str, ...]
+    view: Literal["full", "cloze_chars"]
+    negative: Quantity
+    lowest: tuple[ItemDiscrimination, ...]
+
+
+class LabelNoise(Part):
+    """Items that all strong models answer with the same wrong choice, null if there are fewer than two strong models.
+
+    `expected` assumes independent errors.
+    """
+
+    strong: tuple[str, ...]
+    n: int | None = None
+    flagged: Quantity | None = None
+    all_wrong: int | None = None
+    expected: float | None = None
+    in_robust: Quantity | None = None
+    in_shortcut: Quantity | None = None
+    items: tuple[str, ...] | None = None
+    reason: Reason | None = None
+
+
+class LeftToFind(Quantity):
+    """Accuracy of an auditor minus chance, after weighting and `before` it. `p` is one-sided."""
+
+    kind: AuditorKind | None = None
+    before: Share
+    p: P
+    p_holm: P
+
+
+class Adjustment(Part):
+    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`.
+
+    The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
+    `left` still finds keys at 5 % after Holm's correction.
+    """
+
+    status: AdjustedStatus
+    n: int
+    worth: float
+    largest_share: Share
+    columns: tuple[str, ...]
+    left: dict[str, LeftToFind]
+    reason: Reason | None

@@ -1,0 +1,271 @@
+"""Summary of the benchmark, the screen, the splits, the topics and the cues."""
+
+from typing import Literal
+
+from robustify.items.scoring import TextNorm
+from robustify.judging.summary.quantity import Nats, P, Part, Quantity, Share
+
+
+class DefectCount(Part):
+    """Number of items with a defect, and at most 20 of their IDs."""
+
+    n: int
+    items: tuple[str, ...]
+
+
+class KeysAmong(Part):
+    """Share of keys at each position, among items with the same number of options."""
+
+    n: int
+    shares: tuple[Share, ...]
+
+
+class OffPosition(Part):
+    """Position (from 0) whose share of keys differs most from an even spread, if the difference is significant."""
+
+    position: int
+    share: Share
+    even: Share
+
+
+class KeySpread(Part):
+    """Key positions in the benchmark's own order, null if no key is known. `p` tests an even spread."""
+
+    n: int
+    shares: tuple[Share, ...] | None = None
+    by_options: dict[str, KeysAmong] | None = None
+    p: P | None = None
+    test: Literal["drawn", "chi-square"] | None = None
+    off: OffPosition | None = None
+
+
+class Benchmark(Part):
+    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k."""
+
+    name: str
+    n_items: int
+    n_quarantined: int
+    option_counts: dict[str, int]
+    chance_accuracy: Share | None
+    topics: dict[str, int]
+    key_positions: tuple[Share, ...] | None
+    key_spread: KeySpread
+    defects: dict[str, DefectCount]
+
+
+class FavouredPosition(Part):
+    """Position (from 0) that has more than half of a voter's picks. Shares are means over items."""
+
+    position: int
+    picked: Quantity
+    keys: Share
+    excess: Quantity
+
+
+class SampledVoter(Part):
+    """Voter scored by sampling: each score is a share of at most `replies` replies from a server.
+
+    `redrawn` is the share of its picks that another sample of as many replies would change (`screen/voters.py`).
+    """
+
+    replies: int
+    redrawn: Quantity
+
+
+class Voter(Part):
+    """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities.
+
+    `accuracy` is that of a probe. That of a model is its measure `choices_only`.
+    """
+
+    accuracy: Quantity | None = None
+    answered: int
+    position_share: tuple[Share, ...] | None
+    favoured: FavouredPosition | None = None
+    unanswered: int
+    ties: int
+    kind: Literal["model", "probe"]
+    sampled: SampledVoter | None = None
+
+
+class ExcessOverChance(Quantity):
+    """Flagged minus expected items, as a share of all items. `p` is the probability of as many or more by chance."""
+
+    p: P | None
+
+
+class ByPosition(Part):
+    """Flags of a rule compared with a null that uses the positions of the keys.
+
+    `expected_flags` assumes that every key is drawn again, also of shortcuts. It does not count clean items lost.
+    """
+
+    expected_flags: Quantity | None
+    excess_over_chance: ExcessOverChance | None
+    latent_shortcut_rate: Quantity
+    key_position: OffPosition | None
+
+
+class Flags(Part):
+    """Flags of a rule compared with chance. `by_position` is null if no voter could see positions."""
+
+    flagged: Quantity
+    false_share: Quantity
+    expected_flags: Quantity | None
+    excess_over_chance: ExcessOverChance | None
+    latent_shortcut_rate: Quantity
+    by_position: ByPosition | None
+
+
+class D4Rule(Flags):
+    """Flags of the rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
+
+    template: str
+
+
+class Independence(Part):
+    """Share of items that independent voters would all get right, with their own accuracies or by guessing."""
+
+    unanimous_by_accuracy: Share | None
+    unanimous_by_chance: Share | None
+
+
+class VoterAgreement(Part):
+    """How often all voters pick the same option, compared with what position preferences alone explain."""
+
+    n: int | None
+    observed: Share | None
+    independent: Share | None
+    ratio: float | None
+    fleiss_kappa: float | None
+    all_right: Share | None
+
+
+class DecoyCut(Part):
+    """Cutoff of `criterion: fdr` at the false share `q`, computed with e-values if `exact`.
+
+    `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
+    `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
+    the hits.
+    """
+
+    q: Share
+    exact: bool
+    ranked: int
+    threshold: P | None
+    hits: int
+    misses: int
+    decoys: float
+    false_share: Quantity
+
+
+class CutAt(Part):
+    """Flags of `criterion: fdr` at another false share `q`, and those due to chance. Near-duplicates count once."""
+
+    q: Share
+    flagged: int
+    by_chance: float
+
+
+class Screen(Flags):
+    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains.
+
+    `hidden` is the part of an item that voters did not see. The scorer and probes see only the options. `answered` counts
+    the items whose outcome depends on no missing answer, and `unanswered` all others. The `n` of `flagged` also leaves out
+    items with tied options. `cut` is null if votes are counted, `norm` in letter mode, `template` if no model was asked,
+    and `d4_rule` if a voter was not asked by letter.
+    """
+
+    criterion: str
+    hidden: Literal["question", "passage", "context", "image"] = "question"
+    mode: Literal["letter", "text"]
+    norm: TextNorm | None
+    template: str | None
+    rotations: int
+    rotation: str
+    probe_vote: str
+    probe_confidence: Share
+    force_letters: bool
+    voters: dict[str, Voter]
+    asked: int
+    answered: int
+    unanswered: int
+    cut: DecoyCut | None
+    cuts: tuple[CutAt, ...] = ()
+    independence: Independence
+    agreement: VoterAgreement
+    d4_rule: D4Rule | None
+    level: P
+
+
+class Splits(Part):
+    """Number of items in each split, and reasons for exclusion from cloze. `cloze` is null without the items' text."""
+
+    all: int
+    shortcut: int
+    robust: int
+    undecided: int
+    cloze: int | None
+    cloze_excluded: dict[str, int]
+
+
+class TopicRow(Part):
+    """Topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` is the effective number
+    of items.
+    """
+
+    before: int
+    after: int
+    retention: Quantity
+    p: P | None
+    p_bh: P | None
+    units: float | None = None
+
+
+class Topics(Part):
+    """Topic mix before and after the filter: KL(after || before) and its mean under random removal, in nats."""
+
+    by_topic: dict[str, TopicRow]
+    kl_nats: Nats | None
+    kl_null: Nats | None
+    p: P | None
+
+
+CueCode = Literal[
+    "length", "word_length", "certainty", "numbers", "form", "shared_words", "grammar", "repetition", "function_words",
+    "pointer", "outer_space", "words", "text_votes", "letter_votes", "none",
+]  # fmt: skip
+"""`certainty` means absolute words, hedges and negations. `pointer` is an option that refers to others. `outer_space` is
+white space at the ends of options. `words` are words and pieces of words in no list. `text_votes` and `letter_votes` are
+models. `none` means that nothing supports the option.
+"""
+CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
+
+
+class LikelyItem(Part):
+    """Flagged item with the probability that it has a shortcut, and the cue that contributed most."""
+
+    item: str
+    p_shortcut: P
+    cue: CueCode
+
+
+class Inference(Part):
+    """Shares of flagged and of other items for which a model inferred the question from the options alone.
+
+    A question counts as inferred if its similarity to the real one, `by` meaning or words, is `least` or more.
+    """
+
+    by: str
+    least: float
+    flagged: Quantity
+    others: Quantity
+    unasked: int
+
+
+class CueCounts(Part):
+    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first."""
+
+    n: int
+    cues: dict[CueCode, Quantity]
+    likeliest: tuple[LikelyItem, ...]

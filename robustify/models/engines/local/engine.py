@@ -1,0 +1,134 @@
+"""Engine that implements `Scorer` and `Writer` for a model on this machine.
+
+Log-probabilities equal those of HFLM in lm-eval 0.4.13 within 0.001, because both use the same tokens, score only the
+continuation, and compute the log-softmax in float32. Cached scores are not computed again. If all scores are cached,
+neither torch nor the model is loaded.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from robustify.base.errors import ModelError, ResourceError
+from robustify.items.views import Request
+from robustify.models.engines.cache import Cache, CachedScores
+from robustify.models.engines.local.paths import Paths, Work
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
+from robustify.models.engines.recipe import recipe
+from robustify.models.engines.settings import TransformersSettings
+from robustify.models.engines.tokens import Speller, as_prompt, check_lengths, check_room, encode
+from robustify.models.folder import check_folder, has_chat_template, read_record
+
+
+class HF(Closing):
+    """Causal language model from a local folder, loaded at the first uncached request and released by `close`.
+    If `elsewhere` is given, it opens the model on other machines. Raise `ModelError` if the folder is refused."""
+
+    def __init__(
+        self,
+        model: TransformersSettings,
+        folder: Path,
+        cache: Cache | None = None,
+        *,
+        elsewhere: Callable[[Mapping[str, str]], Work] | None = None,
+    ) -> None:
+        check_folder(folder)
+        self.name = model.name
+        self._model, self._folder, self._elsewhere = model, folder, elsewhere
+        self._recipe = recipe(model, folder)
+        self._kept = CachedScores(cache, self._recipe, model.name)
+        self._work: Work | None = None
+        self._paths: Paths | None = None
+
+    @cached_property
+    def speller(self) -> Speller:
+        """Tokenizer of the model, which is loaded together with the model."""
+        return Speller(self.opened().tokenizer)
+
+    @property
+    def path(self) -> str:
+        """Scoring path that computed the scores."""
+        return (self._paths.path if self._paths else self._kept.path) or "untried"
+
+    def close(self) -> None:
+        """Release the memory of the model. Further calls do nothing."""
+        work, self._work, self._paths = self._work, None, None
+        if work is not None:
+            work.close()
+
+    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
+        """Return one log-probability per request. Identical requests are computed only once.
+        Raise the errors of `Scorer.loglikelihoods`."""
+        if (kept_before := self._kept.known_texts(requests)) is not None:
+            progress(len(requests))
+            return kept_before
+        encoded = encode(self.speller, requests)
+        # The last token is predicted but not read.
+        check_lengths(encoded, self.name, self.opened().max_length + 1)
+        asked = Counter(encoded)
+        known = self._kept.known(asked)
+        progress(sum(asked[request] for request in known))
+        if len(known) < len(asked):
+            for fresh in self._computed(list(asked), frozenset(known)):
+                progress(sum(asked[request] for request in fresh if request not in known))
+                known |= fresh
+        self._kept.keep_texts(requests, encoded)
+        return [known[request] for request in encoded]
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the recipe of the scores, their scoring path, and the licence of the model."""
+        record = read_record(self._folder)
+        licence = record.licence if record else "see the model's own files"
+        return {**self._recipe, "path": self.path, "licence": licence}
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `write` wraps prompts in a chat template."""
+        return has_chat_template(self._folder)
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        """Return one reply per prompt, in the order of the prompts.
+        Raise `DataError` if prompts leave no room for a reply."""
+        work = self.opened()
+        encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
+        check_room(encoded, self.name, max_tokens, work.max_length)
+        return work.replies(encoded, max_tokens)
+
+    def opened(self) -> Work:
+        """Return the model, loading it if necessary."""
+        if self._work is None:
+            from robustify.models.engines.local.model import Local
+
+            if self._elsewhere is not None:
+                self._work = self._elsewhere(self._recipe)
+            else:
+                self._work = Local(self._folder, self._model.device, self._model.dtype)
+        return self._work
+
+    def _computed(
+        self, requests: Sequence[Encoded], known: frozenset[Encoded]
+    ) -> Iterator[Mapping[Encoded, Logprob]]:
+        """Yield the stored scores of every batch that contains a request not in `known`."""
+        from robustify.models.engines.local.model import is_out_of_memory
+
+        paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._model.section)
+        budget = self._model.budget
+        try:
+            for fresh in paths.score(requests, known, budget):
+                if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
+                    raise ModelError(
+                        f"{self.name}: the model returned a log-probability that is NaN, infinite, or above 0. Its "
+                        "weights are damaged, or its precision is too low."
+                    )
+                # Store the path before the scores, because another run that finds all scores also needs the path.
+                self._kept.path = paths.path
+                yield self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"{self.name}: a batch of {budget:,} tokens does not fit into memory. Set `max_batch_tokens: "
+                f"{budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16."
+            ) from None

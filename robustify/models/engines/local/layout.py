@@ -1,0 +1,161 @@
+"""Attention layout of a batch: blocks of nodes, each with the keys that its nodes attend to.
+
+A block is a sequence of consecutive nodes. Outside the block, its nodes attend only to the path above its first node.
+The cost of attention therefore depends on the length of the paths, not on the size of the batch. Blocks are sorted by their
+number of keys, and blocks with similar numbers are computed together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from robustify.models.engines.plan import Batch
+
+BLOCK = 64
+"""Number of nodes per block."""
+_ALIKE = 1.3
+"""Maximum ratio between the numbers of keys of blocks in one group."""
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Properties of the model that a layout depends on. `share` query heads use the same key head. Layers with a sliding
+    window see only the last `window` tokens, including the current one."""
+
+    share: int
+    window: int | None
+    dtype: torch.dtype
+    device: torch.device
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Group of s blocks, each with q rows and k keys after padding. `keys` (s*k,) contains indices into the trunk followed
+    by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` is the mask for layers with a sliding window."""
+
+    blocks: int
+    keys: Tensor
+    mask: Tensor
+    near: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Groups of blocks that together form a batch. `order` (rows,) contains the node of each row, and `seat` (rows,)
+    the row of each node. Nodes after the last one of the batch are padding of the last block."""
+
+    groups: tuple[Group, ...]
+    order: Numbers
+    seat: Numbers
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, near: bool) -> Tensor:
+        """Return the attention output (1, rows, heads, width). The query is (1, heads, rows, width). The keys and values of
+        trunk and rows are (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding window."""
+        heads, rows, width = query.shape[1:]
+        kv = key.shape[1]
+        # Heads that share keys become additional rows of one query, for fewer and larger matrix products.
+        folded = query[0].view(kv, heads // kv, -1, BLOCK, width).permute(2, 0, 1, 3, 4)
+        out = query.new_empty(rows // BLOCK, BLOCK, kv, heads // kv, width)
+        at = 0
+        for group in self.groups:
+            here = slice(at, at + group.blocks)
+            seen = scaled_dot_product_attention(
+                folded[here].reshape(group.blocks, kv, -1, width),
+                _shown(key, group),
+                _shown(value, group),
+                attn_mask=group.near if near else group.mask,
+                scale=scaling,
+            )
+            out[here] = seen.view(group.blocks, kv, -1, BLOCK, width).permute(0, 3, 1, 2, 4)
+            at += group.blocks
+        return out.view(1, rows, heads, width)
+
+
+def _shown(states: Tensor, group: Group) -> Tensor:
+    """Select the keys or values of a group (blocks, kv heads, keys, width) from those of the batch (trunk + rows, kv
+    heads, width)."""
+    kv, width = states.shape[1:]
+    # Copying complete rows is fastest.
+    shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
+    return shown.view(group.blocks, -1, kv, width).transpose(1, 2)
+
+
+def laid_out(batch: Batch, shape: Shape) -> Layout:
+    """Return the layout of a batch, padding its nodes to full blocks."""
+    rows = -(-len(batch.tokens) // BLOCK) * BLOCK
+    nodes = _Nodes(batch, rows)
+    shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
+    alike = _alike([len(keys) for keys in shown])
+    order = np.concatenate([np.arange(b * BLOCK, (b + 1) * BLOCK) for blocks in alike for b in blocks])
+    seat = np.argsort(order)
+    groups = tuple(_group(blocks, shown, nodes, seat, shape) for blocks in alike)
+    return Layout(groups, order, seat)
+
+
+class _Nodes:
+    """Trunk and nodes in sequence, with padding nodes that see only themselves."""
+
+    def __init__(self, batch: Batch, rows: int) -> None:
+        n, self.trunk = len(batch.tokens), len(batch.trunk_ends)
+        self.first = np.concatenate([np.full(self.trunk, -1), np.arange(rows)])
+        self.ends = np.concatenate([_array(batch.trunk_ends), _array(batch.ends), np.arange(n, rows) + 1])
+        self.depths = np.concatenate(
+            [np.arange(self.trunk), _array(batch.depths), np.zeros(rows - n, np.int64)]
+        )
+
+    def seen_from(self, start: int) -> Numbers:
+        """Return the positions of the keys of a block: the path above its first node, and the block itself."""
+        above = np.flatnonzero(self.ends[: self.trunk + start] > start)
+        return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
+
+    def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
+        """Convert positions in the trunk and nodes to indices in the keys of the batch."""
+        above = positions[positions < self.trunk]
+        return np.concatenate([above, self.trunk + seat[positions[len(above) :] - self.trunk]])
+
+
+def _array(numbers: Sequence[int]) -> Numbers:
+    return np.array(numbers, dtype=np.int64)
+
+
+def _alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Return the numbers of the blocks in groups that have similar numbers of keys."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if not groups or lengths[number] > _ALIKE * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
+def _group(
+    blocks: Sequence[int], shown: Sequence[Numbers], nodes: _Nodes, seat: Numbers, shape: Shape
+) -> Group:
+    widest = max(len(shown[number]) for number in blocks)
+    keys = np.zeros((len(blocks), widest), dtype=np.int64)
+    seen = np.zeros((len(blocks), BLOCK, widest), dtype=bool)
+    far = np.zeros_like(seen)
+    for i, number in enumerate(blocks):
+        positions = shown[number]
+        k = len(positions)
+        keys[i, :k] = nodes.seats(positions, seat)
+        queries = np.arange(number * BLOCK, (number + 1) * BLOCK)[:, None]
+        seen[i, :, :k] = (nodes.first[positions] <= queries) & (queries < nodes.ends[positions])
+        if shape.window is not None:
+            far[i, :, :k] = nodes.depths[nodes.trunk + queries] - nodes.depths[positions] >= shape.window
+    mask = _mask(seen, shape)
+    near = _mask(seen & ~far, shape) if (seen & far).any() else mask
+    return Group(len(blocks), torch.from_numpy(keys.ravel()).to(shape.device), mask, near)
+
+
+def _mask(seen: NDArray[np.bool_], shape: Shape) -> Tensor:
+    # An additive mask is built once per batch. A boolean mask would be converted in every layer.
+    mask = torch.zeros(seen.shape, dtype=shape.dtype).masked_fill_(~torch.from_numpy(seen), float("-inf"))
+    return mask[:, None].repeat(1, 1, shape.share, 1).to(shape.device)

@@ -1,0 +1,162 @@
+"""Scoring paths of a model: prefix trees, or plain rows if trees are not exact for it.
+
+A self-check decides which path is exact. It compares the first results of a model with one-by-one scoring, and repeats this
+for the first rows longer than a sliding window. This module does not know where scores are computed and does not import
+torch.
+"""
+
+import logging
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import Any, Protocol
+
+from robustify.models.engines.plan import SECTION, Encoded, Sections, Tokens, plan_batches
+from robustify.models.engines.recipe import tolerance
+
+_LOG = logging.getLogger(__name__)
+_CHECKED = 4
+"""Number of requests per batch that are also scored one by one."""
+Scored = dict[Encoded, float]
+"""Summed log-probability of each request."""
+Pieces = tuple[int, list[tuple[int, float]]]
+"""Section number, and (request, token log-probability) pairs from consecutive batches of that section."""
+Rows = tuple[tuple[Tokens, tuple[Encoded, ...]], ...]
+"""Batch of rows of similar length, each with its requests."""
+
+
+class Refused(Exception):
+    """Error raised if a model does not support a scoring path. Its cause is the original error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Model properties that determine the scoring path: class name, dtype, whether tree scoring can be tried, and
+    sliding window."""
+
+    kind: str
+    dtype: str
+    fits: bool
+    window: int | None
+
+
+class Work(Protocol):
+    """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`).
+    `max_length` is the context length in tokens. Methods raise `Refused` if the model does not support an operation. The
+    results of one section arrive in order, but sections may arrive in any order."""
+
+    @property
+    def traits(self) -> Traits: ...  # noqa: D102
+    @property
+    def max_length(self) -> int: ...  # noqa: D102
+    @property
+    def tokenizer(self) -> Any: ...  # noqa: D102
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]: ...  # noqa: D102
+    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]: ...  # noqa: D102
+    def alone(self, requests: Sequence[Encoded]) -> list[float]: ...  # noqa: D102
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+class Paths:
+    """Scorer of one model that uses its fastest exact path. `path` is the path of earlier scores, or None. From then on, it
+    is `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
+
+    def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
+        self._work, self._section = work, section
+        # Earlier versions may have stored the name of another path.
+        known = path if path in ("trees", "rows") else None
+        self.path = known or ("untried" if work.traits.fits else "rows")
+        self._untried = {False, True}
+        """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
+
+    def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
+        """Yield the scores of requests that are not in `known`, in batches of about `budget` tokens.
+        Batches are planned from all requests before known ones are skipped. A resumed run therefore computes the same
+        batches and gets bit-identical scores. Scores of known requests may be yielded too."""
+        if self.path != "rows":
+            yield from self._by_trees(requests, known, budget)
+        if self.path == "rows":
+            yield from self._work.rows(row_batches(requests, known, budget))
+
+    def _by_trees(
+        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
+    ) -> Iterator[Scored]:
+        sections = plan_batches(requests, budget, self._section)
+        needed = [
+            [any(requests[want.request] not in known for want in batch.wants) for batch in section]
+            for section in sections
+        ]
+        sums = Sums(requests)
+        try:
+            for unit in self._work.trees(sections, needed):
+                fresh = sums.completed_by(unit)
+                if not self._is_exact(fresh):
+                    break
+                # Some batches contain only a part of one long continuation.
+                if fresh:
+                    self.path = "trees"
+                    yield fresh
+            else:
+                return
+        except Refused as refusal:
+            if self.path == "trees":
+                raise (refusal.__cause__ or refusal) from None
+        _LOG.warning(
+            "%s: prefix trees are not exact for this model or not supported; using plain rows instead",
+            self._work.traits.kind,
+        )
+        self.path = "rows"
+
+    def _is_exact(self, fresh: Scored) -> bool:
+        """Return whether the first results agree with one-by-one scoring, within and beyond the sliding window."""
+        window = self._work.traits.window
+        of_kind: dict[bool, list[Encoded]] = {False: [], True: []}
+        for request in fresh:
+            of_kind[window is not None and len(request.row) > window].append(request)
+        for deep in sorted(kind for kind in self._untried if of_kind[kind]):
+            checked = of_kind[deep][:: max(1, len(of_kind[deep]) // _CHECKED)][:_CHECKED]
+            alone = zip(checked, self._work.alone(checked), strict=True)
+            dtype = self._work.traits.dtype
+            # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
+            if any(abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)) for r, a in alone):
+                return False
+            self._untried.remove(deep)
+        return True
+
+
+class Sums:
+    """Log-probability sums of requests whose tokens arrive in several batches or sections."""
+
+    def __init__(self, requests: Sequence[Encoded]) -> None:
+        self._requests = requests
+        self._pieces: dict[int, list[tuple[int, float]]] = {}
+
+    def completed_by(self, pieces: Pieces) -> Scored:
+        """Add the token log-probabilities and return the sums of the requests that are now complete."""
+        section, logprobs = pieces
+        fresh = {}
+        for number, logprob in logprobs:
+            own = self._pieces.setdefault(number, [])
+            own.append((section, logprob))
+            if len(own) == len(self._requests[number].continuation):
+                # Sum in depth-first order, whichever section arrived first, because float sums depend on the order.
+                own.sort(key=lambda piece: piece[0])
+                # `sum` rounds differently since Python 3.12.
+                fresh[self._requests[number]] = reduce(operator.add, (part for _, part in own), 0.0)
+                del self._pieces[number]
+        return fresh
+
+
+def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
+    """Yield batches of distinct rows with their requests, longest rows first, of about `most_tokens` tokens each.
+    Batches are formed from all requests, and a batch is skipped if all its requests are known."""
+    distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
+    rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
+    while rows:
+        size = max(1, most_tokens // len(rows[0][0]))
+        batch, rows = tuple(rows[:size]), rows[size:]
+        if not all(request in known for _, same in batch for request in same):
+            yield batch

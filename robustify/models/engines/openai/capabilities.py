@@ -1,0 +1,169 @@
+"""Capability probe that finds out which requests a server supports and whether its numbers are consistent.
+
+The probe sends a harmless text before any item. Some servers shift an echo by one token, omit it, or ignore the request for
+it, and some truncate prompts silently. The probe therefore compares the server's next-token log-probabilities with those of
+the same tokens in a prompt. A server is refused if they differ or if it serves another model than requested.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import get_args
+
+from robustify.base.errors import UsageError
+from robustify.items.views import Template
+from robustify.models.engines.openai.client import Client, Refusal, is_name, shown_name
+from robustify.models.engines.openai.letters import ByChat, find_way
+from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, covers
+
+TEXT = "The capital of France is Paris, and the capital of Italy is"
+LETTERS = (
+    "The following are multiple choice questions (with answers).\n\n"
+    "Which of these is a colour?\nA. seven\nB. red\nC. slowly\nD. under\nAnswer:"
+)
+TOLERANCE = 0.25
+"""Allowed difference in nats between two computations of one log-probability. Shifted echoes differ by more."""
+TOPS = (20, 5)
+"""Numbers of likely tokens to try: the maximum of most servers, and that of OpenAI's completions."""
+_CHECKED, _LEAST = 3, 2
+"""Usual and minimum number of tokens to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Requests that a server supports.
+
+    `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
+    of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
+    the harmless text, which identify the model. `chat` is the way to ask for letters without log-probabilities.
+    """
+
+    form: Form | None
+    top: int
+    base: str
+    probe: tuple[float, ...]
+    chat: ByChat | None = None
+
+    def require(self, name: str, templates: Sequence[Template]) -> None:
+        """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
+        gives the reason and the `asking` setting that works."""
+        named = ", ".join(f"{t.view} ({t.name})" for t in templates if not self._serves(t))
+        if not named:
+            return
+        likely = f"only log-probabilities of the {self.top} most likely next tokens"
+        why = likely if self.top else "no log-probabilities"
+        mend = "`asking: {mode: letter, views: [choices_only, full]}`"
+        if not self.top and self.chat is None:
+            mend = "a completions server with log-probabilities, or a chat model that answers with a letter"
+        raise UsageError(f"{name}: the server returns {why}, so it does not support {named}. Use {mend}.")
+
+    def _serves(self, template: Template) -> bool:
+        if self.form is not None:
+            return True
+        if self.chat is not None:
+            return template.by_letter
+        # The letter must be a single token: `(A` is two.
+        letter = template.continuation.render(letter="A", choice="") if template.by_letter else ""
+        return bool(self.top) and len(letter.strip()) == 1
+
+
+def probe_server(questions: Questions) -> Capabilities:
+    """Return the capabilities of a server.
+    Raise `ModelError` if the server has another model, or its numbers are unusable."""
+    client = questions.client
+    base = _reported_name(client)
+    form, tokens, top, likely = None, list[Token](), 0, dict[str, float]()
+    if client.model.samples is None:
+        form, tokens = _form(questions)
+        top, likely = _likely(questions)
+    if form is not None:
+        _check_consistency(questions, form, tokens, likely)
+        return Capabilities(form, top, base, tuple(t.logprob for t in tokens if t.logprob is not None))
+    if not top:
+        return Capabilities(None, 0, base, (), find_way(client, LETTERS, "ABCD"))
+    seen = questions.following(LETTERS, top) or {}
+    if not {" A", " B", " C", " D"} & set(seen):
+        raise client.fault(
+            f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
+        )
+    return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
+
+
+def _reported_name(client: Client) -> str:
+    served = client.model.served
+    try:
+        data = client.models().get("data")
+    except Refusal:
+        return served
+    entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
+    mine = next((e for e in entries if e.get("id") == served), None)
+    if mine is None:
+        listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
+        raise client.fault(
+            f"does not list the model {served!r}; found {listed}. Set `model: ID` to a listed model."
+        )
+    root = str(mine.get("root") or "")
+    # If the root is a path, its last part is the name of the model.
+    named = PurePath(root).name if PurePath(root).is_absolute() else root
+    return named if is_name(named) else served
+
+
+def _form(questions: Questions) -> tuple[Form | None, list[Token]]:
+    for form in get_args(Form):
+        try:
+            tokens = questions.prompt(TEXT, form)
+        except Refusal:
+            continue
+        # The reply contains only the generated token, not the tokens of the prompt.
+        if not tokens or (len(tokens) == 1 and form == "echo"):
+            continue
+        if not covers(tokens, TEXT):
+            raise questions.client.fault(
+                f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). It shortens or "
+                "changes prompts."
+            )
+        return form, tokens
+    return None, []
+
+
+def _likely(questions: Questions) -> tuple[int, dict[str, float]]:
+    for top in TOPS:
+        try:
+            seen = questions.following(TEXT, top)
+        except Refusal:
+            continue
+        if seen and sum(map(math.exp, seen.values())) > 1.01:
+            raise questions.client.fault(
+                "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms"
+            )
+        return (top, seen) if seen else (0, {})
+    return 0, {}
+
+
+def _check_consistency(
+    questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
+) -> None:
+    """Check that a likely next token gets the same log-probability once it is part of the prompt."""
+    checked = 0
+    for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
+        tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
+        # Otherwise, the token has merged with the preceding text.
+        if not tokens or [t.text for t in tokens] != [*(t.text for t in alone), text]:
+            continue
+        claimed = tokens[-1].logprob
+        if claimed is None or abs(claimed - own) > TOLERANCE:
+            given = "nothing" if claimed is None else f"{claimed:.2f}"
+            raise questions.client.fault(
+                f"returned {given} for a token of the prompt ({form}), but {own:.2f} for the same token as the next one "
+                f"(allowed difference: {TOLERANCE:g}). Its prompt log-probabilities are shifted or scaled and cannot "
+                "be used."
+            )
+        checked += 1
+        if checked == _CHECKED:
+            return
+    if checked < _LEAST:
+        raise questions.client.fault(
+            f"returned prompt log-probabilities, but only {checked} of its {len(likely)} likely next tokens can be "
+            f"compared with them; expected at least {_LEAST}"
+        )

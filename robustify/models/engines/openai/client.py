@@ -1,0 +1,190 @@
+"""Client of an OpenAI-compatible server, based on the openai SDK.
+
+The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
+requests. Messages from the server are never repeated, because they may quote a prompt. Redirects are not followed, and a
+reply from a model with another name is refused.
+"""
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from robustify.base.errors import ModelError
+from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
+
+_PASSING = (408, 409, 429)
+"""Statuses below 500 that the SDK retries."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
+_TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
+
+Json = dict[str, Any]
+
+
+class Refusal(Exception):
+    """Rejected request: unknown path, model, or field, or a prompt that is too long."""
+
+    def __init__(self, status: int, too_long: bool) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.too_long = too_long
+
+
+class Unreachable(ModelError):
+    """Error for a server that sent no usable reply after all retries.
+    `status` is that of the last reply, 408 after a timeout, or None if the connection broke or the reply was incomplete."""
+
+    def __init__(self, *lines: str, status: int | None = None) -> None:
+        super().__init__(*lines)
+        self.status = status
+
+
+class Client:
+    """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name. Raise
+    `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `api_key`."""
+
+    def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
+        try:
+            import openai
+        except ImportError:
+            raise ModelError(
+                f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
+                "`pip install 'robustcbrn-eval[openai]'`."
+            ) from None
+        refuse_servers(model.name)
+        self.model, self._check_name = model, check_name
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        # For a server on this machine, a proxy from the environment would send prompts off the machine.
+        http = openai.DefaultHttpxClient(
+            follow_redirects=False,
+            trust_env=host_of(model.base_url) is not None,
+            timeout=model.timeout,
+            event_hooks={"request": [self._count_request]},
+        )
+        self._sdk = openai.OpenAI(
+            base_url=model.base_url,
+            api_key=model.api_key(),
+            timeout=model.timeout,
+            max_retries=model.retries,
+            http_client=http,
+        )
+        # The SDK reads these from the environment, where they may be meant for another server.
+        self._sdk.organization = self._sdk.project = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sdk.close()
+
+    def usage(self) -> Json:
+        """Return the numbers of requests and tokens sent as an entry for run.log. The cost is in the currency of the
+        prices, or None without them. A run's files do not depend on it, because a run from the cache sends nothing."""
+        model, counts = self.model, self._counts
+        cost = (
+            counts["tokens_in"] * (model.price_in or 0) + counts["tokens_out"] * (model.price_out or 0)
+        ) / 1e6
+        return {
+            "model": model.name,
+            **{name: counts[name] for name in ("requests", "tried_again", "tokens_in", "tokens_out")},
+            "cost": None if model.price_in is None and model.price_out is None else cost,
+        }
+
+    def fault(self, what: str) -> ModelError:
+        """Return an error about the server of this model. `what` is a verb phrase."""
+        return ModelError(f"{self.model.name}: the server {what}")
+
+    def models(self) -> Json:
+        """Return the reply of `/v1/models`, or raise one of the errors of `completions`."""
+        return self._sent(self._sdk.models.with_raw_response.list)
+
+    def completions(self, body: Mapping[str, Any]) -> Json:
+        """Send these fields and the model's ID to `/v1/completions`, and return the reply. Raise `Refusal` if the server
+        would reject the request again, `Unreachable` if it does not reply, and `ModelError` if it rejects the API key or
+        another model replies."""
+        return self._of_this_model(self._sdk.completions, "prompt", body)
+
+    def chat(self, body: Mapping[str, Any]) -> Json:
+        """Send these fields to `/v1/chat/completions` as `completions` does."""
+        return self._of_this_model(self._sdk.chat.completions, "messages", body)
+
+    def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
+        """Send fields to an API resource and return the reply. `what` is the name of the field that contains the prompt."""
+        sent = {"model": self.model.served, **body}
+        needed = {name: sent[name] for name in ("model", what)}
+        reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
+        name, expected = reply.get("model"), self.model.pin or self.model.served
+        if self._check_name and isinstance(name, str) and name and name != expected:
+            shown = shown_name(name, sent[what])
+            raise self.fault(
+                f"replied as {shown}; expected {expected!r}. To expect another name, set `pin: NAME`."
+            )
+        return reply
+
+    def _sent(self, ask: Callable[[], Any]) -> Json:
+        import openai
+
+        try:
+            reply = json.loads(ask().content)
+        except openai.APIStatusError as error:
+            raise self._refusal(error.status_code, str(error)) from None
+        except openai.APITimeoutError:
+            raise self._unreachable(f"sent no reply within {self.model.timeout:g} s", 408) from None
+        except openai.APIConnectionError as error:
+            refused = "connect" in type(error.__cause__).__name__.lower()
+            raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
+        except (ValueError, RecursionError):
+            reply = None
+        if not isinstance(reply, dict):
+            raise Unreachable(
+                f"{self.model.name}: the server sent a reply that is not a complete JSON object"
+            )
+        with self._lock:
+            self._counts["tokens_in"] += count_in(reply, "prompt_tokens")
+            self._counts["tokens_out"] += count_in(reply, "completion_tokens")
+        return reply
+
+    def _refusal(self, status: int, words: str) -> Exception:
+        key = self.model.api_key_env
+        if status in (401, 403):
+            sent = f"the key in {key}" if key else "a request without a key"
+            mend = f"the environment variable {key} to a valid key" if key else "`api_key_env: NAME`"
+            return self.fault(f"refused {sent} ({status}). Set {mend}.")
+        if status in _PASSING or status >= 500:
+            return self._unreachable(f"replied with status {status}", status)
+        if status < 400:
+            return self.fault(f"redirects requests ({status}). Set `base_url` to the final address.")
+        return Refusal(status, bool(_TOO_LONG.search(words)))
+
+    def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
+        tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
+        return Unreachable(f"{self.model.name}: the server {what} ({tries})", status=status)
+
+    def _count_request(self, request: Any) -> None:
+        with self._lock:
+            self._counts["requests"] += 1
+            self._counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
+
+
+def shown_name(said: object, prompt: object = "") -> str:
+    """Return the model name that a server reports, or a placeholder if the name may be part of a prompt."""
+    if is_name(said) and str(said) not in str(prompt):
+        return repr(said)
+    return "another name (not shown, because it does not look like a model name)"
+
+
+def is_name(said: object) -> bool:
+    """Return whether the value looks like a model name: one word of at most 100 characters."""
+    return isinstance(said, str) and bool(_NAME.fullmatch(said))
+
+
+def count_of(value: object) -> int:
+    """Return a count reported by a server, or 0 if the value is not a count."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
+
+
+def count_in(reply: Json, name: str) -> int:
+    """Return a count in the usage of a reply, or 0 if there is none."""
+    usage = reply.get("usage")
+    return count_of(usage.get(name)) if isinstance(usage, dict) else 0

@@ -1,0 +1,203 @@
+"""Engine that implements `Scorer` and `Writer` for a model behind an OpenAI-compatible server.
+
+The server's numbers are checked for consistency before any item is sent. Cached scores are not requested again. If the
+server keeps failing, finished scores are kept, but no partial result is returned. The weights of such a model are unknown
+here, and its fingerprint says so.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from robustify.base.errors import DataError, ModelError, RequestError
+from robustify.items.views import BY_CHAT, Request, Template
+from robustify.models.engines.cache import Cache, CachedScores
+from robustify.models.engines.openai.capabilities import Capabilities, probe_server
+from robustify.models.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.models.engines.openai.jobs import TOO_LONG, in_threads, jobs_of, keys_of, one_letter
+from robustify.models.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
+from robustify.models.engines.openai.logprobs import Questions, Scoring
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
+from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
+
+VERSION = "openai-1"
+"""Version of the engine. It is part of the recipe, so each version has separate scores."""
+UNKNOWN = "unknown (remote)"
+FIRST_TRIES = 2
+"""Maximum number of retries of the first contact, so that a wrong address is reported soon."""
+_SAME_PROBE = 0.2
+"""Allowed difference in nats between two probes of one model, which is the error of half precision."""
+# Pairs of the path for generating text and the field for the length of a reply.
+_WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
+
+
+class OpenAIServer(Closing):
+    """Model on a server. Nothing is sent before the first request or call of `fingerprint`. Raise the errors of
+    `Client`."""
+
+    def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
+        self.name = model.name
+        self._model = model
+        self._client = Client(model)
+        self._questions = Questions(self._client)
+        self._cache = cache
+        self.usage = self._client.usage
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """Requests that the server supports, as found by the capability probe."""
+        return probe_server(self._questions)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the properties that scores depend on, as far as the server reports them.
+        `probe` contains log-probabilities of a harmless text, which identify the model."""
+        return {**self._recipe, "licence": "see the model's provider"}
+
+    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
+        """Return one log-probability per request. Identical requests are sent only once.
+        Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
+        `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
+        can, client = self.capabilities, self._client
+        keys = sampled_keys(requests) if can.chat else keys_of(requests)
+        asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
+        known = kept.known(asked)
+        progress(sum(asked[key] for key in known))
+        # Jobs are planned from all requests, so that a resumed run sends the same requests as an uninterrupted one.
+        planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
+        jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
+        if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
+            raise client.fault("returns no prompt log-probabilities, so only letters can be scored")
+        scoring = Scoring(self._questions, can.form, can.top)
+        sampling = Sampling(client, can.chat, self._model.samples or DEFAULT_SAMPLES) if can.chat else None
+        unfit: dict[Encoded, str] = {}
+        try:
+            for batch in in_threads(sampling or scoring, jobs, self._model.concurrency):
+                fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
+                unfit |= {key: why for key, why in fresh.items() if isinstance(why, str)}
+                known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
+                progress(sum(asked[key] for key in fresh))
+        except ModelError as error:
+            left, sent = len(asked) - len(known), client.usage()["tokens_in"]
+            cached = f"{len(known):,} are cached, so the same command continues from there"
+            last = (
+                f"{self.name}: {left:,} of {len(asked):,} requests remain; {cached if self._cache else 'none are cached'} "
+                f"({sent:,} tokens were sent)"
+            )
+            raise type(error)(*error.lines, last) from None
+        if unfit:
+            raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
+        return [known[key] for key in keys]
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether prompts go through the server's chat template."""
+        return self._writing[0] == "chat"
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
+        context of the model. Raise `ModelError` if the server keeps failing or cannot generate text."""
+        writing = self._writing
+
+        def one(number: int) -> tuple[int, Reply | None]:
+            try:
+                return number, self._reply(prompts[number], max_tokens, *writing)
+            except Refusal as refusal:
+                if refusal.too_long:
+                    return number, None
+                raise self._client.fault(f"refused a prompt ({refusal.status})") from None
+
+        batches = in_threads(one, range(len(prompts)), self._model.concurrency)
+        replies = sorted(pair for batch in batches for pair in batch)
+        if faults := [f"prompt {number}: {TOO_LONG}" for number, reply in replies if reply is None]:
+            raise DataError.gather(faults)
+        return [reply for _, reply in replies if reply is not None]
+
+    @cached_property
+    def _writing(self) -> tuple[str, str]:
+        """First API path and length parameter that the server accepts for text generation."""
+        for path, length in _WRITING:
+            try:
+                self._reply("Say hello.", 8, path, length)
+            except Refusal:
+                continue
+            return path, length
+        raise self._client.fault(
+            "supports neither chat nor completions; expected an OpenAI-compatible server with this model"
+        )
+
+    def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
+        body: Json = {length: max_tokens, "n": 1, "stream": False}
+        # A reasoning model samples its replies and accepts only its default temperature.
+        if length == "max_tokens":
+            body["temperature"] = 0
+        if path == "chat":
+            sent = self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
+        else:
+            sent = self._client.completions({**body, "prompt": prompt})
+        return read_replies(sent, path, self.name)[0]
+
+    @cached_property
+    def _recipe(self) -> dict[str, str]:
+        """Properties of the server and the model that identify their scores in the cache.
+        Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
+        the first stored probe that equals the current one except for rounding."""
+        can = self.capabilities
+        for n in range(1000):
+            recipe = {**_recipe(self._model, can), "variant": str(n)}
+            kept = CachedScores(self._cache, recipe, self.name)
+            before = kept.path
+            if before is None:
+                kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
+            stored = [] if before == "none" else [float(number) for number in before.split()]
+            if len(stored) == len(can.probe) and all(
+                abs(a - b) <= _SAME_PROBE for a, b in zip(stored, can.probe, strict=True)
+            ):
+                return {**recipe, "probe": before}
+        raise self._client.fault("seems to serve a different model every time; expected always the same")
+
+
+def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
+    """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint. Raise
+    `UsageError` if the server does not support some views, or the environment variable with the API key is not set. Raise
+    `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
+    soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
+    with OpenAIServer(soon) as server:
+        try:
+            can = server.capabilities
+        except Unreachable as error:
+            raise Unreachable(
+                f"{error.lines[0]}. Check that an OpenAI-compatible server runs at its base_url."
+            ) from None
+        can.require(model.name, templates)
+        return server.fingerprint()
+
+
+def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:
+    scores = can.form or f"the {can.top} likeliest next tokens, others bounded"
+    letters = f"next tokens, {can.top} shown"
+    drawn: dict[str, str] = {}
+    if can.chat is not None:
+        scores, letters = "shares of replies", "structured" if can.chat.structured else "first of a reply"
+        drawn = {
+            "samples": str(model.samples or DEFAULT_SAMPLES),
+            "reply_tokens": str(model.reply_tokens),
+            "words": hashlib.sha256(BY_CHAT.encode()).hexdigest()[:16],
+        }
+    return {
+        "engine": VERSION,
+        "model": can.base,
+        "served_as": model.served,
+        "answers_as": model.pin or model.served,
+        "weights": UNKNOWN,
+        "dtype": UNKNOWN,
+        "scores": scores,
+        "letters": letters,
+        **drawn,
+        "tokenizer": "the server's",
+    }

@@ -1,0 +1,257 @@
+"""Log-probabilities from a completions server: requests, parsers of the replies, and scores.
+
+A request asks for the log-probability of each token of a prompt, or for the most likely next tokens. Parsing is strict: a
+short list, null, NaN, or a number above 0 is an error, never a score. Three formats are known: `logprobs` of completions
+(OpenAI, vLLM), the same in chat format (the server of llama.cpp), and `prompt_logprobs` of vLLM. Each request generates one
+token, because some servers interpret 0 as unlimited.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
+from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Logprob
+
+T = TypeVar("T")
+Form = Literal["prompt_logprobs", "echo"]
+_ROUNDING = 1e-3
+"""Largest positive value that is accepted as a log-probability."""
+_FLOOR = -9999.0
+"""Value that vLLM returns for minus infinity."""
+PART = "\ufffd"
+"""Replacement mark, shown for a token that is only part of a character."""
+_DRAWN = 4
+"""Number of attempts if the model ends its text immediately. Each attempt samples a new token."""
+# At temperature 1, servers that scale log-probabilities by the temperature do not change them.
+_PLAIN: Json = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Token:
+    """Token of a prompt, with its text and log-probability. The log-probability of the first token is None."""
+
+    text: str
+    logprob: float | None
+
+
+class _Unusable(ValueError):
+    """Reply without the requested numbers. The message says what was found instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Thread-safe requests for log-probabilities to one server.
+    They raise `ModelError` if the server fails, or a number is not a log-probability."""
+
+    client: Client
+
+    def prompt(self, prompt: str, form: Form) -> list[Token] | None:
+        """Return the tokens of the prompt with their log-probabilities, or None if the server does not return them."""
+        if form == "prompt_logprobs":
+            return self._asked(prompt, {"prompt_logprobs": 0}, _prompt_tokens)
+        return self._asked(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
+
+    def following(self, prompt: str, top: int) -> dict[str, float] | None:
+        """Return a mapping from the most likely next tokens (at most `top`) to their log-probabilities. The result is None
+        if the server does not return them, and empty if the model ends its text every time."""
+        seen: dict[str, float] | None = {}
+        for _ in range(_DRAWN):
+            seen = self._asked(prompt, {"logprobs": top}, lambda reply: _following(reply, top))
+            if seen != {}:
+                break
+        return seen
+
+    def _asked(self, prompt: str, fields: Mapping[str, Any], read: Callable[[Json], T]) -> T:
+        reply = self.client.completions({**_PLAIN, "prompt": prompt, **fields})
+        try:
+            return read(reply)
+        except _Unusable as error:
+            raise self.client.fault(f"sent {error}; expected a log-probability for every token") from None
+
+
+def _following(reply: Json, top: int) -> dict[str, float] | None:
+    choice = _choice(reply)
+    match choice.get("logprobs"):
+        case {"top_logprobs": [dict() as first, *_]}:
+            pairs = list(first.items())
+        case {"content": [{"top_logprobs": [*entries]}, *_]}:
+            pairs = [(e.get("token"), e.get("logprob")) for e in entries if isinstance(e, dict)]
+        case _:
+            return {} if not choice.get("text") and choice.get("finish_reason") != "length" else None
+    # If the sampled token is not among the most likely, servers append it to the list. It is dropped here.
+    best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
+    # Some servers return the marks of their vocabularies instead of spaces.
+    return {t.replace("\u2581", " ").replace("\u0120", " "): lp for lp, t in reversed(best)} or None
+
+
+def _echoed(reply: Json, prompt: str) -> list[Token] | None:
+    match _choice(reply).get("logprobs"):
+        case {"tokens": [*texts], "token_logprobs": [*logprobs]} if texts:
+            pass
+        case _:
+            return None
+    if len(texts) != len(logprobs):
+        raise _Unusable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
+    pairs = enumerate(zip(texts, logprobs, strict=True))
+    tokens = [Token(str(text), None if lp is None and i == 0 else _number(lp)) for i, (text, lp) in pairs]
+    # If the server counts the tokens of the prompt, drop the generated ones.
+    if n := count_in(reply, "prompt_tokens"):
+        return tokens[:n]
+    # If the text ends here, some servers generate no token.
+    ended = covers(tokens, prompt) and not covers(tokens[:-1], prompt)
+    return tokens if ended else tokens[:-1]
+
+
+def _prompt_tokens(reply: Json) -> list[Token] | None:
+    entries = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
+    if not isinstance(entries, list) or not entries:
+        return None
+    return [_entry(entry, i) for i, entry in enumerate(entries)]
+
+
+def _entry(entry: object, i: int) -> Token:
+    match entry:
+        case None if i == 0:
+            return Token("", None)
+        case dict() if entry:
+            value = next(iter(entry.values()))
+            known = value if isinstance(value, dict) else {"logprob": value}
+            text = known.get("decoded_token")
+            return Token(text if isinstance(text, str) else "", _number(known.get("logprob")))
+        case _:
+            raise _Unusable(f"no token at position {i} of the prompt")
+
+
+def _choice(reply: Json) -> Json:
+    match reply.get("choices"):
+        case [dict() as choice]:
+            return choice
+        case _:
+            raise _Unusable("a reply without its one completion")
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _Unusable(f"{type(value).__name__} instead of a log-probability")
+    if not math.isfinite(value) or value > _ROUNDING or value <= _FLOOR:
+        raise _Unusable(f"{value:g} instead of a log-probability")
+    return float(value)
+
+
+def covers(tokens: Sequence[Token], text: str) -> bool:
+    """Return whether the tokens spell the text. A token that is part of a character appears as an empty text or a
+    replacement mark. The first token may be a mark added by the server, or have no text."""
+    joined = "".join(t.text for t in tokens[1:])
+    if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
+        return True
+    if not tokens or tokens[0].text:
+        return False
+    # If more than one word is missing at the start, the prompt was truncated.
+    exact = [len(text) - len(joined)] if PART not in joined else range(1, min(len(text), 64))
+    return any(n > 0 and len(text[:n].split()) == 1 and _spells(joined, text[n:]) for n in exact)
+
+
+def _spells(joined: str, text: str) -> bool:
+    """Return whether the joined tokens equal the text, if each replacement character stands for at most one character and
+    each sequence of them for at least one."""
+    if PART not in joined:
+        return joined == text
+    reached = {0}
+    for piece in re.split(f"({PART}+)", joined):
+        if piece.startswith(PART):
+            reached = {at + n for at in reached for n in range(1, len(piece) + 1) if at + n <= len(text)}
+        else:
+            reached = {at + len(piece) for at in reached if text.startswith(piece, at)}
+    return len(text) in reached
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Callable that scores jobs with a server that returns prompt log-probabilities in `form`, and `top` next tokens.
+
+    The letters of one context share a single request for likely next tokens. Other continuations, and letters that are not
+    among these tokens, are scored from a prompt that contains them. If the server returns only next tokens, a missing
+    letter gets an upper bound instead of a score. A token that crosses the end of the context is refused, because its
+    probability covers both sides.
+    """
+
+    questions: Questions
+    form: Form | None
+    top: int
+
+    def __call__(self, job: Job) -> Scored:
+        """Return a score, or the reason why there is none, for each request of the job.
+        Raise `ModelError` if the server fails or returns unusable numbers, or its reply is about another prompt."""
+        if not job.context:
+            why = "has no context, which a server needs; run this model with the engine hf"
+            return dict.fromkeys(job.wanted, why)
+        try:
+            return dict(self._scored(job))
+        except Refusal as refusal:
+            if refusal.too_long:
+                return dict.fromkeys(job.wanted, TOO_LONG)
+            raise self.questions.client.fault(
+                f"refused a prompt ({refusal.status}), although it accepted one in the capability probe"
+            ) from None
+
+    def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
+        seen: Mapping[str, float] = {}
+        if job.letters and self.top:
+            seen = self._sent(self.questions.following(job.context, self.top), "`top_logprobs`")
+        for key, continuation in job.wanted.items():
+            if continuation in seen:
+                yield key, Logprob(seen[continuation], 1)
+            elif self.form is None:
+                # The upper bound is the least likely of the tokens shown.
+                yield key, Logprob(min(seen.values(), default=0.0), 0)
+            else:
+                yield key, self._whole(job.context, continuation, self.form)
+
+    def _sent(self, found: T | None, what: str) -> T:
+        if found is None:
+            raise self.questions.client.fault(f"sent no {what}, although it did so in the capability probe")
+        return found
+
+    def _whole(self, context: str, continuation: str, form: Form) -> Logprob | str:
+        tokens = self._tokens(context + continuation, form)
+        n = tokens_of(continuation, tokens)
+        if n is None and any(PART in t.text for t in tokens):
+            # The rule of lm-eval (`_encode_pair`): the continuation is what follows the tokens of the context.
+            alone = [t.text for t in self._tokens(context, form)]
+            same = alone == [t.text for t in tokens[: len(alone)]]
+            n = len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
+        if n is None:
+            return "has a token that crosses the end of its context; run this model with the engine hf"
+        numbers = [t.logprob for t in tokens[len(tokens) - n :] if t.logprob is not None]
+        if not numbers or len(numbers) < n:
+            raise self.questions.client.fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
+        return Logprob(sum(numbers), n)
+
+    def _tokens(self, text: str, form: Form) -> list[Token]:
+        tokens = self._sent(self.questions.prompt(text, form), "log-probabilities")
+        if not covers(tokens, text):
+            raise self.questions.client.fault(
+                f"sent log-probabilities of {len(tokens)} tokens that do not spell the prompt ({len(text)} "
+                "characters). The prompt may have been shortened."
+            )
+        return tokens
+
+
+def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
+    """Return the number of final tokens that spell `ending`, or None if a token spans its start or part of a character."""
+    length, count = 0, None
+    for n, token in enumerate(reversed(tokens), start=1):
+        if PART in token.text and length < len(ending):
+            return None
+        length += len(token.text)
+        # The first token of a prompt has no log-probability, and in one format no text.
+        if length > len(ending) or token.logprob is None:
+            break
+        # Parts of a character have empty texts, except for its last part.
+        count = n if length == len(ending) else count
+    return count

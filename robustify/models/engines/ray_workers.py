@@ -1,0 +1,271 @@
+"""Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
+
+As for a model in memory, this process chooses the scoring path and sums token log-probabilities. Workers compute units,
+which arrive in any order and are sorted here. Only this process writes the score cache, so runs are resumed as usual. The
+cluster is already running, or it is started on this machine and stopped at the end. Usage statistics, the dashboard, and
+log forwarding are off.
+
+A worker refuses to work if its model or software differs from that of the requesting machine, because its scores would
+differ too. If a worker is lost (killed, out of memory, machine down), Ray restarts it and runs its unit again.
+"""
+
+import logging
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustify import __version__
+from robustify.base.errors import ModelError, ResourceError, first_line
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.local.engine import HF
+from robustify.models.engines.local.paths import Pieces, Rows, Scored, Traits
+from robustify.models.engines.plan import Encoded, Sections
+from robustify.models.engines.recipe import recipe
+from robustify.models.engines.settings import LOCAL, RayModel
+from robustify.models.folder import check_folder
+
+if TYPE_CHECKING:
+    from robustify.models.engines.local.model import Local
+
+_LOG = logging.getLogger(__name__)
+MOST = 3
+"""Number of workers that may be lost while running the same unit."""
+_LONGEST = 40
+"""Maximum length of the parent folder of Ray's sockets, whose full paths must be shorter than 108 characters."""
+_PATIENCE = 20.0
+"""Seconds to wait for a reply from the cluster, and for further workers after the first is ready."""
+_SETTINGS = ("device", "dtype", "max_batch_tokens", "section", "threads")
+"""Recipe entries that come from the config, so they are equal on all machines."""
+Unit = tuple[str, tuple[Any, ...]]
+"""Name of a method of `Local`, and its arguments."""
+
+
+def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> HF:
+    """Return the engine `HF` with its model on workers.
+    It uses the same recipe and cache, and returns bit-identical scores. Raise `ModelError` if the folder is refused."""
+    return HF(model, folder, scores, elsewhere=partial(Remote, model, folder))
+
+
+class Worker:
+    """Copy of a model on a worker, opened by `hello`, or by the first unit if Ray has restarted the worker.
+    `wanted` contains the recipe and the robustify version of the requesting machine."""
+
+    def __init__(self, model: RayModel, folder: str, wanted: Mapping[str, str]) -> None:
+        # Set this before torch is loaded, because torch reads it only once.
+        os.environ["OMP_NUM_THREADS"] = str(model.threads)
+        self._model, self._folder, self._wanted = model, Path(folder), wanted
+
+    def hello(self) -> Traits:
+        """Open the model and return its traits, or raise `ModelError` if it differs from the requested one."""
+        return self._local.traits
+
+    def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
+        """Return the number of this unit and the results of the given method of `Local`."""
+        return number, list(getattr(self._local, method)(*given))
+
+    @cached_property
+    def _local(self) -> "Local":
+        from robustify.models.engines.local.model import Local
+
+        where = f"{self._model.name}: worker on {socket.gethostname()}"
+        if not self._folder.is_dir():
+            raise ModelError(
+                f"{where}: the model folder {self._folder} does not exist on this worker. Put it on a disk that all "
+                "machines share, or copy it to the same path on each machine."
+            )
+        check_folder(self._folder)
+        here = {**recipe(self._model, self._folder), "robustify": __version__}
+        if other := [n for n, v in self._wanted.items() if n not in _SETTINGS and here.get(n) != v]:
+            raise ModelError(
+                f"{where}: the files or versions differ from those of the requesting machine ({', '.join(other)}). Use "
+                "the same files and versions on all machines."
+            )
+        return Local(self._folder, self._model.device, self._model.dtype, self._model.threads)
+
+
+class Remote:
+    """Copies of a model on `model.workers` Ray workers.
+    The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
+    software, or folder, or workers keep getting lost. Raise `ResourceError` if there is no cluster, or it has no room."""
+
+    def __init__(self, model: RayModel, folder: Path, known: Mapping[str, str]) -> None:
+        from robustify.models.engines.local.model import opened_tokenizer
+
+        self._model, self._folder, self._wanted = model, folder, {**known, "robustify": __version__}
+        self._open = ExitStack()
+        # The tokenizer is needed here, because workers receive tokens.
+        self.tokenizer, self.max_length = opened_tokenizer(folder)
+
+    @property
+    def traits(self) -> Traits:
+        """Traits of the model as reported by the first ready worker."""
+        return self._ready[1]
+
+    def close(self) -> None:
+        """Stop the workers, and the cluster if it was started for them."""
+        self._open.close()
+
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
+        """Yield the section number and token log-probabilities of each needed section. Each section is one unit of work."""
+        numbers = [number for number, flags in enumerate(needed) if any(flags)]
+        units = [("section", (sections[n], needed[n])) for n in numbers]
+        for at, parts in self._done(units):
+            yield numbers[at], [piece for pieces in parts for piece in pieces]
+
+    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
+        """Yield the scores of batches of plain rows. A unit of work has as many batches as a section."""
+        units: list[Unit] = []
+        while unit := list(islice(batches, self._model.section)):
+            units.append(("rows", (unit,)))
+        for _, parts in self._done(units):
+            yield from parts
+
+    def alone(self, requests: Sequence[Encoded]) -> list[float]:
+        """Return the summed log-probability of each request, scored one by one on one worker."""
+        # If the worker is still busy with a unit, this waits for it.
+        (worker, *_), _ = self._ready
+        with self._raising():
+            totals: list[float] = self._ray.get(worker.work.remote(0, "alone", (list(requests),)))[1]
+        return totals
+
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
+        """Return one reply per tokenized prompt, in order."""
+        units = [("replies", ([list(ids)], max_tokens)) for ids in prompts]
+        said = {at: reply for at, (reply,) in self._done(units)}
+        return [said[at] for at in range(len(prompts))]
+
+    @cached_property
+    def _ray(self) -> Any:
+        return self._open.enter_context(cluster(self._model))
+
+    @cached_property
+    def _ready(self) -> tuple[list[Any], Traits]:
+        """Workers that are ready, and the traits of the model that the first one reported."""
+        model, ray = self._model, self._ray
+        kind = ray.remote(
+            num_cpus=model.threads,
+            num_gpus=int(model.device.startswith("cuda")),
+            scheduling_strategy="SPREAD",
+            max_restarts=-1,
+            max_task_retries=MOST - 1,
+        )(Worker)
+        given = (model, str(self._folder.resolve()), self._wanted)
+        workers = [kind.remote(*given) for _ in range(model.workers)]
+        self._open.callback(lambda: [ray.kill(worker, no_restart=True) for worker in workers])
+        greeting = {worker.hello.remote(): worker for worker in workers}
+        began = time.monotonic()
+        done, rest = ray.wait([*greeting], num_returns=1, timeout=model.start_seconds)
+        if not done:
+            raise ResourceError(
+                f"{model.name}: no worker was ready after {model.start_seconds:g} s. Use fewer threads per worker, a "
+                "larger cluster, or a larger start_seconds."
+            )
+        if rest:
+            more, rest = ray.wait(rest, num_returns=len(rest), timeout=time.monotonic() - began + _PATIENCE)
+            done += more
+        with self._raising():
+            traits: list[Traits] = [ray.get(ref) for ref in done]
+        if rest:
+            counts = (model.name, len(done), len(workers))
+            _LOG.warning("%s: only %d of %d workers are ready; continuing with these", *counts)
+        return [greeting[ref] for ref in done], traits[0]
+
+    def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the number and results of each unit of work as it finishes."""
+        # Create a new pool each time, because an interrupted call leaves units in the old one.
+        workers, _ = self._ready
+        pool = self._ray.util.ActorPool(workers)
+        for number, (method, given) in enumerate(units):
+            pool.submit(lambda worker, unit: worker.work.remote(*unit), (number, method, given))
+        while pool.has_next():
+            with self._raising():
+                done: tuple[int, list[Any]] = pool.get_next_unordered()
+            yield done
+
+    @contextmanager
+    def _raising(self) -> Iterator[None]:
+        """Re-raise errors of a worker in this process, and raise `ModelError` if workers are lost."""
+        try:
+            yield
+        except self._ray.exceptions.RayTaskError as error:
+            raise getattr(error, "cause", None) or error from None
+        except self._ray.exceptions.RayError as error:
+            raise ModelError(
+                f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
+                f"({type(error).__name__}). Check that every machine has robustify[hf] and enough memory. Reduce "
+                "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details."
+            ) from None
+
+
+def require_ray(name: str) -> Any:
+    """Return the ray package, or raise `ModelError` if it is not installed."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+        import ray.util
+    except ImportError:
+        raise ModelError(
+            f"{name}: the engine ray needs the package ray, which is not installed. Run "
+            "`pip install 'robustcbrn-eval[hf,ray]'`."
+        ) from None
+    return ray
+
+
+@contextmanager
+def cluster(model: RayModel) -> Iterator[Any]:
+    """Connect to the Ray cluster configured for the model and yield the ray package.
+    An existing connection of this process is reused. Raise `ModelError` if ray is not installed. Raise `ResourceError` if
+    no cluster is running at the address, or none can be started on this machine."""
+    ray = require_ray(model.name)
+    if ray.is_initialized():
+        yield ray
+        return
+    local = model.address in (None, LOCAL)
+    with _started_here(model) if local else nullcontext({"address": model.address}) as options:
+        try:
+            _check_listening(str(options["address"]))
+            ray.init(**options, log_to_driver=False, logging_level="ERROR")
+        except (RuntimeError, OSError, ValueError) as error:
+            raise ResourceError(
+                f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
+                f"({type(error).__name__}: {first_line(error)}). Start one with `ray start --head`, or remove the address "
+                "to start a temporary cluster."
+            ) from None
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
+    """Yield the options for a new cluster on this machine, and remove its private folder at the end.
+    The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. A restricted run
+    writes nothing else outside its run folder."""
+    usual = tempfile.gettempdir()
+    parent = usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
+    with tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True) as folder:
+        yield {
+            "address": LOCAL,
+            # This may exceed the number of cores. Workers then share cores.
+            "num_cpus": model.workers * model.threads,
+            "num_gpus": None if model.device.startswith("cuda") else 0,
+            "include_dashboard": False,
+            "_temp_dir": folder,
+            # Requests must not be written to disk.
+            "_system_config": {"automatic_object_spilling_enabled": False},
+        }
+
+
+def _check_listening(address: str) -> None:
+    """Raise `OSError` immediately if nothing listens at this host and port, because Ray would retry for minutes."""
+    host, colon, port = address.rpartition("/")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()

@@ -1,0 +1,292 @@
+"""Settings of a model in a config, with one class per engine, and the rules for which servers may be contacted.
+
+A config may come from a stranger, for example in a pull request.
+"""
+
+import ipaddress
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_serializer, field_validator
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.settings_files import Settings
+from robustify.items.views import Template
+from robustify.models.engines.protocols import Scorer
+
+if TYPE_CHECKING:
+    from robustify.models.engines.cache import Cache
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+LOCAL = "local"
+"""Address of a Ray cluster that is started on this machine."""
+DEFAULT_SAMPLES = 5
+"""Default number of replies per question from a server without log-probabilities."""
+_NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
+"""If set, as in CI, only models on this machine may run, whatever the config says."""
+_KEYS = "ROBUSTIFY_KEYS"
+"""Pairs NAME@HOST of API key variables and the hosts to which the user lets a config send them."""
+_OUR_KEY = re.compile(r"ROBUSTIFY_(\w+_)?API_KEY")
+_PROVIDERS: Mapping[str, str] = {
+    "MISTRAL_API_KEY": "api.mistral.ai",
+    "OPENAI_API_KEY": "api.openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "TOGETHER_API_KEY": "api.together.xyz",
+}
+"""Variables that providers define for their API keys, and the host that may receive each."""
+_SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
+
+
+class ModelSettings(Settings):
+    """Settings of a model, which check and open its engine. A new engine is one subclass, and one entry in `ENGINES`.
+
+    They import the engine only in `check` and `open`, so that reading a config imports no engine. By default, prompts stay
+    on this machine and have no price.
+    """
+
+    name: str = Field(pattern=NAME_PATTERN)
+    engine: str
+    model: str = ""
+    role: Literal["voter", "under_test"] = "voter"
+    sends_prompts: ClassVar[bool] = False
+    """Whether each prompt is sent in full, instead of computing shared prefixes once."""
+
+    @property
+    def reference(self) -> str:
+        """Model, as its engine finds it."""
+        return self.model or self.name
+
+    @property
+    def identity(self) -> str:
+        """Text that differs between models that may differ in scores. Models with the same text would vote twice."""
+        return self.reference
+
+    @property
+    def host(self) -> str | None:
+        """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
+        the engine itself checks its traffic."""
+        return None
+
+    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
+        """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
+        return None
+
+    @abstractmethod
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Check that the model can be opened. Return what identifies it. Raise the errors of `check_model`."""
+
+    @abstractmethod
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model, whose finished scores are kept in `scores`."""
+
+
+class TransformersSettings(ModelSettings):
+    """Settings shared by the engines that run a model with transformers."""
+
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_batch_tokens: int | None = Field(default=None, ge=64)
+    section: int
+
+    @property
+    def identity(self) -> str:
+        """Model and precision, which decide its scores."""
+        return f"{self.reference} {self.dtype}"
+
+    @property
+    def budget(self) -> int:
+        """Maximum number of tokens per forward pass."""
+        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
+
+    def folder(self, cache: Path) -> Path:
+        """Return the folder of the model. Raise `ModelError` if its files are missing, damaged, or refused."""
+        from robustify.models.downloads import locate
+
+        return locate(self.reference, cache)
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
+        from robustify.models.engines.recipe import file_digests
+
+        return file_digests(self.folder(cache))
+
+
+class HFModel(TransformersSettings):
+    """Model that runs on this machine with transformers.
+
+    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder, or a GGUF file. `role` decides
+    whether it votes in the screen. `max_batch_tokens` limits a forward pass (default: 2,048 tokens on a CPU, 8,192
+    elsewhere). A shared prefix is recomputed after every `section` batches.
+    """
+
+    engine: Literal["hf"] = "hf"
+    section: int = Field(default=64, ge=1, le=4096, strict=True)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model on this machine."""
+        from robustify.models.engines.local.engine import HF
+
+        return HF(self, self.folder(cache), scores)
+
+
+class RayModel(TransformersSettings):
+    """Model that several workers of a Ray cluster run with transformers.
+
+    It also accepts all keys of the engine hf. `address` is that of a running cluster, and `auto` finds the one of this
+    machine. Without an address, a cluster is started. A worker has `threads`, or one GPU with `device: cuda`, and must be
+    ready within `start_seconds`. `section` and `threads` can change the last digits of scores, but `workers` cannot.
+    """
+
+    engine: Literal["ray"]
+    section: int = Field(default=4, ge=1, le=4096, strict=True)
+    workers: int = Field(default=2, ge=1, le=4096, strict=True)
+    threads: int = Field(default=1, ge=1, le=1024, strict=True)
+    address: str | None = None
+    start_seconds: int = Field(default=600, ge=1, strict=True)
+
+    @property
+    def host(self) -> str | None:
+        """Cluster that receives requests as token IDs, or None if the run starts and stops its own cluster.
+        A running cluster may include other machines, and Ray may write its objects to disk."""
+        return None if self.address in (None, LOCAL) else self.address
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
+        from robustify.models.engines.ray_workers import require_ray
+
+        if self.host is not None:
+            refuse_servers(self.name)
+        require_ray(self.name)
+        return super().check(cache, templates)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model on the workers of a cluster."""
+        from robustify.models.engines.ray_workers import open_remote
+
+        return open_remote(self, self.folder(cache), scores)
+
+
+class OpenAIModel(ModelSettings):
+    """Model behind a server that supports the OpenAI protocol, such as vLLM, SGLang, or a hosted endpoint.
+
+    `base_url` ends in `/v1`. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
+    differs. `api_key_env` names the variable with the API key: ROBUSTIFY_API_KEY, the variable of a provider, or one from a
+    NAME@HOST pair in $ROBUSTIFY_KEYS. `concurrency` is the number of parallel requests. `timeout` (seconds) and `retries`
+    apply to each request. If `samples` is set, letters are sampled from that many chat replies of at most `reply_tokens`
+    tokens. Otherwise, the server is asked for log-probabilities. `price_in` and `price_out` are per million tokens.
+    """
+
+    engine: Literal["openai"]
+    base_url: str
+    pin: str = ""
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    concurrency: int = Field(default=16, ge=1, le=512, strict=True)
+    timeout: float = Field(default=120.0, gt=0, le=3600)
+    sends_prompts: ClassVar[bool] = True
+    retries: int = Field(default=6, ge=0, le=20, strict=True)
+    samples: int | None = Field(default=None, ge=1, le=1000, strict=True)
+    reply_tokens: int = Field(default=32, ge=1, le=100_000, strict=True)
+    price_in: float | None = Field(default=None, ge=0)
+    price_out: float | None = Field(default=None, ge=0)
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address_and_no_secret(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("not an HTTP URL; expected http://HOST:PORT/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError(
+                "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
+                "environment variable (api_key_env: NAME)."
+            )
+        return url.rstrip("/")
+
+    @field_serializer("base_url", when_used="json")
+    def _without_host(self, url: str) -> str:
+        # Like a folder, the address of a server may change from day to day, and may reveal an internal network.
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
+
+    @property
+    def served(self) -> str:
+        """Model ID on the server."""
+        return self.model or self.name
+
+    @property
+    def reference(self) -> str:
+        """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
+        return f"openai|{self.served}|{self.name}"
+
+    @property
+    def host(self) -> str | None:
+        """Address of the server, or None if it is on this machine."""
+        return self.base_url if host_of(self.base_url) else None
+
+    def api_key(self) -> str:
+        """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
+        must not be sent to this server. Raise `UsageError` if the variable is not set."""
+        variable, host = self.api_key_env, host_of(self.base_url) or "localhost"
+        if variable is None:
+            return "none"
+        allowed = f"{variable}@{host}" in os.environ.get(_KEYS, "").replace(",", " ").split()
+        if not (allowed or _OUR_KEY.fullmatch(variable) or _PROVIDERS.get(variable) == host):
+            raise AuthorisationError(
+                f"{self.name}: api_key_env: {variable} may not be sent to {host}. Use ROBUSTIFY_API_KEY instead, or set "
+                f"the environment variable {_KEYS}={variable}@{host}."
+            )
+        if not (key := os.environ.get(variable, "")):
+            raise UsageError(
+                f"{self.name}: the environment variable {variable} is not set. Set it to the API key of the server."
+            )
+        return key
+
+    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
+        """Return the cost at the configured prices. A letter is one token, or about eight tokens in a JSON reply."""
+        if self.price_in is None:
+            return None
+        out = written + letters * (8 * self.samples if self.samples else 1)
+        return (tokens * self.price_in + out * (self.price_out or 0.0)) / 1e6
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the fingerprint of the server. Raise the errors of `check_server`."""
+        from robustify.models.engines.openai.engine import check_server
+
+        return check_server(self, templates)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the connection to the server."""
+        from robustify.models.engines.openai.engine import OpenAIServer
+
+        return OpenAIServer(self, scores)
+
+
+def served_at(text: str) -> tuple[str, str] | None:
+    """Return the ID and URL of a model written as `ID=openai:URL`, or None if the text has another form."""
+    match = _SERVED.fullmatch(text)
+    return None if match is None else (match["model"], match["url"])
+
+
+def host_of(url: str) -> str | None:
+    """Return the host of a URL, or None if it is this machine."""
+    host = (urlsplit(url).hostname or "").casefold()
+    if host in ("localhost", "ip6-localhost"):
+        return None
+    try:
+        return None if ipaddress.ip_address(host).is_loopback else host
+    except ValueError:
+        return host
+
+
+def refuse_servers(name: str) -> None:
+    """Raise `AuthorisationError` if `$ROBUSTIFY_NO_SERVERS` forbids models on a network."""
+    if os.environ.get(_NO_SERVERS):
+        raise AuthorisationError(
+            f"{name}: the model is on a network, which ${_NO_SERVERS} forbids. Use a model on this machine (engine hf)."
+        )

@@ -1,0 +1,118 @@
+"""Cache of generated replies, so that an interrupted run repeats no prompt.
+
+Replies of a restricted set are never stored on disk, because they may contain item text.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from robustify.base.errors import DataError, ResourceError
+from robustify.base.redaction import muted
+from robustify.models.engines.cache import require_version
+from robustify.models.engines.protocols import Closing, Progress, Reply, Writer
+
+FILE = "replies.sqlite"
+BATCH = 8
+"""Number of prompts per batch."""
+
+
+def reply_key(*parts: Any) -> bytes:
+    """Hash everything that a reply depends on."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+
+
+class Replies(Closing):
+    """Store of cached replies, by the digest of their prompt. Without a folder, replies are kept in memory until
+    `close`.
+
+    Raises:
+        ResourceError: the file cannot be opened, read or written, or comes from a later version of robustify.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
+        self._file = folder / FILE if folder is not None and kept else None
+        with self._faults():
+            if self._file is not None:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self._file or ":memory:", timeout=60)
+            require_version(self._db, self._file)
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def get(self, key: bytes) -> dict[str, Any] | None:
+        """Return the cached reply as an object with `text`, or None if it is unknown or unreadable."""
+        with self._faults():
+            row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
+            said = None if row is None else json.loads(row[0])
+        return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
+
+    def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
+        """Store new replies. Known replies are not overwritten."""
+        written = [(key, json.dumps(said)) for key, said in rows]
+        with self._faults(), self._db:
+            self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, TypeError, sqlite3.Error) as error:
+            fault = (
+                f"cannot be read or written ({type(error).__name__}). Free disk space, or remove the file."
+            )
+            raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
+
+
+def replies_to(
+    prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress
+) -> list[dict[str, Any]]:
+    """Return a reply to each prompt. Replies cached under the same `kind` are reused."""
+    print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
+    keys = [reply_key(kind, writer.name, print_, prompt, max_tokens) for prompt in prompts]
+    known = {key: said for key in keys if (said := kept.get(key)) is not None}
+    left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
+    progress(len(prompts) - len(left))
+    for start in range(0, len(left), BATCH):
+        batch = left[start : start + BATCH]
+        written = list(_written([prompts[place] for place in batch], writer, max_tokens))
+        fresh = [(keys[place], said) for place, said in zip(batch, written, strict=True)]
+        kept.put(fresh)
+        known |= dict(fresh)
+        progress(len(batch))
+    return [known[key] for key in keys]
+
+
+def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
+    try:
+        with muted():
+            replies = writer.write(prompts, max_tokens=max_tokens)
+    except DataError:
+        if len(prompts) == 1:
+            yield {"text": "", "error": "prompt_too_long"}
+            return
+        for prompt in prompts:
+            yield from _written([prompt], writer, max_tokens)
+        return
+    for text in replies:
+        finish = text.finish_reason if isinstance(text, Reply) else None
+        yield {"text": str(text), "finish_reason": finish}
+
+
+def forget(folder: Path) -> bool:
+    """Delete the cached replies of a folder. Return whether there were any."""
+    file = folder / FILE
+    found = file.is_file()
+    file.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,218 @@
+"""What is asked of a set and known of it before it is judged, and how the set is read, shown and written."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.base.errors import DataError, UsageError
+from robustify.freeform.running import Watch
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.judging.adjusted import Balanced, balanced
+from robustify.judging.baselines.artifact_probe import probe
+from robustify.judging.baselines.heuristics import guess
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.judgement import Judgement
+from robustify.judging.ngrams.overlap import Overlap
+from robustify.judging.screen.screen_rules import same_model
+from robustify.models.engines.protocols import Progress, no_progress
+from robustify.models.forecast import Forecast
+from robustify.pipeline.by_meaning import ask_by_meaning, can_audit, require_encoder
+from robustify.pipeline.config import Config
+from robustify.reading.loaders import Loaded
+from robustify.runs.run import Run
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunInput:
+    """Results of asking models that judging and reporting need.
+
+    `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
+    SHA-256 of each template, and the sources of imported answers. `spent` is the usage that servers reported.
+    """
+
+    items: tuple[Item, ...] | None
+    facts: Facts
+    data: Mapping[str, Any]
+    answers: Answers
+    fingerprints: Mapping[str, Mapping[str, str]]
+    templates: Mapping[str, str]
+    origin: Mapping[str, Any] | None = None
+    spent: Sequence[Mapping[str, object]] = ()
+
+
+class SetPolicy(Protocol):
+    """How a set is read, shown and written. A public and a restricted policy implement it, and nothing else asks which
+    of the two a set is. `keeps_texts` says whether texts may be cached and their sizes shown."""
+
+    @property
+    def config(self) -> Config:
+        """Config of the set."""
+
+    @property
+    def cache_key(self) -> bytes | None:
+        """Key of the digests in the score cache, or None for plain digests."""
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether texts may be cached, and their sizes shown."""
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """Return the context in which a run into the folder happens."""
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Return the context in which models are asked."""
+
+    def read(self) -> Loaded:
+        """Load the items. Raise `AuthorisationError` if the set may not be read."""
+
+    def require_public(self) -> None:
+        """Raise `AuthorisationError` if data on single items must not be shown."""
+
+    def notes(self, bench: Loaded) -> Sequence[str]:
+        """Return the notes on the benchmark that may be shown."""
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Return the description of the benchmark that may be shown."""
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the table of heuristics that may be shown."""
+
+    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
+        """Return a writer of a preliminary report, or None if the run needs none."""
+
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+        """Write the folder of the run."""
+
+
+def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
+    """Return a progress context that shows nothing."""
+    return nullcontext(no_progress)
+
+
+def options_asked(
+    items: Sequence[Item],
+    config: Config,
+    cache: Path,
+    *,
+    keep: bool,
+    probed: bool = True,
+    watch: Watch = unwatched,
+) -> Answers:
+    """Answer items from their options alone: heuristics, the probe, and the encoder. No language model is asked.
+
+    With `keep`, the vectors of texts are cached. With `probed`, the probe answers. Raise `UsageError` if the weights need
+    the encoder and it is not available.
+    """
+    require_encoder(config.adjust, cache)
+    tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
+    if config.encoder and can_audit(cache):
+        with watch("encoding options", sum(item.k for item in items)) as progress:
+            rows = ask_by_meaning(
+                items, config.probe, cache, keep=keep, adjust=config.adjust, progress=progress
+            )
+        tables.append(Answers.of(rows))
+    return Answers.concat(tables)
+
+
+def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
+    """Return the weights of items for the adjusted score, or None for too few items. No model is asked, and the encoder
+    audits the weights if it is installed. Raise `UsageError` if they need it and it is not."""
+    answers = options_asked(bench.items, config, cache, keep=True, probed=False)
+    with threadpool_limits(1, "blas"):
+        return balanced(context(answers, bench_facts(bench), Rules(adjust=config.adjust), bench.items))
+
+
+def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise `UsageError` if two voters are the same model."""
+    twins = same_model(fingerprints, config.screen.voters or config.voters)
+    if twins is not None:
+        raise UsageError(
+            f"{twins[0]} and {twins[1]} are the same model (same files or revision), so they would vote twice. Remove "
+            "one of them, or name other voters in screen.voters."
+        )
+
+
+def rules(config: Config) -> Rules:
+    """Return the settings of a config that judging needs."""
+    screens = [
+        s if s.voters else s.model_copy(update={"voters": config.voters})
+        for s in (config.screen, *config.alternatives)
+    ]
+    under_test = tuple(m.name for m in config.models if m.role == "under_test")
+    return Rules(
+        screens[0],
+        config.cloze,
+        config.probe,
+        config.limits,
+        under_test,
+        tuple(screens[1:]),
+        mode=config.asking.mode,
+        part=config.limit is not None,
+        hidden=config.hidden,
+        adjust=config.adjust,
+    )
+
+
+def bench_facts(bench: Loaded) -> Facts:
+    """Return facts about the benchmark that the answer table does not contain."""
+    return Facts(
+        name=bench.name,
+        topics={i.id: i.topic for i in bench.items},
+        groups={i.id: i.group for i in bench.items if i.group},
+        n_quarantined=len(bench.quarantined),
+        defects=list(map(asdict, bench.defects)),
+    )
+
+
+def data_tree(
+    bench: Loaded, n_items: int, notes: Sequence[str] = (), found: Overlap | None = None
+) -> dict[str, Any]:
+    """Return `data` of run.json, from which a run can be judged again without its data: layout, digest, counts, defects
+    by line, notes, and items found in text files."""
+    return {
+        **({"notes": list(notes)} if notes else {}),
+        "layout": bench.layout,
+        "sha256": bench.sha256,
+        "n_items": n_items,
+        "lines": _line_runs(bench.lines[:n_items]),
+        "defects": list(map(asdict, bench.defects)),
+        "quarantined": list(map(asdict, bench.quarantined)),
+        "overlap": None if found is None else found.json(),
+    }
+
+
+def _line_runs(lines: Sequence[int]) -> list[list[int]]:
+    """Return line numbers in compact form: the index and line of each item that does not follow the item before it."""
+    return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
+
+
+def asked_again(run: Run, config: Config) -> RunInput:
+    """Read the results of asking from a run. Raises `DataError` if its split files or `run.json` are incomplete."""
+    data = run.manifest["data"]
+    items = run.items
+    if items is not None and len(items) != data["n_items"]:
+        raise DataError(
+            f"{run.folder}: The split files contain {len(items)} of {data['n_items']} items; expected all of them."
+        )
+    return RunInput(
+        items=items,
+        facts=Facts(
+            name=config.name,
+            topics=run.topics if items is None else {i.id: i.topic for i in items},
+            groups={i.id: i.group for i in items or () if i.group},
+            n_quarantined=len(data["quarantined"]),
+            defects=data["defects"],
+            overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
+            free=run.free,
+        ),
+        data=data,
+        answers=run.answers,
+        fingerprints=run.manifest["models"],
+        templates=run.manifest["templates"],
+        origin=run.manifest.get("import"),
+    )

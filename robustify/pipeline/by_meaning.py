@@ -1,0 +1,77 @@
+"""Audit of options with the sentence encoder. The filter does not use its rows."""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robustify.base.arrays import Floats
+from robustify.base.errors import UsageError
+from robustify.base.files import write_atomic
+from robustify.items.answers import Answer
+from robustify.items.item import Item
+from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.baselines.meaning import encoded, meaning
+from robustify.judging.summary.scored import WITH_MEANING, Adjust
+from robustify.models import downloads
+from robustify.models.engines.protocols import Progress, no_progress
+
+
+def can_audit(cache: Path) -> bool:
+    """Return whether the encoder was pulled and torch is installed."""
+    return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
+
+
+def require_encoder(adjust: Adjust, cache: Path) -> None:
+    """Raise `UsageError` if the weights need the encoder and it is not available."""
+    if adjust == WITH_MEANING and not can_audit(cache):
+        raise UsageError(
+            "adjust: form+meaning needs the sentence encoder, which is not available. Run `robustify models pull "
+            "minilm-l6-v2`, or set `adjust: form`."
+        )
+
+
+def ask_by_meaning(
+    items: Sequence[Item],
+    settings: ProbeSettings,
+    cache: Path,
+    *,
+    keep: bool,
+    adjust: Adjust = "form",
+    progress: Progress = no_progress,
+) -> list[Answer]:
+    """Return one row per audited item, or no rows if the encoder is not available.
+    If `keep` is true, vectors are cached under a digest of the texts. This must be false for a restricted set. If `adjust`
+    needs rows of all items, no items of a large set are skipped. Raise `ModelError` if the encoder files are damaged."""
+    chosen = list(items) if adjust == WITH_MEANING else encoded(items)
+    texts = [choice for item in chosen for choice in item.choices]
+    vectors = text_vectors(texts, cache, keep=keep, progress=progress)
+    return [] if vectors is None else meaning(chosen, vectors, downloads.ENCODER.name, settings)
+
+
+def text_vectors(
+    texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
+) -> Floats | None:
+    """Return the encoder's vector of each text (n_texts, width), or None if the encoder is not available.
+    Raise `ModelError` if the encoder files are damaged."""
+    folder = downloads.encoder(cache)
+    if folder is None or not can_audit(cache):
+        return None
+    return _vectors(folder, texts, cache / "vectors" if keep else None, progress)
+
+
+def _vectors(folder: Path, texts: Sequence[str], kept: Path | None, progress: Progress) -> Floats:
+    digest = hashlib.sha256("\0".join((downloads.ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
+    file = None if kept is None else kept / f"{digest.hexdigest()}.f32"
+    if file is not None and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
+        found = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1)
+    else:
+        from robustify.models.engines.local.model import sentence_vectors  # imports torch
+
+        found = sentence_vectors(folder, texts, progress)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, found.astype("<f4").tobytes(), sync=False)
+    return found.astype(np.float64)

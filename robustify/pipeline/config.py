@@ -1,0 +1,340 @@
+"""Config of a run, composed of settings classes that are defined next to the code that uses them.
+
+A config is a YAML file. It may extend other configs, and name data relative to itself or by environment variable.
+Validation reports all faults at once, each with its path and without its value.
+"""
+
+import copy
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.files import read_expected
+from robustify.base.redaction import firewall
+from robustify.base.settings_files import (
+    MOST_YAML,
+    Settings,
+    faults,
+    is_config,
+    known_keys,
+    name_of,
+    read_yaml,
+)
+from robustify.base.settings_files import find_config as find_config
+from robustify.base.settings_files import shipped as shipped
+from robustify.freeform.settings import FreeSettings
+from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
+from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.cloze import ClozeSettings
+from robustify.judging.guardrails import Limits
+from robustify.judging.ngrams.overlap import ContaminationSettings
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.summary.scored import WITH_MEANING, Adjust
+from robustify.models.asking import Asking
+from robustify.models.engines import ENGINES, model_of
+from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
+from robustify.models.names import KNOWN
+from robustify.pipeline.inferring import Inferring
+from robustify.reading.loaders import FieldMap, Source
+from robustify.restricted import adapters
+
+_MOST_EXTENDED = 32
+"""Maximum number of files in a chain of configs, with repeats."""
+NAMED_FILES = (
+    "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.template_dir.[]", "data.[].path",
+)  # fmt: skip
+_FILES = (*NAMED_FILES, "cloze.labels", "infer_question.tables.[]", "data", "data.[]", "data.path")
+"""Paths of config keys whose values are file names relative to the config."""
+
+
+def _named(value: object) -> Any:
+    """Convert a model entry to a mapping. If only a path or address is given, its last part becomes the name."""
+    match value:
+        case str() if served := served_at(value):
+            return {"name": _short(served[0]), "engine": "openai", "model": served[0], "base_url": served[1]}
+        case str() if re.fullmatch(NAME_PATTERN, value):
+            return {"name": value, "engine": "hf"}
+        case str():
+            return {"name": _short(value), "engine": "hf", "model": value}
+        case {"model": str(model), **rest} if "name" not in rest:
+            return {"engine": "hf", **rest, "name": _short(model), "model": model}
+        case Mapping():
+            return {"engine": "hf", **value}
+    return value
+
+
+def _short(reference: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(reference).name.split("@")[0]).strip("-.")[:64] or "model"
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+_Source = Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)]
+
+
+class Config(Settings):
+    """All settings of a run."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    sensitivity: Literal["public", "restricted"]
+    adapter: str | None = None
+    """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
+    data: Annotated[tuple[_Source, ...], BeforeValidator(_listed), Field(min_length=1)]
+    models: tuple[
+        Annotated[SerializeAsAny[ModelSettings], PlainValidator(lambda one: model_of(_named(one)))], ...
+    ] = ()
+    hidden: Hidden = "question"
+    """Part of an item that the screen hides: the question, or the passage or context before it."""
+    asking: Asking = Asking()
+    screen: ScreenRules = ScreenRules()
+    alternatives: tuple[ScreenRules, ...] = ()
+    cloze: ClozeSettings = ClozeSettings()
+    probe: ProbeSettings = ProbeSettings()
+    encoder: bool = True
+    """Whether a sentence encoder audits the kept items, if installed (`models pull minilm-l6-v2`)."""
+    adjust: Adjust = "form"
+    """Cues balanced by the weights of the adjusted score. With `form+meaning`, the encoder does not audit them."""
+    contamination: ContaminationSettings | None = None
+    free: FreeSettings | None = None
+    """Settings for asking the questions without options and grading the free-text answers."""
+    infer_question: Inferring | None = None
+    """Settings for asking models to infer the question from its options."""
+    limits: Limits = Limits()
+    limit: int | None = Field(default=None, ge=1, strict=True)
+    explore: bool = True
+    """Whether a public run writes explorer.html, which contains the text of its items."""
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_mode(cls, tree: Any) -> Any:
+        """Copy `asking.mode` to each screen that does not set its own mode."""
+        match tree:
+            case {"asking": {"mode": mode}} if isinstance(tree.get("alternatives") or [], list | tuple):
+                rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
+                first, *others = [{"mode": mode, **r} if isinstance(r, Mapping) else r for r in rules]
+                return {**tree, "screen": first, "alternatives": others}
+        return tree
+
+    @model_validator(mode="before")
+    @classmethod
+    def _words_without(cls, tree: Any) -> Any:
+        """Make screen templates without a passage the default if passages are hidden."""
+        asking = (tree.get("asking") or {}) if isinstance(tree, Mapping) else None
+        if isinstance(asking, Mapping) and tree.get("hidden") in BEFORE_A_QUESTION:
+            words = {"letter_templates": [NO_PASSAGE], "text_template": NO_PASSAGE}
+            return {**tree, "asking": {**words, **asking}}
+        return tree
+
+    @field_validator("models")
+    @classmethod
+    def _one_of_each(cls, models: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
+        names = [m.name for m in models]
+        if len(set(names)) < len(names):
+            raise ValueError("two models have the same name. Give each a different `name`.")
+        if len({m.identity for m in models}) < len(models):
+            raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
+        return models
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Config":
+        if self.sensitivity == "restricted" and any(source.hub for source in self.data):
+            raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`.")
+        if self.adjust == WITH_MEANING and not self.encoder:
+            raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`.")
+        return self
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Names of the models that vote in the screen."""
+        return tuple(m.name for m in self.models if m.role == "voter")
+
+
+def skipping_bad(config: Config) -> Config:
+    """Return a config that sets aside rows that cannot become items, instead of refusing the file."""
+    return config.model_copy(
+        update={"data": tuple(s.model_copy(update={"skip_bad": True}) for s in config.data)}
+    )
+
+
+def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
+    """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace those in the
+    file. Raise `UsageError`, with all faults, if the YAML is unreadable, or keys or values are invalid."""
+    return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
+
+
+def config_for(
+    data: str,
+    models: Sequence[str] = (),
+    overrides: Mapping[str, object] | None = None,
+    *,
+    public: bool,
+    fields: FieldMap | None = None,
+) -> Config:
+    """Return the config that `data` names, or one made for a public file of items, of which `fields` names the columns.
+    Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit
+    the kind of file."""
+    if is_config(data) or not os.path.isfile(data):
+        path = find_config(data)
+        if public or fields is not None:
+            what = "--public" if public else "--map"
+            raise UsageError(f"{what} works only with a file of items, but {path.name} is a config.")
+        return load(path, overrides)
+    if not public:
+        raise UsageError(
+            f"{data} contains items, not a config. To audit it directly if its text is public, run "
+            f"`robustify {data} --public` (-m NAME adds models). To write a config, run `robustify init {data}`."
+        )
+    name = name_of(data)
+    tree = {
+        "name": name,
+        "sensitivity": "public",
+        "data": [{"path": data, "fields": fields}],
+        "asking": {"mode": mode_of(models)},
+    }
+    return parse(overridden(tree, overrides or {}), name)
+
+
+def mode_of(models: Sequence[str]) -> str:
+    """Return the mode for asking these models. The embedded models are too small to answer by letter."""
+    return "text" if any(model in KNOWN for model in models) else "letter"
+
+
+def free_block(path: Path) -> Mapping[str, Any]:
+    """Return the `free:` block of a config. No other block is needed. Raise `UsageError` if it is missing."""
+    block = _tree(path, (), []).get("free")
+    if not isinstance(block, dict):
+        raise UsageError(f"{path.name} has no `free:` block; expected `free:` followed by settings")
+    return block
+
+
+def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
+    """Return a copy of a config tree in which the values at dotted names are replaced."""
+    out: dict[str, Any] = copy.deepcopy(dict(tree))
+    for dotted, value in overrides.items():
+        *steps, last = dotted.split(".")
+        part = out
+        for step in steps:
+            part = part.setdefault(step, {})
+        part[last] = value
+    return out
+
+
+def parse(tree: Mapping[str, Any], name: str) -> Config:
+    """Validate a config tree. Each fault in an error begins with `name`."""
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        of_models = [key for engine in ENGINES.values() for key in known_keys(engine)]
+        lines = faults(error, Config, "config", also=["extends", *of_models])
+        raise UsageError(*(f"{name}: {line}" for line in lines)) from None
+
+
+def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """Add the settings of the adapter that a config names. A config may raise its sensitivity, but never lower it."""
+    if tree.get("adapter") is None:
+        return tree
+    if "data" in tree:
+        raise UsageError(f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`.")
+    adapter = adapters.find_adapter(str(tree["adapter"]))
+    manifest = adapter.manifest
+    if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
+        raise AuthorisationError(
+            f"{name}: sensitivity: {manifest.id} is a restricted set, and a config cannot lower the sensitivity of its "
+            "adapter. Remove `sensitivity`."
+        )
+    sources = [source.model_dump() for source in adapters.unplaced(adapter)]
+    return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
+
+
+def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]:
+    """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
+    path = path.resolve()
+    if path in seen:
+        raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle.")
+    raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
+    read.append(len(raw))
+    if len(read) > _MOST_EXTENDED or sum(read) > MOST_YAML:
+        raise UsageError(
+            f"{path.name} is file {len(read)} of a chain of configs, {sum(read):,} bytes in total; "
+            f"expected at most {_MOST_EXTENDED} files and {MOST_YAML:,} bytes"
+        )
+    tree = read_yaml(raw, path.name)
+    # A question pasted into a config must not appear in an error.
+    firewall.withhold(tree)
+    if not isinstance(tree, dict):
+        found = "is empty" if tree is None else f"contains a {type(tree).__name__}"
+        raise UsageError(f"{path.name} {found}; expected keys and values")
+    parent = tree.pop("extends", None)
+    match tree.get("adapter"):
+        case str(name) if adapters.is_path(name):
+            tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
+    if tree.get("sensitivity") != "restricted":
+        for place in _FILES:
+            tree = dict(edited(tree, place.split("."), lambda name: _resolved(name, path)))
+        # A variable that is not set is kept, because commands that use no model must not need it.
+        tree = dict(edited(tree, ["models", "[]", "model"], os.path.expandvars))
+    if parent is None:
+        return tree
+    below: dict[str, Any] = {}
+    for one in parent if isinstance(parent, list) else [parent]:
+        # A parent is next to the config, or shipped with the package.
+        near = [folder / str(one) for folder in (path.parent, shipped()) if (folder / str(one)).is_file()]
+        above = near[0] if near else find_config(str(one))
+        below = _merged(below, _tree(above, (*seen, path), read))
+    return _merged(below, tree)
+
+
+def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
+    """Return a config tree with the texts under the keys `steps` (an entry of `NAMED_FILES`, split) changed."""
+    match node, steps:
+        case str(), []:
+            return change(node)
+        case list(), ["[]", *rest]:
+            return [edited(one, rest, change) for one in node]
+        case dict(), [step, *rest] if step in node:
+            return {**node, step: edited(node[step], rest, change)}
+    return node
+
+
+def _resolved(where: str, path: Path) -> str:
+    missing = [v for v in re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", where) if v not in os.environ]
+    if missing:
+        raise UsageError(
+            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data."
+        )
+    expanded = Path(os.path.expandvars(where)).expanduser()
+    return str(expanded if expanded.is_absolute() else (path.parent / expanded))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
+        out[key] = _merged(out[key], value) if both else value
+    return out
+
+
+def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
+    """Return a copy of a config with the named models, `ID=openai:URL` for one on a server. Models that the config already
+    has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
+    have = {m.name: m.model_dump() for m in config.models}
+    models = [have.get(name) or _named(name) for name in names] or list(have.values())
+    if device is not None:
+        models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
+    return parse({**config.model_dump(), "models": models}, "--models")

@@ -1,0 +1,160 @@
+"""Runs made from answers in existing logs.
+
+Logs are read and matched, and heuristics and the probe are added if the items have text. The answers are then judged and
+reported like those of any run. Assumptions are recorded as notes in the run.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.items.answers import Answers
+from robustify.items.item import no_collector
+from robustify.judging.context import Facts
+from robustify.judging.judgement import judge
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, rules
+from robustify.pipeline.config import Config, overridden, parse
+from robustify.pipeline.inferring import like_the_real, questions_in_tables
+from robustify.pipeline.public import PublicPolicy
+from robustify.reading.loaders import Loaded, Source, load_many
+from robustify.reading.logs import (
+    Gathered,
+    Log,
+    LogOptions,
+    LogPath,
+    fingerprint,
+    gather,
+    read_logs,
+    together,
+)
+from robustify.restricted.recognition import require_ordinary_files
+from robustify.runs.run import Run, refuse_foreign, run_lock
+
+_SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
+_UNNAMED = "imported"
+
+
+def import_logs(
+    logs: Sequence[LogPath],
+    folder: Path,
+    *,
+    data: Sequence[Path] = (),
+    options: LogOptions | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Run:
+    """Judge the answers in logs and write a run into a folder.
+
+    `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings of the
+    judging by their dotted config names. Raise `UsageError` if a file is missing, an option does not fit its log, or
+    one model would vote twice, `DataError` if rows cannot be read or matched, or two logs are of the same run, and
+    `ResourceError` if the folder contains files of another program, or cannot be written.
+    """
+    options = replace(options or LogOptions(), keyed=bool(data))
+    refuse_foreign(folder)
+    bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
+    with no_collector(), threadpool_limits(1, "blas"):
+        read = read_logs(logs, options)
+        gathered = gather(read, bench, skip_bad=options.skip_bad)
+        called = [*dict.fromkeys(log.task for log in read), *([name] if name else [])]
+        files = [*(log.path for log in logs), *data]
+        require_ordinary_files(called[-1] if called else _UNNAMED, gathered.items or (), files, called)
+        settings = {"hidden": options.hidden, **(overrides or {})}
+        named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
+        config = _config(named, read, gathered, [path.name for path in data], settings)
+        asked = _asked(config, read, gathered, bench)
+        refuse_twins(config, asked.fingerprints)
+        # Free the memory of data that judging does not read.
+        del read, gathered
+        with run_lock(folder):
+            judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
+            return PublicPolicy(config).write(folder, asked, judgement)
+
+
+def _config(
+    name: str, logs: Sequence[Log], gathered: Gathered, data: Sequence[str], settings: Mapping[str, object]
+) -> Config:
+    """Return the settings for judging. Models need none, because their answers are in the logs."""
+    asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
+    mode = settings.get("screen.mode") or next(
+        (_SCREENS[view] for view, models in asked.items() if models), "letter"
+    )
+    voters = next((list(dict.fromkeys(asked[v])) for v, kind in _SCREENS.items() if kind == mode), [])
+    notes: dict[str, list[str]] = {}
+    for log in logs:
+        for note in log.notes:
+            notes.setdefault(note, []).append(log.file)
+    tree: dict[str, Any] = {
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64] or _UNNAMED,
+        "sensitivity": "public",
+        "data": [{"path": file} for file in data or [log.file for log in logs]],
+        "screen": {"mode": mode, "voters": voters},
+        "notes": [*(f"{together(files)}: {note}" for note, files in notes.items()), *gathered.notes],
+    }
+    return parse(overridden(tree, settings), "import")
+
+
+def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
+    tables = [gathered.answers]
+    if gathered.items is not None:
+        cache, screened = cache_folder(None), bool(config.screen.voters) or config.screen.probe_vote != "none"
+        inferred = questions_in_tables(config.infer_question)
+        like = Answers.of(like_the_real(gathered.items, inferred, cache, keep=True))
+        tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), like, *tables]
+    lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
+    digests = "".join(log.sha256 for log in logs)
+    asked = Loaded(
+        name=config.name,
+        layout=bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
+        items=gathered.items or (),
+        lines=tuple(lines[item] for item in gathered.topics if bench),
+        defects=gathered.defects,
+        quarantined=(*(bench.quarantined if bench else ()), *gathered.set_aside),
+        sha256=bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
+        path="",
+    )
+    n_items, n_aside, defects = len(gathered.topics), len(asked.quarantined), list(map(asdict, asked.defects))
+    return RunInput(
+        items=gathered.items,
+        facts=Facts(config.name, gathered.topics, gathered.groups, n_aside, defects),
+        data=data_tree(asked, n_items),
+        answers=Answers.concat(tables),
+        fingerprints={
+            name: fingerprint([log for log in logs if name in _models(log)], name)
+            for name in dict.fromkeys(model for log in logs for model in _models(log))
+        },
+        templates={name: digest for log in logs for name, digest in log.templates.items()},
+        origin={
+            "formats": "+".join(sorted({log.kind for log in logs})),
+            "items": {
+                "from": "data" if bench else "logs" if gathered.items is not None else None,
+                "n": n_items,
+                "left_out": gathered.left_out,
+            },
+            "logs": [_origin(log, gathered) for log in logs],
+        },
+    )
+
+
+def _models(log: Log) -> list[str]:
+    return list(dict.fromkeys(reply.model for reply in log.replies))
+
+
+def _origin(log: Log, gathered: Gathered) -> dict[str, Any]:
+    return {
+        "file": log.file,
+        "format": log.kind,
+        "sha256": log.sha256,
+        "task": log.task,
+        "models": _models(log),
+        "views": list(dict.fromkeys(reply.view for reply in log.replies)),
+        "rows": len(log.replies),
+        "set_aside": sum(q.file == log.file for q in gathered.set_aside),
+        "unanswered": sum(not reply.scores and reply.pick is None for reply in log.replies),
+    }

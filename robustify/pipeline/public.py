@@ -1,0 +1,201 @@
+"""Run folder of a public set, with its answers, verdicts and items.
+
+If the text of the items is unknown, as in an imported table of picks, files with text are not written.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robustify.base.files import neutral, writable, write_json
+from robustify.export.lm_eval_tasks import write_tasks
+from robustify.export.writing import Heading
+from robustify.items.item import Item
+from robustify.judging.evidence import Evidence
+from robustify.judging.judgement import Judgement
+from robustify.judging.screen.screen_rules import FDR
+from robustify.models.forecast import Forecast
+from robustify.pipeline.asked import RunInput
+from robustify.pipeline.config import Config
+from robustify.pipeline.manifest import public_manifest
+from robustify.reading.loaders import Loaded, describe, load_many, notes
+from robustify.report import write_report
+from robustify.report.explaining import evidence_rows
+from robustify.report.explorer import Transcript, write_explorer
+from robustify.restricted.recognition import require_ordinary
+from robustify.runs.run import (
+    EVIDENCE,
+    EXPLORER,
+    FREE,
+    MANIFEST,
+    VERDICTS,
+    WEIGHTS,
+    Run,
+    beginning,
+    open_run,
+    replacing,
+    write_items,
+    write_lines,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+NUMBERS = ("adjusted_weight", "difficulty", "discrimination")
+"""Last columns of the table of verdicts, empty where there is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPolicy:
+    """Policy of a public set. Everything may be kept and shown, and scores are cached under plain digests."""
+
+    config: Config
+    cache_key: None = None
+    keeps_texts: bool = True
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """Return a context that changes nothing."""
+        return nullcontext()
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Return a context in which errors may name items."""
+        return nullcontext()
+
+    def read(self) -> Loaded:
+        """Load the items of the config's files. Raises `AuthorisationError` if they are recognised as sensitive."""
+        bench = load_many(self.config.data)
+        require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
+        return bench
+
+    def require_public(self) -> None:
+        """Accept the set."""
+
+    def notes(self, bench: Loaded) -> Sequence[str]:
+        """Return all notes."""
+        return notes(bench)
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Return the complete description of the benchmark."""
+        return describe(bench)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the table unchanged."""
+        return table
+
+    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
+        """Return a writer for a long run that is screened by false discovery rate into a folder without a run. Its page
+        gives readers first results while models answer, and the final report replaces it."""
+        if not found.is_long or self.config.screen.criterion != FDR or (folder / MANIFEST).is_file():
+            return None
+
+        def begin(judgement: Judgement) -> None:
+            with beginning(folder) as place:
+                write_report(place, judgement.summary, {"growing": True})
+
+        return begin
+
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+        """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written. Raise
+        `ResourceError` if the folder, or run.log, which the digests of a run do not cover, cannot be written."""
+        config, manifest = self.config, public_manifest(self.config, asked)
+        summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
+        with replacing(folder, manifest) as staged:
+            asked.answers.write(staged / "answers.parquet")
+            write_verdicts(staged / VERDICTS, judgement, asked.facts.topics)
+            if judgement.balance is not None:
+                _write_weights(staged / WEIGHTS, judgement)
+            places = ("file", "line", "reason")
+            aside = ({name: row[name] for name in places} for row in asked.data["quarantined"])
+            write_lines(staged / "quarantine.jsonl", aside)
+            if asked.facts.free is not None:
+                write_lines(staged / FREE, asked.facts.free.lines)
+            write_json(staged / "summary.json", summary.tree())
+            if asked.items is not None:
+                _write_texts(staged, config, asked, asked.items, judgement)
+            notes = [*config.notes, *asked.data.get("notes", ())]
+            beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
+            write_report(staged, summary, {**manifest, **beside})
+            if asked.items is not None and not summary.halting:
+                write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]))
+        _log(folder / "run.log", asked.spent)
+        return open_run(folder)
+
+
+def _write_texts(
+    place: Path, config: Config, asked: RunInput, items: Sequence[Item], judgement: Judgement
+) -> None:
+    """Write the splits, and the evidence by item if there is any."""
+    verdicts, excluded = judgement.verdicts, judgement.cloze_excluded
+    verdict = {v.item: v.verdict for v in verdicts}
+    for name in ("robust", "shortcut", "undecided"):
+        write_items(place / f"{name}.jsonl", [item for item in items if verdict[item.id] == name])
+    write_items(place / "cloze.jsonl", [item for item in items if item.id not in excluded])
+    if judgement.evidence is None:
+        return
+    write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
+    if config.explore:
+        shots = config.asking.shots if asked.origin is None else 0
+        record = Transcript(asked.answers, asked.templates, config.hidden, shots)
+        write_explorer(place, config.name, items, verdicts, excluded, record)
+
+
+def _log(file: Path, spent: Sequence[Mapping[str, object]]) -> None:
+    """Append one line per server: requests, tokens, and cost."""
+    if spent:
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        with writable(file, "the run itself is complete"), file.open("a", encoding="utf-8") as log:
+            log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
+
+
+def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
+    """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
+    quoted. The columns from `pick` on are empty if there is no evidence, and the last ones are `NUMBERS`."""
+    import pandas as pd
+
+    verdicts, items = judgement.verdicts, judgement.verdicts.items
+    kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T
+    columns: dict[str, Iterable[object]] = {
+        "item": list(map(neutral, items)),
+        "topic": [neutral(topics.get(item, "")) for item in items],
+        **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
+        "cloze_excluded": [judgement.cloze_excluded.get(item, "") for item in items],
+        **_evidence(judgement.evidence, len(items)),
+        **{name: judgement.numbers.get(name, [""] * len(items)) for name in NUMBERS},
+    }
+    _write_csv(path, pd.DataFrame(columns), "%.4f")
+
+
+def _write_weights(path: Path, judgement: Judgement) -> None:
+    """Write the weight of each item in the adjusted score, and what each cue gains on the item, for use in other tools."""
+    import pandas as pd
+
+    found = judgement.balance
+    assert found is not None
+    columns = dict(zip(found.part.columns, found.cues.T, strict=True))
+    items = list(map(neutral, judgement.verdicts.items))
+    _write_csv(path, pd.DataFrame({"item": items, "adjusted_weight": found.weight, **columns}), "%.6f")
+
+
+def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+        frame.to_csv(file, index=False, lineterminator="\n", float_format=numbers)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
+    """Return columns by item: pick, W, c, h(W), P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
+    names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
+    if found is None:
+        return dict.fromkeys(names, [""] * n)
+    by = [neutral("; ".join(voters)) for voters in found.picked_by]
+    picks = [pick if pick >= 0 else "" for pick in found.ranking.top.tolist()]
+    shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
+    return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))

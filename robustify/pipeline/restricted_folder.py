@@ -1,0 +1,237 @@
+"""Run folder of a restricted set, with its released page and hashed splits but without items, and their publication.
+
+Answers, verdicts and texts are not written, because the cache has what judging needs. The seal is added last. The page
+and splits are published after an entry in the record of releases.
+"""
+
+import contextlib
+import hmac
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
+from robustify.base.files import owner_only, write_json, write_text
+from robustify.base.key_file import Key
+from robustify.base.redaction import muted
+from robustify.export.lm_eval_tasks import write_restricted_tasks
+from robustify.export.writing import staged as new_folder
+from robustify.judging.judgement import Judgement
+from robustify.models.forecast import Forecast
+from robustify.pipeline.asked import RunInput
+from robustify.pipeline.config import Config, edited
+from robustify.pipeline.manifest import manifest_of
+from robustify.reading.loaders import Loaded
+from robustify.report.messages import label
+from robustify.report.released_page import write_released
+from robustify.restricted.access import Access
+from robustify.restricted.confinement import confined, require_private
+from robustify.restricted.disclosure.record import Release, SplitOf, digest, record, record_file, split_of
+from robustify.restricted.disclosure.released import released
+from robustify.restricted.disclosure.rounding import CELL, described, rounded_rates
+from robustify.restricted.ids import NAMES, Split, hashed, read_split
+from robustify.restricted.secret_key import evaluator_key, sealed
+from robustify.runs.run import MANIFEST, Run, open_run, replacing
+
+CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
+"""File of a run that identifies its set and split by keyed digests for the record of releases."""
+_SETTINGS = (
+    "name",
+    "sensitivity",
+    "asking",
+    "screen",
+    "alternatives",
+    "cloze",
+    "probe",
+    "encoder",
+    "limits",
+    "limit",
+)
+"""Sections of a config that a restricted run.json repeats. The others contain paths or free text."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedPolicy:
+    """Policy of a restricted set: keyed IDs, a confined process, a keyed cache, and errors without IDs."""
+
+    config: Config
+    access: Access
+    keeps_texts: bool = False
+
+    @property
+    def cache_key(self) -> bytes | None:
+        """Subkey of the score cache."""
+        return self.access.key.derived("cache")
+
+    @contextlib.contextmanager
+    def inside(self, folder: Path) -> Iterator[None]:
+        """Confine the process and mute the output of other code, because a warning or traceback may quote an item."""
+        with confined(folder), muted():
+            yield
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Make errors count items instead of naming them, because a length could identify an item."""
+        try:
+            yield
+        except UnaskableError as error:
+            raise DataError(error.counted) from None
+
+    def read(self) -> Loaded:
+        """Load the items of the adapter's files with keyed IDs."""
+        with muted():
+            return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
+
+    def require_public(self) -> None:
+        """Refuse the set."""
+        raise AuthorisationError(f"{self.config.name} is a restricted set; expected a public set")
+
+    def notes(self, bench: Loaded) -> Sequence[str]:
+        """Return no notes, because they may quote columns."""
+        return ()
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Return a description of the benchmark with counts of at least `min_cell`."""
+        return described(bench, self.access.manifest.min_cell)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the rates of the heuristics in whole percents."""
+        return rounded_rates(table, self.access.manifest.min_cell)
+
+    def first_page(self, folder: Path, found: Forecast) -> None:
+        """Return None, because only finished runs have a released page."""
+
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+        """Write the folder of a restricted run (mode 0700, files 0600). Splits with fewer than `min_cell` items are not
+        written, and neither are tasks for lm-eval if a guardrail stops exports. Raise `DataError` if an ID is not keyed,
+        and `ResourceError` if the folder cannot be written."""
+        key, about = self.access.key, self.access.manifest
+        # Anyone with a copy of the data could compare a plain digest.
+        sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
+        masked = replace(asked, data={**asked.data, "sha256": sealed_data.hexdigest()})
+        manifest = self._manifest(masked)
+        page = released(judgement.summary, label, about.min_cell)
+        page = page.model_copy(update={"signature": manifest["signature"]})
+        verdicts = {v.item: v.verdict for v in judgement.verdicts}
+        splits = self._splits(verdicts) if page.available is not None else {}
+        with _replacing(folder, manifest, key) as staged:
+            write_released(staged, page, manifest)
+            if asked.items is not None:
+                claim = asdict(split_of(key, asked.items, verdicts))
+                write_json(staged / CLAIM, {"format": CLAIM_FORMAT, **claim})
+            for name, split in splits.items():
+                (staged / "splits").mkdir(exist_ok=True)
+                write_text(staged / "splits" / f"{name}.json", split.text)
+            if splits and not page.halting:
+                write_restricted_tasks(
+                    staged / "lm_eval_tasks",
+                    self.config.name,
+                    signature=manifest["signature"],
+                    there=list(splits),
+                    profile=self.config.cloze.profile,
+                )
+        return open_run(folder)
+
+    def _splits(self, verdicts: Mapping[str, str]) -> dict[str, Split]:
+        # Cloze items are not listed: the text alone decides which items these are, so the list would identify items in
+        # the other lists. The loader selects cloze items from the local text.
+        about, key_id = self.access.manifest, self.access.key.id
+        ids = {name: [item for item, verdict in verdicts.items() if verdict == name] for name in NAMES}
+        return {
+            name: hashed(about.id, about.version, name, key_id, listed)
+            for name, listed in ids.items()
+            if len(listed) >= about.min_cell
+        }
+
+    def _manifest(self, asked: RunInput) -> dict[str, Any]:
+        config, set_ = self.config, self.access.manifest
+        tree = config.model_dump(mode="json")
+        settings = {name: tree[name] for name in _SETTINGS} | {"adapter": set_.id}
+        settings = edited(settings, ["cloze", "labels"], lambda file: Path(file).name)
+        settings["models"] = [{"name": m.name, "engine": m.engine, "role": m.role} for m in config.models]
+        about = {
+            "sensitivity": "restricted",
+            "adapter": {"id": set_.id, "version": set_.version},
+            "key_id": self.access.key.id,
+            "release": {"min_cell": set_.min_cell},
+        }
+        data = {name: asked.data[name] for name in ("layout", "n_items")}
+        data["hmac_sha256"] = asked.data["sha256"]
+        return {**manifest_of(config, asked, settings, **about), "data": data}
+
+
+@contextlib.contextmanager
+def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[Path]:
+    """Replace the files of a run (mode 0600, folders 0700). Every path is checked before and after it is moved into place.
+    Raises `AuthorisationError` if a path is no longer private. The files of the run are then removed."""
+    with owner_only():
+        os.chmod(folder, 0o700)
+        with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
+            yield staged
+            names = [str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()]
+            require_private(folder, names)
+        try:
+            require_private(folder, names)
+        except AuthorisationError:
+            for name in (MANIFEST, *names):
+                (folder / name).unlink(missing_ok=True)
+            raise
+
+
+def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
+    """Write the released page of a restricted run into a new folder, after an entry in the record of releases.
+
+    Without `groups`, all numbers are published. Naming groups spends less of the budget. Raise `UsageError` if the run
+    is public, or the folder is not empty, `DataError` if a file of the run was changed, `AuthorisationError` if the run
+    has a `limit`, or the record of releases refuses the page, and `ResourceError` if the folder or the record cannot be
+    written.
+    """
+    of, page = _claim(run), run.released.only(groups)
+    with owner_only(), new_folder(folder) as place:
+        write_released(place, page, run.manifest)
+        content = page.model_dump(mode="json", exclude={"signature"})
+        return _recorded(run, "page", content, page.bits, of)
+
+
+def emit_split(run: Run, name: str) -> Split:
+    """Return a hashed split of a restricted run for publication, after an entry in the record of releases. Raise as
+    `publish`, `DataError` if the split has too few items, and `GuardrailError` if a guardrail stops exports."""
+    of, file = _claim(run), f"splits/{name}.json"
+    if file not in run.manifest["files"]:
+        raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
+    run.require_unchanged(file)
+    if halting := run.released.halting:
+        end = "failed, so nothing is published. See the report."
+        raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
+    made = read_split(run.folder / file)
+    _recorded(run, name, sorted(made.ids), 0.0, of)
+    return made
+
+
+def _claim(run: Run) -> SplitOf:
+    if not run.restricted:
+        raise UsageError(f"{run.folder} is a public run; expected a run of a restricted set.")
+    if run.manifest["config"].get("limit") is not None:
+        raise AuthorisationError(
+            f"{run.folder} used a part of the set (limit), which compared with the full set describes single items. "
+            "Run without `limit`."
+        )
+    if CLAIM not in run.manifest["files"]:
+        raise DataError(
+            f"{run.folder} has no {CLAIM}, so an earlier version wrote it. Run the same command again."
+        )
+    run.require_unchanged(CLAIM, "summary.json")
+    tree: Any = json.loads((run.folder / CLAIM).read_text(encoding="utf-8"))
+    return SplitOf(tree["items"], tuple(tree["digests"]), tree["split"])
+
+
+def _recorded(run: Run, what: str, shown: object, bits: float, of: SplitOf) -> Release:
+    key, about, page = evaluator_key(), run.manifest["adapter"], run.released
+    release = Release(about["id"], about["version"], what, digest(key, [what, shown]), bits, of)
+    # The bits owed for the verdict and the number of flags are the same in every release of a split.
+    budget = (page.available or 0.0) - page.owed
+    return record(key, record_file(), release, max(CELL, run.manifest["release"]["min_cell"]), budget)

@@ -1,0 +1,267 @@
+"""Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
+from robustify.items.answers import Answers
+from robustify.items.item import no_collector
+from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
+from robustify.judging.cloze import cloze_labels
+from robustify.judging.judgement import Judgement, judge
+from robustify.judging.ngrams.overlap import overlap
+from robustify.judging.ngrams.text import require_files
+from robustify.models.asking import ask, plan
+from robustify.models.engines import check_model, open_scorer
+from robustify.models.engines.protocols import Metered
+from robustify.models.forecast import Forecast, forecast, megabytes, with_words
+from robustify.models.replies import Replies
+from robustify.pipeline.asked import (
+    RunInput,
+    SetPolicy,
+    asked_again,
+    bench_facts,
+    data_tree,
+    options_asked,
+    refuse_twins,
+    rules,
+    unwatched,
+)
+from robustify.pipeline.by_meaning import require_encoder
+from robustify.pipeline.config import Config, overridden, parse
+from robustify.pipeline.inferring import inferred_by, like_the_real, questions_in_tables
+from robustify.pipeline.public import PublicPolicy
+from robustify.pipeline.restricted_folder import RestrictedPolicy
+from robustify.reading.loaders import Loaded
+from robustify.restricted.access import authorised, require_inside
+from robustify.runs.run import FREE, SPLIT_FILES, VERDICTS, Run, refuse_foreign, run_lock
+
+
+def robustify(
+    config: Config,
+    folder: Path,
+    cache: Path,
+    watch: Watch = unwatched,
+    before: Callable[[Forecast, bool], None] | None = None,
+) -> Run:
+    """Audit the benchmark that a config defines, and write the run to a folder.
+
+    Settings are checked first, then data, then models, so that cheap mistakes are reported first. `before` is called
+    before anything is asked, with the forecast and whether a first page precedes the models' answers. Raise
+    `RobustifyError` if a step failed. The folder changes only after all questions are asked.
+    """
+    policy = policy_for(config, folder)
+    with policy.inside(folder):
+        bench = _read(folder, policy)
+        require_models(config, cache)
+        first_page = None
+        if before is not None:
+            found = _forecast(bench, cache, policy)
+            first_page = policy.first_page(folder, found)
+            before(found, first_page is not None)
+        with run_lock(folder):
+            asked = ask_options(bench, cache, watch, policy)
+            if first_page is not None:
+                alone = {"models": (), "alternatives": (), "free": None}
+                first_page(judged(config.model_copy(update=alone), asked))
+            asked = ask_models(bench, asked, cache, watch, policy)
+            return policy.write(folder, asked, judged(config, asked))
+
+
+def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
+    """Estimate the cost of a run without asking any model or writing any file. Raise `RobustifyError` if the run would
+    fail before its first question. A model that is not downloaded yet is not an error."""
+    policy = policy_for(config, folder)
+    with policy.inside(folder):
+        bench = _read(folder, policy)
+        here = tuple(m for m in config.models if not megabytes(m.reference, cache))
+        require_models(config.model_copy(update={"models": here}), cache)
+        return _forecast(bench, cache, policy)
+
+
+def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
+    """Return the public or restricted policy for reading the set of a config and writing its run. Raise
+    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to a host that the
+    adapter does not name. No item has been read."""
+    access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
+    if access is None:
+        return PublicPolicy(config)
+    require_inside(config.models, access.manifest)
+    return RestrictedPolicy(config, access)
+
+
+def _read(folder: Path, policy: SetPolicy) -> Loaded:
+    require_settings(policy.config)
+    refuse_foreign(folder)
+    return load_bench(policy)
+
+
+def _forecast(bench: Loaded, cache: Path, policy: SetPolicy) -> Forecast:
+    config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
+    scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
+    if free is None:
+        return scored
+    asked = [model for model in config.models if not free.models or model.name in free.models]
+    return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
+
+
+@no_collector()
+def judged(config: Config, asked: RunInput) -> Judgement:
+    """Judge the answers under the rules of the config."""
+    with threadpool_limits(1, "blas"):
+        return judge(asked.answers, asked.facts, rules(config), asked.items)
+
+
+def require_settings(config: Config) -> None:
+    """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, no model votes,
+    or a template shows the part that `hidden` names."""
+    screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
+    asked, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
+    if config.models:
+        _require_hidden(config.hidden, screens)
+    for screen in (config.screen, *config.alternatives):
+        if screen.template is not None and screen.template not in asked:
+            raise UsageError(
+                f"screen.template names a template that `asking` does not use; expected one of {', '.join(asked)}"
+            )
+        if strangers := [voter for voter in screen.voters if voter not in names]:
+            raise UsageError(
+                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(names)}"
+            )
+    if config.models and not config.voters and not config.screen.voters:
+        raise UsageError(
+            "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one."
+        )
+    if config.cloze.labels is not None:
+        cloze_labels(Path(config.cloze.labels))
+    if config.contamination is not None:
+        require_files([Path(file) for file in config.contamination.files])
+    if config.free is not None:
+        require_free(config.free, [m.name for m in config.models])
+
+
+def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
+    if hidden == "image":
+        raise UsageError("hidden: robustify cannot show images; expected question, passage, or context")
+    passage = hidden in BEFORE_A_QUESTION
+    wrong = [t.name for t in screens if t.hides_passage != passage]
+    if wrong:
+        raise UsageError(
+            f"hidden is {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}. "
+            "Set both to the same part."
+        )
+
+
+def require_models(config: Config, cache: Path) -> None:
+    """Check the models before the first question. Raise `UsageError` if a model or the encoder is missing, or two
+    voters are the same model, and `ModelError` if a model's files are missing or damaged."""
+    require_encoder(config.adjust, cache)
+    templates = config.asking.templates()
+    refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
+
+
+@no_collector()
+def load_bench(policy: SetPolicy) -> Loaded:
+    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs. Raise
+    `AuthorisationError` if a set that is declared public is recognized as sensitive, and `UsageError` if `hidden`
+    names a passage, but no item has a passage."""
+    bench, config = policy.read(), policy.config
+    items = bench.items[: config.limit]
+    if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
+        raise UsageError(
+            f"hidden is {config.hidden}, but no item has text before its question. If a column contains it, "
+            "name the column: `fields: {passage: NAME}`."
+        )
+    ids, n = {item.id for item in items}, len(items)
+    return replace(
+        bench,
+        name=config.name,
+        items=items,
+        lines=bench.lines[:n],
+        files=bench.files[:n],
+        defects=tuple(d for d in bench.defects if d.item in ids),
+    )
+
+
+def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+    """Answer every item from its options alone, and find the items in the files that `contamination` names."""
+    config, texts, found = policy.config, policy.config.contamination, None
+    with policy.asking():
+        answers = options_asked(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
+    if texts is not None:
+        found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
+    return RunInput(
+        items=bench.items,
+        facts=replace(bench_facts(bench), overlap=found),
+        data=data_tree(bench, len(bench.items), policy.notes(bench), found),
+        answers=answers,
+        fingerprints={},
+        templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
+    )
+
+
+def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+    """Ask the models one after another, and add their answers and the usage that their servers report."""
+    config, items, keep = policy.config, bench.items, policy.keeps_texts
+    free = None if config.free is None else FreeResponse(config.free, items, cache, restricted=not keep)
+    asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
+    planned = plan(items, config.asking) if config.models else []
+    n_requests = sum(len(p.requests) for p in planned)
+    tables: list[Answers] = [asked.answers]
+    fingerprints: dict[str, Mapping[str, str]] = {}
+    spent: list[Mapping[str, object]] = []
+    with Replies(cache if asks is not None and keep else None) as replies:
+        for model in config.models:
+            with (
+                policy.asking(),
+                watch(f"loading {model.name}", n_requests) as progress,
+                open_scorer(model, cache, seal=policy.cache_key) as scorer,
+            ):
+                tables.append(Answers.of(ask(planned, scorer, progress)))
+                if free is not None:
+                    free.ask(model.name, scorer, watch)
+                if asks is not None:
+                    with watch(f"{model.name}, questions from choices", len(items)) as progress:
+                        inferred |= inferred_by(scorer, asks, items, replies, progress)
+                fingerprints[model.name] = scorer.fingerprint()
+                if isinstance(scorer, Metered):
+                    spent.append(scorer.usage())
+    refuse_twins(config, fingerprints)
+    tables.append(Answers.of(like_the_real(items, inferred, cache, keep=keep)))
+    with policy.asking():
+        graded = None if free is None else free.graded(watch)
+    return replace(
+        asked,
+        facts=replace(asked.facts, free=graded),
+        answers=Answers.concat(tables),
+        fingerprints=fingerprints,
+        spent=spent,
+    )
+
+
+def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
+    """Judge a run's answers under other rules and write the result into the same or another folder.
+
+    Args:
+        overrides: New values of settings, by dotted name.
+    """
+    if run.restricted:
+        raise AuthorisationError(
+            f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
+            "rules if needed. The answers come from the cache."
+        )
+    # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
+    topics = () if run.holds_text else (VERDICTS,)
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
+    refuse_foreign(folder)
+    tree = overridden(run.manifest["config"], overrides)
+    for source in tree["data"]:
+        source.pop("layout", None)  # a setting of earlier versions
+    config = parse(tree, "run.json config")
+    asked = asked_again(run, config)
+    with run_lock(folder):
+        return PublicPolicy(config).write(folder, asked, judged(config, asked))

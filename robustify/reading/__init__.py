@@ -1,0 +1,1 @@
+"""Read benchmark files, logs, and labels into items and answers."""

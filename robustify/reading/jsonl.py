@@ -1,0 +1,50 @@
+"""Functions that read and write JSON Lines files. Rows may also come from a JSON array or a CSV file with a header."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from robustify.base.errors import DataError
+from robustify.base.files import writable, write_atomic
+from robustify.reading.loaders.json_rows import json_rows, line_rows
+from robustify.reading.loaders.rows import SourceTable, fault_lines, rows_or_faults
+from robustify.reading.loaders.tables import csv_rows
+
+T = TypeVar("T")
+
+
+def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
+    """Read every row of a file and convert it with `kind`.
+
+    Raises:
+        DataError: the file is missing, or rows do not fit. All faults are reported together.
+    """
+    table = rows_of(path)
+    made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
+    if faults := [*table.faults, *wrong]:
+        raise DataError.gather(fault_lines(path.name, faults))
+    return [row for _, row in made]
+
+
+def rows_of(path: Path) -> SourceTable:
+    """Read the rows of a file: lines, array entries or table rows."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
+    if path.suffix.lower() == ".csv":
+        return csv_rows(path.name, text)
+    return json_rows(path.name, text) if text.lstrip().startswith("[") else line_rows(text)
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write all rows to a file in one atomic step. Raise `ResourceError` if it cannot be written."""
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    with writable(path, "expected a file of yours"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, "".join(lines).encode("utf-8", "surrogatepass"))

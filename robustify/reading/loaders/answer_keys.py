@@ -1,0 +1,301 @@
+"""Conversion of the answer keys of a file to zero-based indices: one decision for the whole file.
+
+A list of one key is that key. Labels, letters, and texts name a choice by themselves and may be mixed. Numbers are not
+mixed with them, because nothing tells how they count. An ambiguous key is read in the form that fits all clear keys of the
+file, or it is refused. It is never guessed, because a wrong key looks like a hard item.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from string import ascii_uppercase
+
+from robustify.base.errors import ItemError, counted
+from robustify.base.redaction import HoldsText
+from robustify.items.item import FEWEST, MOST
+from robustify.reading.loaders.loaded import KeyKind
+from robustify.reading.loaders.options import SeveralRightError, literal, truth
+from robustify.reading.loaders.rows import RawItem, json_kind, require_text, whole
+from robustify.reading.marks.labelling import LETTERS, SERIES, as_mark, bare_mark
+from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
+
+_DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
+_BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
+NUMBERED = "numbered label"
+"""Name of the key form in which choices are labelled with numbers."""
+FORMS = {"index": "number from 0", "number": "number from 1"}
+"""Names of the key forms that count choices."""
+_FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
+_LONGEST_MARK = 8
+_ROWS_THAT_TELL = 50
+_ALMOST_NEVER = 1e-4
+Readings = Mapping[KeyKind, tuple[int, ...]]
+"""Indices that a key can mean, by form. Identical choices give a form several indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKey:
+    """Index of the correct choice and the form of its key, or a fault with the values of `key_is` that could mend it."""
+
+    index: int = -1
+    form: str = ""
+    fault: str = ""
+    hints: tuple[KeyKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WrittenKey(HoldsText):
+    """Text of the key of an item with the choices that it could mean in each form, or the reason why it is none."""
+
+    text: str
+    found: Readings
+    fault: str = ""
+
+
+def written_key(raw: RawItem) -> WrittenKey:
+    """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
+    try:
+        text = _written(raw)
+        return WrittenKey(text, _readings(raw, text))
+    except ItemError as error:
+        return WrittenKey("", {}, str(error))
+
+
+def read_keys(raws: Sequence[RawItem], written: Sequence[WrittenKey]) -> list[ReadKey]:
+    """Read the key of each row in a file. A row without a valid key gets the fault instead.
+
+    With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
+    readings must agree on one choice. A hint in a fault names only forms that read every other row."""
+    meant = [_meant(raw, key.found) for raw, key in zip(raws, written, strict=True)]
+    clear = [one for one in meant if len(places_of(one)) == 1]
+    forms = [form for form in clear[0] if all(form in one for one in clear)] if clear else []
+    numbers = sum(one.keys() == {"index"} for one in clear)
+    # The kind of key that fewer rows have, if numbers and other keys are mixed.
+    odd = numbers * 2 <= len(clear) if not forms and 0 < numbers < len(clear) else None
+    keys: list[ReadKey] = []
+    for raw, key, one in zip(raws, written, meant, strict=True):
+        fits = one if len(one) < 2 else {form: one[form] for form in forms if form in one}
+        read = fits if len(places_of(fits)) == 1 else one
+        if key.fault:
+            keys.append(ReadKey(fault=key.fault))
+        elif len(places := places_of(read)) != 1:
+            keys.append(_unmatched(raw, key.text, read))
+        elif odd is not None and (one.keys() == {"index"}) == odd:
+            ours, theirs = ("a number", "letters or texts") if odd else ("a letter or text", "numbers")
+            others = counted(max(numbers, len(clear) - numbers), "other key")
+            fault = f"the key is {ours}, but {others} of the file are {theirs}. Write all keys in one form."
+            keys.append(ReadKey(fault=fault))
+        else:
+            form = next(iter(read))
+            counts = form == "label" and raw.key_is == "auto" and _numbered(raw.labels) and _number(key.text)
+            keys.append(ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form)))
+    if not any(key.hints for key in keys):
+        return keys
+    good = [one.found for one, key in zip(written, keys, strict=True) if not key.fault]
+    works = {form for form in _FORMS if all(len(found.get(form, ())) == 1 for found in good)}
+    return [replace(key, fault=key.fault + key_hint(key.hints, works)) if key.hints else key for key in keys]
+
+
+def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
+    """Return how to set the form of the key to one of those that work, or "" if none of them does."""
+    left = [form for form in forms if form in works]
+    if not left:
+        return ""
+    alone = left[0] if len(left) == 1 else "FORM"
+    when = {"number": "If keys count from 1, add", "index": "If keys count from 0, add"}
+    ways = " or ".join(f"`--map key_is={form}`" for form in left)
+    return f". {when.get(alone, 'Choose a form with')} {ways}, or set `fields: {{key_is: {alone}}}` in the config."
+
+
+def with_alphabet(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+    """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear."""
+    texts = {raw.key.strip() for raw in raws if isinstance(raw.key, str) and len(raw.key) < _LONGEST_MARK}
+    if all(len(text) < 2 and text.isascii() for text in texts):
+        return raws
+    marks = {mark for text in texts if (mark := bare_mark(text))}
+    most = max(len(raw.choices) for raw in raws)
+    own = {tuple(map(one.index, sorted(marks))): one for one in SERIES if marks and marks <= {*one[:most]}}
+    if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
+        return raws
+    return [
+        replace(raw, labels=series[:k])
+        if (k := len(raw.choices)) and tuple(map(str.casefold, raw.labels)) in ((), LETTERS[:k])
+        else raw
+        for raw in raws
+    ]
+
+
+def places_of(found: Readings) -> set[int]:
+    """Return the indices that a key can mean in any form."""
+    return {at for places in found.values() for at in places}
+
+
+def _readings(raw: RawItem, key: str) -> Readings:
+    found = _by_mark(key, raw.labels, len(raw.choices))
+    equal: Collection[int] = [at for at, choice in enumerate(raw.choices) if choice.strip() == key]
+    if not equal and not found:
+        equal = sorted(equal_options(key, raw.choices))
+    if equal:
+        return {**found, "text": tuple(equal)}
+    return found or (_dressed(raw, key) if _letter(key) is None and _number(key) is None else {})
+
+
+@lru_cache(4096)
+def _by_mark(key: str, labels: tuple[str, ...], k: int) -> Readings:
+    letter, number = _letter(key), _number(key)
+    folded = str(number) if number is not None else key.casefold() if letter is None else LETTERS[letter]
+    found: dict[KeyKind, tuple[int, ...]] = {}
+    if own := tuple(at for at, name in enumerate(labels) if folded in (name.casefold(), as_mark(name))):
+        found["label"] = own
+    if number is not None and 0 <= number < k:
+        found["index"] = (number,)
+    if number is not None and 1 <= number <= k:
+        found["number"] = (number - 1,)
+    if letter is not None and letter < k:
+        found["letter"] = (letter,)
+    return found
+
+
+@lru_cache(4096)
+def _letter(key: str) -> int | None:
+    mark = bare_mark(key)
+    return LETTERS.index(mark) if mark in LETTERS else None
+
+
+@lru_cache(4096)
+def _number(key: str) -> int | None:
+    match = _DIGITS.fullmatch(key)
+    return int(match[1]) if match else None
+
+
+def _meant(raw: RawItem, found: Readings) -> Readings:
+    unfit = _unfit(raw.labels) if raw.key_is == "auto" else frozenset(_FORMS) - {raw.key_is}
+    return found if unfit.isdisjoint(found) else {f: places for f, places in found.items() if f not in unfit}
+
+
+@lru_cache
+def _unfit(labels: tuple[str, ...]) -> frozenset[KeyKind]:
+    folded = tuple(map(str.casefold, labels))
+    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
+    shuffled = folded != LETTERS[: len(labels)] and not {*LETTERS}.isdisjoint(folded)
+    unfit: dict[KeyKind, bool] = {"number": True, "index": _numbered(labels), "letter": shuffled}
+    return frozenset(form for form, holds in unfit.items() if holds)
+
+
+def _numbered(labels: Sequence[str]) -> bool:
+    return bool(labels) and all(map(_DIGITS.fullmatch, labels))
+
+
+def _dressed(raw: RawItem, key: str) -> Readings:
+    """Read a key such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
+    counting = [[str(at + first) for at in range(len(raw.choices))] for first in (0, 1)]
+    ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
+    read = [read_pick(key, raw.choices, labels) for labels in ways]
+    for one in read:
+        if isinstance(one, Picked) and (one is read[0] or one.how == "both"):
+            form: KeyKind = "text" if one.how in ("text", "both") else "label" if raw.labels else "letter"
+            return {form: (one.index,)}
+    parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
+    if 1 < len(parts) <= MOST:
+        named = [places_of(_readings(raw, part)) for part in parts]
+        if all(named) and len(set().union(*named)) > 1:
+            raise SeveralRightError(len(parts))
+    reason = read[0].reason if isinstance(read[0], NoPick) else "no mark"
+    if reason == "several options":
+        raise SeveralRightError(2)
+    if reason in ("mark and text differ", "mark or text", "mark of several alphabets"):
+        raise ItemError(f"the key is ambiguous ({reason}); expected {_expected(raw)}")
+    return {}
+
+
+def uncertain_base(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> tuple[KeyKind, ...]:
+    """Return the forms in which the keys can be read if they are whole numbers that appear to count from 1, or ().
+
+    At least 50 keys must be between 1 and the number of choices. Either one key equals the number of choices, or random
+    keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
+    n, reached, log_chance = 0, False, 0.0
+    for raw, key in zip(raws, written, strict=True):
+        others = key.fault or {"label", "text", "letter"} & key.found.keys()
+        if raw.key_is != "auto" or others or (number := _number(key.text)) is None:
+            continue
+        k = len(raw.choices)
+        if not 1 <= number <= k:
+            return ()
+        n, reached = n + 1, reached or number == k
+        log_chance += math.log1p(-1 / k)
+    if n < _ROWS_THAT_TELL or (not reached and log_chance >= math.log(_ALMOST_NEVER)):
+        return ()
+    return ("number",) if reached else ("number", "index")
+
+
+def _written(raw: RawItem) -> str:
+    if not FEWEST <= len(raw.choices) <= MOST:
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {len(raw.choices)}")
+    key = _lone(raw.key, raw.choices)
+    if (number := whole(key)) is not None:
+        return str(number) if abs(number) < 10**9 else "with more than 9 digits"
+    if isinstance(key, float) and math.isfinite(key):
+        return repr(key)
+    if not isinstance(key, str):
+        raise ItemError(f"the key is {json_kind(key)}; expected {_expected(raw)}")
+    if not (text := require_text(key, "key").strip()):
+        raise ItemError(f"the key is empty; expected {_expected(raw)}")
+    return text
+
+
+def _lone(key: object, choices: Sequence[str]) -> object:
+    """Return the only key of a list, which may be written as text, or any other key unchanged."""
+    if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
+        written = literal(key)
+        key = written if isinstance(written, list | tuple) else key
+    if not isinstance(key, list | tuple):
+        return key
+    said = [truth(one) for one in key]
+    if (
+        len(key) == len(choices) > 2
+        and all(one in (True, False) for one in said)
+        and sum(map(bool, said)) == 1
+    ):
+        return said.index(True)
+    distinct = list({str(one): one for one in key if one not in (None, "")}.values())
+    if len(distinct) > 1:
+        raise SeveralRightError(len(distinct))
+    return distinct[0] if distinct else ""
+
+
+def _unmatched(raw: RawItem, key: str, found: Readings) -> ReadKey:
+    k, equal, letter, number = len(raw.choices), found.get("text", ()), _letter(key), _number(key)
+    auto, counts, first = raw.key_is == "auto", raw.key_is in FORMS, int(raw.key_is == "number")
+    hints: tuple[KeyKind, ...] = ()
+    if places_of(found) - {*equal}:
+        ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
+        fault, hints = f"is ambiguous ({ways}), and no other row resolves it", (*found,)
+    elif len(equal) > 1:
+        fault = f"is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
+    elif letter is not None and (auto or raw.key_is == "letter"):
+        fault = (
+            f"is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
+        )
+    elif number is not None and auto and _numbered(raw.labels):
+        fault, hints = f"is not one of the {k} labels", ("index",)
+    elif number is not None and (counts or (auto and abs(number) <= MOST)):
+        fault = f"is {number}, but there are only {k} choices ({first} to {first + k - 1})"
+        hints = ("number",) if (number, first) == (k, 0) else ()
+    else:
+        unnamed = "" if counts or raw.key_is == "letter" else " that matches no choice"
+        fault = f"is {json_kind(raw.key)}{unnamed}; expected {_expected(raw)}"
+    return ReadKey(fault=f"the key {fault}", hints=hints)
+
+
+def _expected(raw: RawItem) -> str:
+    k = len(raw.choices)
+    return {
+        "auto": f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice",
+        "index": f"a whole number from 0 to {k - 1}",
+        "number": f"a whole number from 1 to {k}",
+        "letter": f"a letter from A to {ascii_uppercase[k - 1]}",
+        "label": "the label of one choice",
+        "text": "the text of exactly one choice",
+    }[raw.key_is]

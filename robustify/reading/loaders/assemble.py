@@ -1,0 +1,172 @@
+"""Items from benchmark files. One error reports all faults of the files.
+
+If a row cannot become an item, the file is refused. With `skip_bad`, the row is set aside instead. Rows are never
+repaired.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from robustify.base.errors import DataError, UsageError
+from robustify.base.redaction import ItemText
+from robustify.items.item import Item
+from robustify.reading.loaders.json_rows import item_table
+from robustify.reading.loaders.layouts import RawItems, groups, raw_items
+from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
+from robustify.reading.loaders.open_file import open_hub, open_rows
+from robustify.reading.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
+from robustify.reading.loaders.survey import find_defects
+
+_SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
+_SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One file of a benchmark."""
+
+    path: Path
+    items: tuple[Item, ...]
+    lines: tuple[int, ...]
+    faults: tuple[Fault, ...]
+    sha256: str
+    how: Recognised
+
+
+def load(source: Source) -> Loaded:
+    """Load a benchmark from one file, Arrow folder, or Hub dataset. Raise as `load_many`."""
+    return load_many([source])
+
+
+def load_many(sources: Sequence[Source]) -> Loaded:
+    """Load one or several files as one benchmark, in the given order. MMLU, for example, has one file per subject.
+
+    The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with the
+    file name, and with the folder name too if two files share a name.
+
+    Raises:
+        UsageError: a path does not exist, a folder has no data, no row has a mapped field, or there are no sources.
+        DataError: the layout is unknown, the digest differs, rows cannot become items, or two files share an ID. All faults
+            of all files are in one error.
+    """
+    if not sources:
+        raise UsageError("no benchmark file was given. Name at least one.")
+    bases = Counter(map(_base, sources))
+    parts: list[_Part] = []
+    faults: list[str] = []
+    for source in sources:
+        base = _base(source)
+        try:
+            parts.append(_part(source, base if bases[base] == 1 else f"{_distinction(source)}-{base}"))
+        except DataError as error:
+            faults += error.lines
+    if faults:
+        raise DataError(*faults)
+    items = tuple(item for part in parts for item in part.items)
+    lines = tuple(line for part in parts for line in part.lines)
+    files = tuple(part.path.name for part in parts for _ in part.items)
+    first: dict[str, int] = {}
+    for at, item in enumerate(items):
+        if (before := first.setdefault(item.id, at)) != at:
+            places = f"{files[at]}:{lines[at]}", f"{files[before]}:{lines[before]}"
+            faults.append(f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique.")
+    if faults:
+        raise DataError.gather(faults)
+    path, digests, single = parts[0].path, [part.sha256 for part in parts], len(parts) == 1
+    folder = _folder(sources[0]) or _name(sources[0])
+    return Loaded(
+        name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
+        layout="+".join(dict.fromkeys(part.how.layout for part in parts)),
+        items=items,
+        lines=lines,
+        defects=find_defects(items, lines, files),
+        quarantined=tuple(
+            Quarantined(f.line, f.reason, part.path.name) for part in parts for f in part.faults
+        ),
+        sha256=digests[0] if single else hashlib.sha256("".join(digests).encode()).hexdigest(),
+        path=str(path if single else path.parent),
+        files=files,
+        recognised=tuple(part.how for part in parts),
+    )
+
+
+def _part(source: Source, base: str) -> _Part:
+    path = Path(source.path if source.hub is None else f"{source.hub}@{str(source.revision)[:8]}")
+    opened = open_rows(source.path, source.sha256) if source.hub is None else open_hub(source)
+    table = item_table(path.name, opened.table)
+    if not table.rows:
+        none = f"{path.name} has no rows; expected items"
+        raise DataError.gather(fault_lines(path.name, table.faults) or [none])
+    raw = raw_items(path.name, table, source.fields)
+    how = replace(raw.how, layout=f"{table.outer}/{raw.how.layout}" if table.outer else raw.how.layout)
+    # An ID that most rows share with another is a page number or an address.
+    seen, field = Counter(one.id for one in raw.raws if one.id), how.fields.get("id")
+    repeats = field and 2 * sum(n for n in seen.values() if n > 1) > len(raw.raws)
+    if repeats and (source.fields is None or source.fields.id is None):
+        note = f"`{field}` repeats in most rows, so the items are named by their lines"
+        fields = {part: name for part, name in how.fields.items() if part != "id"}
+        how = replace(how, fields=fields, unread=(*how.unread, note))
+        raw = replace(raw, raws=tuple(replace(one, id="") for one in raw.raws))
+    items, lines, wrong = _items(raw, source, base)
+    faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
+    if faults and (not source.skip_bad or not items):
+        raise DataError.gather(fault_lines(path.name, faults))
+    return _Part(path, tuple(items), tuple(lines), tuple(faults), opened.sha256, how)
+
+
+def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
+    """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
+    own = (source.config or _base(source)) if raw.how.layout == "mmlu_csv" else ""
+
+    def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
+        it, key, group = read
+        topic = source.topic if source.topic is not None else it.topic.strip() or own
+        text = ItemText(it.stem, it.choices, it.question_at)
+        return Item(
+            it.id or f"{base}-{row.number:04d}", key=key, topic=topic, group=it.group or group, sealed=text
+        )
+
+    read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
+    made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
+    mend = ", or name the items by their lines with `fields: {id: null}`" if "id" in raw.how.fields else ""
+    first: dict[str, int] = {}
+    kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
+    faults += [
+        Fault(row.line, f"the ID is already used on line {first[one.id]}. Make each ID unique{mend}.")
+        for row, one in made
+        if first[one.id] != row.line
+    ]
+    return [one for _, one in kept], [line for line, _ in kept], faults
+
+
+def _base(source: Source) -> str:
+    """Return the prefix of generated IDs: the file name without its split, or the Hub dataset and config."""
+    if source.hub is not None:
+        return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))
+    return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
+
+
+def _name(source: Source) -> str:
+    """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
+    if source.hub is not None:
+        return _base(source)
+    path = Path(source.path)
+    folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
+    return f"{folder}-{path.stem}" if folder else path.stem
+
+
+def _distinction(source: Source) -> str:
+    """Return the folder of a file or the split of a Hub dataset, to distinguish sources that share a name."""
+    return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
+
+
+def _folder(source: Source) -> str:
+    return _slug(Path(source.path).parent.name if source.hub is None else source.hub.split("/")[1])
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")

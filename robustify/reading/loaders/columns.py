@@ -1,0 +1,183 @@
+"""Choose, once per file, the columns that hold the parts of an item: by the user's field map, or else by common names.
+
+If two columns could both be the stem or the choices, the file is refused. The correct choice may have a separate column,
+which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from string import ascii_lowercase
+
+from robustify.base.errors import DataError
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rows import Cells
+
+# Each line lists synonyms. A later line counts only if no name of an earlier line is present.
+STEMS = (
+    ("stem", "question", "query", "question_stem"),
+    ("prompt", "input", "sentence", "ctx", "goal"),
+    ("question_text",),
+)
+CHOICES = (("choices", "options"), ("mc1_targets", "target_scores"), ("endings", "answers", "candidates"))
+KEYS = (
+    ("correct_answer", "correct_option", "correct_choice", "correct_index", "right_answer", "right_option", "cop"),
+    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "target_idx", "gold", "gold_label", "gold_index"),
+    ("answer",),
+    ("label", "target"),
+    ("correct",),
+)  # fmt: skip
+RIGHT = (("correct_answer", "right_answer", "best_answer", "chosen"), ("answer", "correct"))
+SEVERAL_WRONG = ("incorrect_answers", "wrong_answers", "distractors")
+"""Fields that contain all wrong choices. In a flat file, they are in one cell."""
+WRONG = ((*SEVERAL_WRONG, "rejected", "incorrect_answer", "wrong_answer"),)
+IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "record_id"))
+TOPICS = (("topic",), ("subject",), ("category",), ("activity_label", "high-level domain"))
+PASSAGES = (("passage", "context", "article"),)
+LOGGED_TARGET = "target of the log"
+"""Field of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
+_ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
+_OPTION_COLUMNS = frozenset(("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol"))
+_WRONG_COLUMNS = frozenset(("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong"))
+_COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_BETWEEN = re.compile(r"[\s_-]+")
+_ROWS_LOOKED_AT = 1000
+"""Number of rows in which empty columns are looked for, spread over the file."""
+
+
+@lru_cache(4096)
+def name_key(name: str) -> str:
+    """Normalize a field name for comparison, ignoring case, spaces, hyphens, and underscores."""
+    return _BETWEEN.sub("", name).casefold()
+
+
+KNOWN_NAMES = frozenset(
+    name_key(name)
+    for part in (STEMS, CHOICES, KEYS, RIGHT, WRONG, IDS, TOPICS, PASSAGES)
+    for line in part
+    for name in line
+)
+
+
+def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+    """Return the field names that match the first possible group of synonyms, ignoring case and separators."""
+    there: dict[str, list[str]] = {}
+    for name in names:
+        there.setdefault(name_key(name), []).append(name)
+    found = ([name for known in map(name_key, rank) for name in there.get(known, ())] for rank in ranks)
+    return next(filter(None, found), [])
+
+
+@lru_cache(4096)
+def column_label(name: str) -> tuple[str, str]:
+    """Return the prefix and the label of an option column, such as `option` and `B`, or two empty texts."""
+    match = _COLUMN.fullmatch(name)
+    prefix = name_key(match[1]) if match else ""
+    return (prefix, match[2]) if match and prefix in _OPTION_COLUMNS | _WRONG_COLUMNS else ("", "")
+
+
+def choice_columns(names: Iterable[str], prefixes: Iterable[str] = _OPTION_COLUMNS) -> list[tuple[str, ...]]:
+    """Return series of option columns such as A B C D, a) b) c), or option1 option2. A series has at least two columns,
+    in order, and starts at A, 0, or 1."""
+    series: dict[str, dict[str, str]] = {}
+    for name in names:
+        prefix, label = column_label(name)
+        if label and prefix in prefixes:
+            series.setdefault(prefix, {})[label.casefold()] = name
+    return [
+        tuple(members[at] for at in order[: len(members)])
+        for members in series.values()
+        for order in _ORDERS
+        if len(members) > 1 and set(members) == set(order[: len(members)])
+    ]
+
+
+def several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the fields of the choices as a tuple."""
+    return (choices,) if isinstance(choices, str) else tuple(choices or ())
+
+
+class ColumnError(DataError):
+    """Error for a part of an item whose field is missing or ambiguous."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Field names of a table: those of most rows first, and the number of rows with a value in each.
+
+    `example` is a row with the most common names."""
+
+    names: tuple[str, ...]
+    filled: Mapping[str, int]
+    example: Cells
+
+    @classmethod
+    def of(cls, rows: Sequence[Cells]) -> "Columns":
+        """Count the field names of a table. The first rows may be bad, so the most common names come first."""
+        shapes = Counter(map(tuple, rows))
+        usual = shapes.most_common(1)[0][0]
+        some = rows[:: max(1, len(rows) // _ROWS_LOOKED_AT)]
+        pairs = ((name, cell) for cells in some for name, cell in cells.items() if cell is not None)
+        filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
+        names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
+        return cls(tuple(names), filled, next(cells for cells in rows if tuple(cells) == usual))
+
+
+def complete(fields: FieldMap, columns: Columns) -> FieldMap:
+    """Fill in a field map with common names.
+
+    An ID, topic, or passage that `fields` sets to null stays out. The key is None if no field has a common name for it.
+    Raise `ColumnError`, which names the part, if another part is missing or two fields could be the part."""
+    taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices)}
+    every = [name for name in columns.names if name not in taken]
+    own = [name for name in every if name in columns.example and columns.filled[name]]
+    choices, key = fields.choices, fields.key
+    if choices is None:
+        choices, right = _choices(own, every, columns)
+        key = key or right
+    own = [name for name in own if name not in several(choices)]
+    keys = [name for rank in KEYS for name in usual_names(own, [rank])]
+    # A sparse field never wins over a full one.
+    most = max((columns.filled[name] for name in keys), default=0)
+    key = key or next((name for name in keys if 10 * columns.filled[name] >= 9 * most), None)
+    stem = fields.stem or _only("stem", [name for name in own if name != key], STEMS)
+    free = [name for name in every if name != stem and name not in several(choices)]
+    # A field that is null in the first rows may have values later in the file.
+    filled = [name for name in free if columns.filled[name]]
+    more = {
+        part: getattr(fields, part)
+        if part in fields.model_fields_set
+        else next(iter(usual_names(filled, ranks) or usual_names(free, ranks)), None)
+        for part, ranks in (("id", IDS), ("topic", TOPICS), ("passage", PASSAGES))
+    }
+    return FieldMap(stem=stem, choices=choices, key=key, key_is=fields.key_is, **more)
+
+
+def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
+    usual = usual_names(names, ranks)
+    if not usual:
+        raise ColumnError(f"no field has a common name for the {part}")
+    if len(usual) > 1:
+        raise ColumnError(f"{' and '.join(f'`{name}`' for name in usual)} could each be the {part}")
+    return usual[0]
+
+
+def _choices(
+    own: Sequence[str], every: Sequence[str], table: Columns
+) -> tuple[str | tuple[str, ...], str | None]:
+    """Return the fields of the choices, and the one of them that is always right, if any."""
+    usual = usual_names(own, CHOICES)
+    columns = [series for series in choice_columns(every) if any(table.filled[name] for name in series)]
+    if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):
+        return _only("choices", own, CHOICES), None
+    if len(columns) == 1:
+        return columns[0], None
+    if columns:
+        raise ColumnError("several series of columns could be the choices")
+    series = choice_columns(every, _WRONG_COLUMNS)
+    wrong = usual_names(own, WRONG) or [name for columns in series[:1] for name in columns]
+    if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
+        return (right[0], *wrong), right[0]
+    raise ColumnError("no field has a common name for the choices")

@@ -1,0 +1,328 @@
+"""Reader for JSON Lines and JSON documents, which keeps the line number of each row, and for rows inside other rows.
+
+Only LF ends a line of JSON Lines, because U+2028 and similar characters may appear inside a string. A bad line is
+reported, and the other lines are still read. A truncated document is refused. Unlike `json`, this module refuses NaN and
+repeated field names. Messages never quote the file, although a JSONDecodeError contains all of its text. From harness
+logs, only the original items are read, each once (`robustify import` reads the answers).
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from sys import intern
+
+from robustify.base.errors import DataError, counted
+from robustify.reading.loaders.columns import CHOICES, KEYS, LOGGED_TARGET, STEMS, choice_columns, usual_names
+from robustify.reading.loaders.rows import (
+    NOT_UTF8,
+    Cells,
+    Fault,
+    SourceRow,
+    SourceTable,
+    as_object,
+    fault_lines,
+    json_kind,
+    table_of,
+    undecoded,
+)
+
+_ROWS_LOOKED_AT = 20
+_SPACE = " \t\r\n"
+_BLANK = re.compile(f"[{_SPACE}]*")
+
+
+class _RefusedError(ValueError):
+    """JSON that Python accepts but robustify refuses, with a message that is safe to show."""
+
+
+def _refuse_constant(name: str) -> object:
+    raise _RefusedError(f"{name} is not a JSON number")
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    # Share one string per name. The decoder would create one per row.
+    whole = {intern(name): value for name, value in pairs}
+    if len(whole) < len(pairs):
+        raise _RefusedError("an object repeats a field name")
+    return whole
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
+
+
+def json_rows(name: str, text: str) -> SourceTable:
+    """Read the rows of a JSON text: one object per line, a list of objects, or one object that contains the rows. Raise
+    `DataError` if the document cannot be read or has no rows."""
+    if text.lstrip(_SPACE).startswith("["):
+        return _table(name, _members(name, text, text.index("[") + 1, "]"))
+    if not _one_a_line(text):
+        return _document_rows(name, whole_object(name, text))
+    table = line_rows(text)
+    # A single line may also be a complete document without line breaks.
+    single = len(table.rows) == 1 and not table.faults
+    return _document_rows(name, table.rows[0].cells) if single else table
+
+
+def whole_object(name: str, text: str) -> Mapping[str, object]:
+    """Read the single object in a text. Raise `DataError` if the object cannot be read or more text follows."""
+    (_, value), *_ = _members(name, text, text.index("{"))
+    return value if isinstance(value, dict) else {}
+
+
+def line_rows(text: str) -> SourceTable:
+    """Read rows from JSON Lines."""
+    return table_of((at, _value_or_reason(line)) for at, line in _lines(text))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and stripped text of each nonblank line, without keeping all lines in memory."""
+    numbered = enumerate(io.StringIO(text, newline="\n"), start=1)
+    return ((at, line) for at, whole in numbered if (line := whole.strip(_SPACE)))
+
+
+def _one_a_line(text: str) -> bool:
+    """Return whether a text that begins with `{` contains one object per line."""
+    try:
+        _DECODER.raw_decode(next(_lines(text))[1])
+    except (ValueError, RecursionError):
+        begin = [line.startswith("{") for _, line in _lines(text)]
+        return sum(begin) > len(begin) / 2
+    return True
+
+
+def _value_or_reason(line: str) -> Cells | str:
+    if undecoded(line):
+        return NOT_UTF8
+    try:
+        value, end = _DECODER.raw_decode(line)
+    except (ValueError, RecursionError) as error:
+        return _reason(error, line)
+    if end < len(line):
+        return f"not valid JSON: more text follows the first value (column {end + 1})"
+    return _object_or_reason(value)
+
+
+def _object_or_reason(value: object) -> Cells | str:
+    return value if isinstance(value, dict) else f"the row is {json_kind(value)}; expected an object"
+
+
+def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, object]]:
+    """Decode the values of a list whose end is `close`, or else a single value, with their lines. Raise `DataError` if the
+    text is no valid JSON, more text follows, or a line is not UTF-8."""
+    bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
+    if bad:
+        raise DataError.gather(fault_lines(name, [Fault(at, NOT_UTF8) for at in bad]))
+    members: list[tuple[int, object]] = []
+    line, seen = 1, 0
+    at = _blank(text, at)
+    try:
+        while not (close and not members and text.startswith(close, at)):
+            line, seen = line + text.count("\n", seen, at), at
+            value, end = _DECODER.raw_decode(text, at)
+            members.append((line, value))
+            at = _blank(text, end)
+            if not close or text.startswith(close, at):
+                break
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = _blank(text, at + 1)
+    except (ValueError, RecursionError) as error:
+        at = error.pos if isinstance(error, json.JSONDecodeError) else at
+        raise DataError(f"{name}:{_line_at(text, at)}: {_reason(error, text)}") from None
+    if text[at + len(close) :].strip(_SPACE):
+        raise DataError(
+            f"{name}:{_line_at(text, at)}: more text follows the JSON document; "
+            "expected one document, or one object per line"
+        )
+    return members
+
+
+def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
+    """Read the rows of an object: an Inspect log, a list of rows, parallel columns, rows by their IDs, or a single row."""
+    if "samples" in value and "eval" in value:
+        if not isinstance(value["samples"], list) or not value["samples"]:
+            raise DataError(
+                f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log."
+            )
+        return replace(_table(name, enumerate(value["samples"], start=1)), outer="inspect_log")
+    found = {} if usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
+    if found:
+        main = set(max(found.values(), key=len)[0])
+        alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
+        table = _table(name, enumerate((row for rows in alike.values() for row in rows), start=1))
+        others = [one for one in found if one not in alike]
+        notes = [f"the items of {_named([*alike])} were read as one file"] * (len(alike) > 1)
+        notes += [f"not read: {_named(others)}, whose members have other fields than the items"] * bool(
+            others
+        )
+        return replace(table, notes=tuple(notes))
+    rows = _columns_or_named_rows(value)
+    return _table(name, enumerate(rows, start=1)) if rows else table_of([(1, value)])
+
+
+def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the rows of an object of columns (lists, or objects by row as pandas writes), or of rows by their IDs."""
+    columns = [[*column.values()] if isinstance(column, dict) else column for column in value.values()]
+    lists = [column for column in columns if isinstance(column, list) and column]
+    if len(lists) < max(3, len(value)):
+        return []
+    if usual_names(value, STEMS) and len({len(column) for column in lists}) == 1:
+        return [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)]
+    rows = [{"id": name, **as_object(row)} for name, row in value.items()]
+    return rows if all(usual_names(row, STEMS) for row in rows) else []
+
+
+def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:
+    """Return the lists of objects in a document by name, also those inside its objects."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for name, member in value.items():
+        if isinstance(member, list) and member and all(isinstance(m, dict) and len(m) > 1 for m in member):
+            found[name] = member
+        elif isinstance(member, dict) and depth:
+            inner = _lists_of_objects(member, depth - 1)
+            found |= {f"{name}.{below}": rows for below, rows in inner.items()}
+    return found
+
+
+def _named(lists: Sequence[str]) -> str:
+    """Name lists, unless a name may be item text."""
+    shown = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
+    return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
+
+
+def _table(name: str, members: Iterable[tuple[int, object]]) -> SourceTable:
+    table = table_of((line, _object_or_reason(value)) for line, value in members)
+    if not table.rows and not table.faults:
+        raise DataError(f"{name}: the list is empty; expected items")
+    return table
+
+
+def _reason(error: ValueError | RecursionError, text: str) -> str:
+    match error:
+        case json.JSONDecodeError():
+            early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+            return f"not valid JSON: {'it ends too early and may be truncated' if early else f'column {error.colno}'}"
+        case _RefusedError():
+            return f"not valid JSON: {error}"
+        case RecursionError():
+            return "the JSON is nested too deeply; expected a flat object"
+        case _:
+            return "a number has too many digits"
+
+
+def _line_at(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _blank(text: str, at: int) -> int:
+    """Return the place of the next character that is no white space."""
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def is_lm_eval(cells: Cells) -> bool:
+    """Return whether a row is a sample logged by lm-eval."""
+    inner = isinstance(cells.get("doc"), Mapping)
+    return inner and "doc_id" in cells and bool({"resps", "arguments"} & cells.keys())
+
+
+def item_table(name: str, table: SourceTable) -> SourceTable:
+    """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
+    `DataError` if an Inspect log is of a task without choices."""
+    if table.outer == "inspect_log":
+        return _inspect(name, table)
+    first = table.rows[0].cells if table.rows else {}
+    if is_lm_eval(first):
+        return _lm_eval(table)
+    if isinstance(first.get("row"), dict) and "row_idx" in first:
+        # The dataset viewer of the Hub puts each row into an object.
+        rows = tuple(replace(row, cells=as_object(row.cells.get("row"))) for row in table.rows)
+        table = replace(table, rows=rows)
+    if table.layout or not any(_inner_items(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
+        return table
+    unrolled: list[SourceRow] = []
+    faults = list(table.faults)
+    for row in table.rows:
+        found = _inner_items(row.cells)
+        unrolled += [
+            SourceRow(row.line, len(unrolled) + at, cells) for at, cells in enumerate(found, start=1)
+        ]
+        if not found and [] not in row.cells.values():
+            why = "the row has no list of questions with options, as the first row has"
+            faults.append(Fault(row.line, why))
+    note = f"{counted(len(unrolled), 'item')} were taken from lists inside {counted(len(table.rows), 'row')}"
+    return replace(table, rows=tuple(unrolled), faults=tuple(faults), flat=False, notes=(*table.notes, note))
+
+
+def _is_item(cells: Cells) -> bool:
+    return bool(usual_names(cells, STEMS)) and bool(usual_names(cells, CHOICES) or choice_columns(cells))
+
+
+def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
+    """Return the items in the lists of a row, each with the other fields of the row, or [] if the row is an item itself."""
+    if _is_item(cells) or not depth:
+        return []
+    for name, value in cells.items():
+        rest = {other: cell for other, cell in cells.items() if other != name}
+        if isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value):
+            inner = [[member] if _is_item(member) else _inner_items(member, depth - 1) for member in value]
+            if all(inner):
+                return [{**rest, **one} for found in inner for one in found]
+    # The row may have a list of questions and a list of lists of options.
+    lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
+    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
+    n = len(lists[options[0]]) if len(options) == 1 else 0
+    names = {name for name, cell in lists.items() if len(cell) == n}
+    rest = {name: cell for name, cell in cells.items() if name not in names}
+    made: list[Cells] = [
+        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
+        for at in range(n)
+    ]
+    return made if made and _is_item(made[0]) else []
+
+
+def _lm_eval(table: SourceTable) -> SourceTable:
+    rows: list[SourceRow] = []
+    faults = list(table.faults)
+    seen: dict[str, object] = {}
+    for row in table.rows:
+        inner, number = row.cells.get("doc"), str(row.cells.get("doc_id"))
+        if not isinstance(inner, dict):
+            faults.append(Fault(row.line, "the row has no object `doc`; expected an lm-eval sample"))
+        elif seen.get(number) != inner:
+            seen[number] = inner
+            # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
+            as_what = LOGGED_TARGET if any(usual_names(inner, [rank]) for rank in KEYS) else "target"
+            target = {as_what: row.cells["target"]} if "target" in row.cells else {}
+            rows.append(replace(row, cells={**inner, **target}))
+    return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
+
+
+def _inspect(name: str, table: SourceTable) -> SourceTable:
+    if not any(row.cells.get("choices") for row in table.rows):
+        raise DataError(
+            f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
+        )
+    # Of a sample with several epochs, the first is taken.
+    seen = {str(row.cells.get("id")): row for row in reversed(table.rows)}
+    rows = tuple(
+        replace(row, cells=_inspect_cells(row.cells))
+        for row in table.rows
+        if row.cells.get("epoch", 1) == 1 or row is seen[str(row.cells.get("id"))]
+    )
+    return replace(table, rows=rows, layout="inspect_log", outer="")
+
+
+def _inspect_cells(sample: Cells) -> dict[str, object]:
+    asked, metadata = sample.get("input"), as_object(sample.get("metadata"))
+    if isinstance(asked, list):
+        users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
+        asked = users[-1].get("content") if users else None
+    topic = next((metadata[name] for name in ("topic", "subject", "category") if name in metadata), None)
+    return {
+        "input": asked,
+        "topic": topic,
+        **{name: sample.get(name) for name in ("id", "target", "choices")},
+    }

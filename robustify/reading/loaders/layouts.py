@@ -1,0 +1,334 @@
+"""Layout recognition by field names and shapes, and conversion of rows to raw items.
+
+The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
+found and the mapping to write. Rows that look right one by one but not together are refused too. Columns that could all be
+the key are accepted if they name the same choices. Such a column can tell whether numbers count from 0 or from 1.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from robustify.base.errors import DataError, UsageError, counted
+from robustify.base.redaction import HoldsText
+from robustify.reading.loaders import answer_keys, options
+from robustify.reading.loaders.columns import (
+    CHOICES,
+    KEYS,
+    KNOWN_NAMES,
+    LOGGED_TARGET,
+    ColumnError,
+    Columns,
+    complete,
+    name_key,
+    several,
+    usual_names,
+)
+from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
+from robustify.reading.loaders.loaded import FieldMap, Recognised
+from robustify.reading.loaders.rows import (
+    Cells,
+    Fault,
+    RawItem,
+    SourceRow,
+    SourceTable,
+    as_object,
+    cell_or_none,
+    has,
+    name_like,
+    rows_or_faults,
+)
+from robustify.reading.marks.labelling import cut_at_labels, only_labels
+
+_ROWS_LOOKED_AT = 200
+_ROWS_OF_LETTERS = 10
+"""Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
+_MARK = "the mark in the choices"
+_ROWS_THAT_AGREE = 3
+"""Least number of rows in which a second column can tell how the numbers of the first count."""
+_Meant = Mapping[str, Sequence[set[int]]]
+"""For each other column that may be the key: the choices that each row may mean."""
+_BY_NAMES = "fields"
+"""Name of the layout that is read by field names."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RawItems(HoldsText):
+    """Items read by a layout with zero-based keys, the faults of rows that could not be read, and how they were read."""
+
+    rows: tuple[SourceRow, ...]
+    raws: tuple[RawItem, ...]
+    keys: tuple[int, ...]
+    faults: tuple[Fault, ...]
+    how: Recognised
+
+
+def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
+    """Read the rows of a table by its layout, or by the user's field map.
+
+    Raises:
+        UsageError: no row has a mapped field.
+        DataError: the layout is unknown or ambiguous, or the rows contradict each other.
+    """
+    known = _known_layout(table) if fields is None else None
+    columns = None if known else Columns.of([row.cells for row in table.rows])
+    found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
+    read = known.read if known else options.reader_of(found)
+    made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
+    raws: Sequence[RawItem] = [raw for _, raw in made]
+    # Files that robustify wrote are read back unchanged.
+    raws, labelled, said = (raws, 0, ()) if known is OWN else options.bare_items(raws)
+    raws = answer_keys.with_alphabet(raws)
+    written = [answer_keys.written_key(raw) for raw in raws]
+    free = columns is not None and (fields is None or fields.key is None)
+    meant = _rivals(found, columns.names, [row.cells for row, _ in made], raws) if columns and free else {}
+    if (counting := _counted_as_rivals(raws, written, meant)) is not raws:
+        raws, found = counting, found.model_copy(update={"key_is": "number"})
+    _require_whole(name, raws, written)
+    keys = answer_keys.read_keys(raws, written)
+    _require_one_key(name, found, [row.line for row, _ in made], keys, meant)
+    faults += [Fault(row.line, key.fault) for (row, _), key in zip(made, keys, strict=True) if key.fault]
+    good = [at for at, key in enumerate(keys) if not key.fault]
+    how = Recognised(
+        file=name,
+        layout=known.name if known else _BY_NAMES,
+        fields=found.model_dump(exclude_defaults=True, exclude_none=True),
+        key_forms=dict(Counter(keys[at].form for at in good)),
+        labelled=labelled,
+        cut=raws[good[0]].cut if good else "",
+        unread=(*table.notes, *said, *_beside(raws), *(_unread(table, found, columns) if columns else ())),
+    )
+    rows = tuple(made[at][0] for at in good)
+    places = tuple(keys[at].index for at in good)
+    return RawItems(rows, tuple(raws[at] for at in good), places, tuple(faults), how)
+
+
+def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
+    """Return the layout that the reader of the file names, or the one that most rows have."""
+    if table.layout:
+        return next(known for known in LAYOUTS if known.name == table.layout)
+    looked_at = table.rows[:_ROWS_LOOKED_AT]
+    found = Counter(next((known for known in LAYOUTS if known.has_it(r.cells)), None) for r in looked_at)
+    most, n = found.most_common(1)[0]
+    return most if n * 2 > len(looked_at) else None
+
+
+def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
+    """Return the user's field map, with missing parts filled in from common names.
+
+    Raises:
+        UsageError: no row has a mapped field, or the table has no field names.
+        DataError: a part of an item has no field, or several fields.
+    """
+    if table.layout:
+        raise UsageError(
+            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
+        )
+    for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
+        if mapped is None or any(has(row.cells, mapped) for row in table.rows):
+            continue
+        # A key may be a member of the options that marks the right one.
+        choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
+        if mapped != said.key or mapped not in _possible_flags(columns.example, choices):
+            raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
+    keys: list[str] = []
+    try:
+        found = complete(said, columns)
+        if found.key is not None or _marked(columns, found.choices):
+            return found
+        why = "no field has a common name for the key"
+        keys = _proposed_keys(name, table, said, found.choices or ())
+    except ColumnError as error:
+        why = str(error)
+    mend = (
+        f"Its values fit: add {' or '.join(keys)}, or set the same under `fields` in the config."
+        if keys
+        else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
+        "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
+    )
+    raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
+
+
+def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
+    """Return whether the choices mark the right one."""
+    with suppress(DataError):
+        return isinstance(choices, str) and bool(options.read_choices(columns.example, choices).marks)
+    return False
+
+
+def _proposed_keys(
+    name: str, table: SourceTable, said: FieldMap, choices: str | tuple[str, ...]
+) -> list[str]:
+    """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
+    with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
+    some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
+    example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
+    inside = [f"{choices}.{name}" for name in as_object(example.get(str(choices)))]
+    columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
+    for column in _possible_flags(example, choices) or columns:
+        for key_is in ("auto", "number") if column not in several(choices) else ():
+            fields = said.model_copy(update={"key": column, "key_is": key_is})
+            with suppress(DataError, UsageError):
+                read = raw_items(name, some, fields)
+                if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
+                    found[column] = fields, read
+                    break
+    sure = {
+        column: one
+        for column, one in found.items()
+        if not one[1].how.key_forms.keys() & {*answer_keys.FORMS.values()}
+    }
+    best = [*(sure or found).items()]
+    alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
+    if not best or (len(best) > 1 and not alike):
+        return []
+    column, (fields, _) = best[0]
+    with suppress(DataError, UsageError):
+        if name_like(column) and not raw_items(name, table, fields).faults:
+            form = " --map key_is=number" if fields.key_is == "number" else ""
+            return [f"`--map key={shlex.quote(column)}{form}`"]
+    return []
+
+
+def _columns(table: SourceTable) -> str:
+    names, what = list(table.rows[0].cells), "column" if table.flat else "field"
+    # A field that few records have may be named after a choice or an ID.
+    rows = table.rows[:_ROWS_LOOKED_AT]
+    usual = [
+        n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
+    ]
+    if not usual or not _shown(table, names):
+        return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
+    rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
+    return f"found the {what}s {', '.join(usual)}{rest}"
+
+
+def _shown(table: SourceTable, names: Sequence[str]) -> bool:
+    """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
+    may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
+    or short phrases with two."""
+    known = sum(name_key(name) in KNOWN_NAMES for name in table.rows[0].cells)
+    if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
+        return known > 0 or not table.flat
+    return known > 1 and all(map(name_like, names))
+
+
+def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey]) -> None:
+    """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
+    bare = [raw for raw in raws if only_labels(raw.choices)]
+    sure = [raw for raw in bare if raw.choices[0].strip() == "A" or cut_at_labels(raw.stem)]
+    letters = [raw for raw in bare if not raw.choices[0].strip().isdecimal()]
+    most = max(len(sure), len(letters) * (len(letters) >= _ROWS_OF_LETTERS))
+    if most * 2 > len(raws):
+        raise DataError(
+            f"{name}: in {most} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
+            "missing. Use a version of the benchmark that includes the text of each option."
+        )
+    if forms := answer_keys.uncertain_base(raws, written):
+        raise DataError(
+            f"{name}: the keys are whole numbers and never 0, so they may count from 1{answer_keys.key_hint(forms)}"
+        )
+    cuts = {raw.cut for raw in raws}
+    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", options.BY_LABEL)}
+    if len(cuts) > 1 or len(sizes) > 1:
+        raise DataError(
+            f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
+            "part of an option. Put each option in its own column."
+        )
+
+
+def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
+    """Say what stood beside the choices of the rows."""
+    for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
+        says = "kept as a part of the last option" if what == options.KEPT_BELOW else "not read as an option"
+        yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
+
+
+def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[str]:
+    """Say which fields of the rows were not read."""
+    parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
+    taken = {LOGGED_TARGET, *(str(part).split(".")[0] for part in parts)}
+    names = [name for name in columns.names if name not in taken]
+    full = columns.filled.get(fields.key or "", 0)
+    for name in [name for rank in KEYS for name in usual_names(names, [rank])]:
+        if 0 < columns.filled[name] * 10 < full * 9:
+            yield f"`{name}` has a value in some rows only and was not read as the key"
+    if names:
+        yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
+
+
+def groups(raws: Sequence[RawItem], base: str) -> list[str]:
+    """Return a group name for each row that shares its passage with other rows, and "" for other rows. Groups are
+    numbered by first occurrence."""
+    shared = Counter(raw.passage for raw in raws)
+    numbers: dict[str, int] = {}
+    for raw in raws:
+        if raw.passage.strip() and shared[raw.passage] > 1:
+            numbers.setdefault(raw.passage, len(numbers) + 1)
+    return [f"{base}-p{numbers[raw.passage]:04d}" if raw.passage in numbers else "" for raw in raws]
+
+
+def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws: Sequence[RawItem]) -> _Meant:
+    """Return what the other columns that may contain the key say about each row. If the name of the key column says
+    "correct", only such columns do."""
+    said = {_MARK: [set() if raw.marked is None else {raw.marked} for raw in raws]}
+    ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
+    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
+    others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
+    if fields.key is None or fields.key in several(fields.choices):
+        others = []
+    for rival in (*others, *({LOGGED_TARGET} & {*names})):
+        read = said[f"`{rival}`"] = []
+        for cells, raw in zip(rows, raws, strict=True):
+            key = options.own_label(cells.get(rival), fields.choices, raw.labels)
+            other = answer_keys.written_key(replace(raw, key_is="auto", key=key))
+            read.append(answer_keys.places_of(other.found))
+    return {what: meant for what, meant in said.items() if any(meant)}
+
+
+def _counted_as_rivals(
+    raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey], meant: _Meant
+) -> Sequence[RawItem]:
+    """Set how number keys count if another column agrees with them in every row from 1, but not from 0."""
+    if not meant or len(raws) < _ROWS_THAT_AGREE or any(raw.key_is != "auto" for raw in raws):
+        return raws
+    from_0, from_1 = ([replace(raw, key_is=form) for raw in raws] for form in ("index", "number"))
+    agree = [
+        not any(key.fault for key in keys)
+        and any(all(k.index in one for k, one in zip(keys, said, strict=True)) for said in meant.values())
+        for keys in (answer_keys.read_keys(from_0, written), answer_keys.read_keys(from_1, written))
+    ]
+    return from_1 if agree == [False, True] else raws
+
+
+def _require_one_key(
+    name: str, fields: FieldMap, lines: Sequence[int], keys: Sequence[answer_keys.ReadKey], meant: _Meant
+) -> None:
+    """Refuse a file in which several columns name different correct choices."""
+    good = sum(not key.fault for key in keys)
+    mend = f", for example `--map key={fields.key}`" * (good == len(keys))
+    for what, others in meant.items():
+        pairs = zip(lines, keys, others, strict=True)
+        read = [(line, key.index, other) for line, key, other in pairs if other and not key.fault]
+        differ = [one for one in read if one[1] not in one[2]]
+        if differ and what != f"`{LOGGED_TARGET}`" and len(read) * 2 > good:
+            line, index, other = differ[0]
+            raise DataError(
+                f"{name}:{line}: `{fields.key}` names choice {index + 1}, but {what} names choice {min(other) + 1} "
+                f"({len(differ)} such rows). Name the key column{mend}."
+            )
+
+
+def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:
+    """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
+    listed = cell_or_none(cells, choices) if isinstance(choices, str) else None
+    listed = [*listed.values()] if isinstance(listed, Mapping) else listed
+    members = [as_object(option) for option in listed] if isinstance(listed, list) else []
+    names = dict.fromkeys(name for member in members for name in member)
+    said = {name: [options.truth(member.get(name, False)) for member in members] for name in names}
+    return [
+        name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
+    ]

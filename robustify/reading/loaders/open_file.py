@@ -1,0 +1,200 @@
+"""Functions that open benchmark files and splits of Hub datasets: they detect the type by content, check digests, and
+return rows.
+
+Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file. A
+Hub dataset is pinned to a commit and loaded by the `datasets` library. No script is ever run.
+"""
+
+import errno
+import hashlib
+import json
+import re
+import sys
+from codecs import BOM_UTF8
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.files import open_regular, sha256
+from robustify.reading.loaders.json_rows import json_rows
+from robustify.reading.loaders.loaded import Source
+from robustify.reading.loaders.rows import SourceTable, table_of
+from robustify.reading.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
+
+_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
+_PACKED = "compressed ({}). Unpack it first."
+_SHEET = ". Save the sheet as CSV (UTF-8)."
+_KINDS = {
+    b"version https://git-lfs": "a Git LFS pointer, not the data. Run `git lfs pull`.",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an old Office file, perhaps .xls{_SHEET}",
+    b"\x1f\x8b": _PACKED.format("gzip"),
+    b"\x28\xb5\x2f\xfd": _PACKED.format("zstd"),
+    b"\xfd7zXZ\x00": _PACKED.format("xz"),
+    b"BZh": _PACKED.format("bzip2"),
+    b"7z\xbc\xaf": _PACKED.format("7z"),
+    b"<?xml": _QUIZ.format("Moodle XML?"),
+    b"<quiz": _QUIZ.format("Moodle XML"),
+}
+_EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`."
+_ZIPPED = {
+    b"header.json": _EVAL,
+    b"_journal/": _EVAL,
+    b"xl/workbook": f"a spreadsheet{_SHEET}",
+    b"opendocument.spreadsheet": f"a spreadsheet{_SHEET}",
+    b"": "a zip archive. Unpack it first.",
+}
+_QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_HEAD = 4096
+_RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opened:
+    """Rows of a file and the SHA-256 digest of its bytes. For several files, the digest covers their digests."""
+
+    table: SourceTable
+    sha256: str
+
+
+def open_rows(path: str, pinned: str | None = None) -> Opened:
+    """Read the rows of a file or Arrow folder. If given, `pinned` is the required SHA-256 digest.
+
+    Raises:
+        UsageError: the path does not exist, is not a regular file, or is a folder without data files.
+        DataError: the digest differs, or the file has no rows or cannot be read.
+    """
+    file = Path(path)
+    data = _read(file)
+    if data is None:
+        return _open_folder(file, pinned)
+    digest = _require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
+    if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        return Opened(arrow_rows(file.name, [file]), digest)
+    if kind := _other_kind(data[:_HEAD], data):
+        raise DataError(f"{file.name} is {kind}")
+    # Decode invalid bytes to lone surrogates, so that every bad line can be named.
+    text = data.decode("utf-8-sig", errors="surrogateescape")
+    del data
+    match text.lstrip()[:1]:
+        case "":
+            raise DataError(
+                f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+            )
+        case "{" | "[":
+            table = json_rows(file.name, text)
+        case _:
+            table = block_rows(text) if in_blocks(text) else csv_rows(file.name, text)
+    return Opened(table, digest)
+
+
+def _require_pinned(name: str, digest: str, pinned: str | None) -> str:
+    if pinned is not None and pinned.lower() != digest:
+        raise DataError(
+            f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
+            "the data, or update the config."
+        )
+    return digest
+
+
+def _read(file: Path) -> bytes | None:
+    """Return the bytes of a file, or None for a folder."""
+    try:
+        if file.is_dir():
+            return None
+        with open_regular(file, follow=True) as opened:
+            return opened.read()
+    except (OSError, ValueError) as error:
+        kind = type(error).__name__
+        match getattr(error, "errno", None):
+            case errno.ENOENT if re.match("https?:/", str(file)):
+                why = "the path is a URL; expected a file. Download it with `curl -LO URL`, or name a Hub dataset (`hub:`)."
+            case errno.ENOENT:
+                why = f"{file} does not exist; expected a file of items or an Arrow folder"
+            case errno.EINVAL:
+                why = f"{file} is a pipe or device; expected a file of items"
+            case None | errno.ENAMETOOLONG:
+                # The path itself is wrong and may be item text, so do not repeat it.
+                why = f"the path cannot be opened ({kind}); expected a file of items"
+            case _:
+                why = f"{file} cannot be read ({kind}). Check its permissions."
+        raise UsageError(why) from None
+
+
+def _other_kind(head: bytes, data: bytes) -> str | None:
+    """Return the kind of a file that is no text of items, with what to do, or None."""
+    # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
+    zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    if head.startswith(b"PK\x03\x04"):
+        return next(kind for sign, kind in _ZIPPED.items() if sign in data)
+    if found := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
+        return found[0]
+    if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
+        return "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
+    if b"\x00" in head:
+        return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+    quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
+    return _QUIZ.format("Aiken or GIFT?") if quiz else None
+
+
+def _open_folder(folder: Path, pinned: str | None) -> Opened:
+    """Read the Parquet or Arrow parts of a folder, in order. The digest covers the digests of the parts."""
+    files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
+    if not files:
+        split = (folder / "dataset_dict.json").is_file()
+        hint = "Give one of its split folders." if split else "Give a file in the folder."
+        raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
+    if len(files) == 1:
+        return open_rows(str(files[0]), pinned)
+    digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
+    return Opened(arrow_rows(folder.name, files), _require_pinned(folder.name, digest, pinned))
+
+
+def open_hub(source: Source) -> Opened:
+    """Return the rows of a Hub dataset split, from the local cache if there is no network.
+
+    The digest is computed from the rows, because one split may be stored in several formats.
+
+    Raises:
+        UsageError: the `datasets` package is not installed.
+        AuthorisationError: the dataset is restricted, or it is gated and access was not granted.
+        DataError: the dataset, commit, config, or split does not exist, or is neither cached nor reachable.
+    """
+    named = f"{source.hub}@{str(source.revision)[:8]}"
+    if _RESTRICTED.search(str(source.hub)):
+        raise AuthorisationError(
+            f"{source.hub} is a restricted set, which robustify never downloads. Set `path` to a local file."
+        )
+    try:
+        import datasets
+    except ImportError:
+        raise UsageError(
+            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`."
+        ) from None
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    try:
+        found = datasets.load_dataset(
+            source.hub, source.config, split=source.split, revision=source.revision, data_files=source.files
+        )
+    except Exception as error:
+        # The library raises many types of errors, and their messages may quote rows.
+        kind = type(error).__name__
+        if "gated" in str(error).casefold():
+            raise AuthorisationError(
+                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
+            ) from None
+        raise DataError(
+            f"{named} cannot be loaded ({kind}). Check the network connection and the commit, "
+            "`config`, `split`, and `files`."
+        ) from None
+    if isinstance(found, datasets.DatasetDict):
+        if len(found) > 1:
+            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}.")
+        (found,) = found.values()
+    rows = found.to_list()
+    digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()
+    return Opened(
+        table_of(enumerate(rows, start=1), flat=True), _require_pinned(named, digest, source.sha256)
+    )

@@ -1,0 +1,382 @@
+"""Items of rows that are read by a field map. The choices are a list, an object, several columns, or one text cell.
+
+A row may also mark the correct choice with `correct: true`, with scores, or with a separate column. A text cell is split
+at its labels, its line ends, or at `|` or `;`. Lines before and after labelled choices, and members of an object that are
+no labels beside labels, are no choices. What stands around all stems or choices of a file is taken off (`bare_items`).
+"""
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from robustify.base.errors import ItemError
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import bare, edges, is_blank, undressed
+from robustify.reading.loaders import rows
+from robustify.reading.loaders.columns import (
+    SEVERAL_WRONG,
+    choice_columns,
+    column_label,
+    name_key,
+    several,
+    usual_names,
+)
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.marks.labelling import Labelled, cut_at_labels, positions_in_series, split_labels
+
+_TEXTS = (("text", "option", "answer", "content", "choice", "value"),)
+_LABELS = (("label", "letter", "id", "key"),)
+_MARKS = (("correct", "is_correct", "right", "is_right", "is_answer"),)
+_TAIL = re.compile(
+    r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|(?:choose|select|pick)\s.*|https?://\S+|\(.*\)\W*)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Line below labelled choices, such as "Source: ..." or "(from a quiz book)"."""
+_SEPARATORS = ("\n", "|", ";")
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", ""), False),
+}
+_LIKE_LABEL = re.compile(r"\W{0,4}(?:[^\W\d_]{3,10}\s+)?\w{1,5}\s?[^\w\s]|\S\s")
+"""Start of an option that may have a label. Only such options are looked at closely."""
+_PROMPT_LEAD, _PROMPT_TAIL = "Question: ", "\nAnswer:"
+_SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
+BY_LABEL = "labels"
+LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
+KEPT_BELOW = "lines after its first line"
+Read = Callable[[rows.Cells], rows.RawItem]
+"""Function that reads a row. Raises ItemError if the row cannot become an item."""
+
+
+class SeveralRightError(ItemError):
+    """Error for an item with several right answers, of which robustify can ask only one."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(
+            f"the item has several right answers ({n} are named); expected one. Set such rows aside with --skip-bad, or "
+            "keep one right answer."
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choices(HoldsText):
+    """Choices of a row, with any labels and any marks that show which choice is correct. `cut` is the separator if the
+    choices came in one cell. `unread` names what stood beside the choices and is none."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    marks: tuple[object, ...] = ()
+    cut: str = ""
+    unread: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> int:
+        """Index of the only choice marked as correct. Raises `ItemError` if none or several are marked."""
+        right = [at for at, mark in enumerate(self.marks) if truth(mark)]
+        if len(right) > 1:
+            raise SeveralRightError(len(right))
+        if not right:
+            raise ItemError("no choice is marked as correct; expected one")
+        return right[0]
+
+
+def truth(mark: object) -> object:
+    """Return what a mark such as `yes`, `0` or `true` says, or None for a text that says neither."""
+    return _TRUTHS.get(mark.strip().casefold()) if isinstance(mark, str) else mark
+
+
+def read_choices(cells: rows.Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
+    """Return the choices of a row from one field, or from one field per choice.
+
+    `key` may be the field of the correct choice, or the member of each choice that marks it. Raise `ItemError` if a choice
+    is not text, labels do not match the choices, or several choices are marked."""
+    if not isinstance(choices, str):
+        return _from_columns(cells, tuple(choices), key)
+    value, what = rows.cell_value(cells, choices), f"`{choices}`"
+    mark = None if key is None or rows.has(cells, key) else key
+    match _unpacked(value, what) if isinstance(value, str) else value:
+        case Choices() as found:
+            return found
+        case {"choices": list(texts), "labels": list(marks)}:
+            return Choices(rows.text_list(texts, what), marks=tuple(marks))
+        case {"text": texts, "label": names}:
+            return _labelled(rows.text_list(texts, what), names, what)
+        case {"text": texts}:
+            return Choices(rows.text_list(texts, what))
+        case Mapping() as members:
+            return _from_object(members, what, mark)
+        case [Mapping(), *_] as listed:
+            return _from_objects([rows.as_object(member) for member in listed], what, mark)
+        case listed:
+            texts, unread = _beside_labels(rows.text_list(listed, what))
+            return Choices(texts, unread=unread)
+
+
+def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choices:
+    """Read choices from a JSON object whose names are their labels. If all values are numbers, the names are the choices,
+    and the numbers are scores. Beside labels of a series, other members are no choices."""
+    labels = _label_members(members)
+    if not labels and members and all(isinstance(value, int | float) for value in members.values()):
+        return Choices(tuple(members), marks=tuple(members.values()))
+    names = [name for name in members if not labels or name in labels]
+    # Every row of an Arrow struct has all labels. Nulls at the end are missing choices.
+    while names and members[names[-1]] is None:
+        names.pop()
+    unread = tuple(_member_name(name) for name in members if labels and name not in labels)
+    values = [members[name] for name in names]
+    if values and all(isinstance(value, Mapping) for value in values):
+        inner = _from_objects(values, what, key)
+        return replace(inner, labels=tuple(names), unread=unread + inner.unread)
+    return Choices(rows.text_list(values, what), tuple(names), unread=unread)
+
+
+def _label_members(names: Iterable[str]) -> Sequence[str]:
+    """Return the member names of an object that are labels, such as `A` or `option_a`, if at least two form a series from
+    its beginning."""
+    for series in (*choice_columns(names), [name for name in names if len(name.strip(" ().:")) <= 4]):
+        marks = [column_label(name)[1] or name.strip(" ().:") for name in series]
+        if len(marks) > 1 and positions_in_series(marks) is not None:
+            return series
+    return ()
+
+
+def _member_name(name: str) -> str:
+    """Return the name of a member in backquotes, or no name if it may be item text."""
+    return f"`{name}`" if rows.name_like(name) and name.replace("_", "").isalnum() else "a member"
+
+
+def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
+    names = dict.fromkeys(name for member in members for name in member)
+    label = next(iter(usual_names(names, _LABELS)), "")
+    mark = mark if mark in names else next(iter(usual_names(names, _MARKS)), "")
+    others = [name for name in names if name not in (label, mark)]
+    written = [
+        name for name in others if all(type(member.get(name)) in (str, int, float) for member in members)
+    ]
+    text = next(iter(usual_names(others, _TEXTS)), written[0] if len(written) == 1 else "")
+    if not text:
+        raise ItemError(
+            f"{what} has {len(written)} members that may be the text of a choice; expected `text`"
+        )
+    texts = rows.text_list([member.get(text) for member in members], what)
+    found = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
+    unread = tuple(_member_name(name) for name in others if name != text)
+    marks = tuple(member.get(mark) for member in members) if mark else ()
+    return replace(found, marks=marks, unread=unread)
+
+
+def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
+        raise ItemError(
+            f"{what} has {len(texts)} choices, but a different number of labels; expected one label per choice"
+        )
+    labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ItemError(
+            f"{what} has an empty, repeated, or non-text label; expected one distinct label per choice"
+        )
+    return Choices(texts, labels)
+
+
+@lru_cache
+def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    labels = tuple(column_label(name)[1].upper() for name in names)
+    return labels if all(labels) else names
+
+
+def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) -> Choices:
+    values = [rows.cell_or_none(cells, name) for name in names]
+    while values and values[-1] in (None, ""):
+        values.pop()
+    names = names[: len(values)]
+    if key not in names and all(type(value) is str for value in values):
+        return Choices(rows.text_list(values, "the option columns"), _labels_of(names))
+    texts: list[str] = []
+    marks: list[bool] = []
+    cut = ""
+    for name, value in zip(names, values, strict=True):
+        if key in names and isinstance(value, str) and name_key(name) in map(name_key, SEVERAL_WRONG):
+            with suppress(ItemError):
+                split = _unpacked(value, name)
+                value, cut = (list(split.texts), split.cut) if isinstance(split, Choices) else (split, "")
+        if isinstance(value, list | tuple) and value:
+            # In a conversation, the last turn is the reply.
+            turn = rows.as_object(value[-1]).get("content")
+            more = rows.text_list(value if turn is None else [turn], f"`{name}`")
+        else:
+            more = (rows.choice_text(value, f"`{name}`"),)
+        texts += more
+        marks += [name == key, *[False] * (len(more) - 1)]
+    labels = _labels_of(names) if len(names) == len(texts) else ()
+    return Choices(tuple(texts), labels, tuple(marks) * (key in names), cut)
+
+
+def _unpacked(cell: str, what: str) -> Choices | object:
+    """Split a text cell into choices, or return the JSON or Python list that it holds."""
+    value = literal(cell)
+    if isinstance(value, list | tuple | Mapping):
+        return value
+    if cut := cut_at_labels(cell):
+        texts, below = _without_tail(cut.texts)
+        above = (LINE_ABOVE,) * bool(cut.before.strip())
+        return Choices(texts, cut.labels, cut=BY_LABEL, unread=above + below)
+    for separator in _SEPARATORS:
+        pieces = [piece for piece in bare(cell).split(separator) if not is_blank(piece)]
+        if len(pieces) > 1:
+            return Choices(undressed(pieces, cut=True), cut=separator)
+    raise ItemError(
+        f"{what} is {rows.json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
+    )
+
+
+def literal(cell: str) -> object:
+    """Return the JSON or Python value that a text cell holds, or None."""
+    with warnings.catch_warnings():
+        # Python's warnings about odd escapes quote the text.
+        warnings.simplefilter("ignore")
+        for parse in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                return parse(cell.strip())
+    return None
+
+
+def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the choices of a list without unlabelled members before and after labelled ones, and what was left out."""
+    if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
+        for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
+            inner = texts[above : len(texts) - below]
+            if (not below or _TAIL.fullmatch(texts[-1])) and split_labels(inner) is not None:
+                inner, more = _without_tail(inner)
+                return inner, (LINE_ABOVE,) * above + (LINE_BELOW,) * below + more
+    return texts, ()
+
+
+def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return labelled choices without the lines below the last one, if every other choice has one line."""
+    for separator in ("\n", "|"):
+        last, *below = [line for line in texts[-1].split(separator) if line.strip()] or [""]
+        if below and not any(separator in text.strip() for text in texts[:-1]):
+            if _TAIL.fullmatch(below[0].strip()):
+                return (*texts[:-1], last.strip()), (LINE_BELOW,)
+            return texts, (KEPT_BELOW,)
+    return texts, ()
+
+
+def reader_of(fields: FieldMap) -> Read:
+    """Return the reader of the rows of a file whose field map is complete."""
+    stem, choices, key = fields.stem or "stem", fields.choices or "choices", fields.key
+    in_choices = key is None or key in several(choices)
+
+    def read(cells: rows.Cells) -> rows.RawItem:
+        found = read_choices(cells, choices, key)
+        question, passage = rows.cell_text(cells, stem), ""
+        if fields.passage and rows.cell_or_none(cells, fields.passage) is not None:
+            passage = rows.cell_text(cells, fields.passage)
+        whole, question_at = after(passage, question)
+        marked = in_choices or (bool(found.marks) and rows.cell_or_none(cells, key or "") is None)
+        right = found.right if marked or found.marks else None
+        return rows.RawItem(
+            stem=whole,
+            choices=found.texts,
+            key=right if marked else own_label(rows.cell_value(cells, key or ""), choices, found.labels),
+            key_is="index" if marked else fields.key_is,
+            labels=found.labels,
+            id=rows.cell_label(cells, fields.id),
+            topic=rows.cell_label(cells, fields.topic),
+            passage=passage,
+            question_at=question_at,
+            marked=right,
+            cut=found.cut,
+            unread=found.unread,
+        )
+
+    return read
+
+
+def after(passage: str, question: str) -> tuple[str, int]:
+    """Put the passage, if any, before the question. Return the stem and the index at which the question begins."""
+    stem = f"{passage}\n\n{question}" if passage.strip() else question
+    return stem, len(stem) - len(question)
+
+
+def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence[str]) -> object:
+    """Replace a key that is a column name, such as `Option B`, with the label of the choice. Keep any other key."""
+    if isinstance(key, str) and len(key) <= 40:
+        columns = zip(several(choices), labels, strict=False)
+        named = [label for name, label in columns if name_key(name) == name_key(key)]
+        return named[0] if len(named) == 1 else key
+    return key
+
+
+def bare_items(raws: Sequence[rows.RawItem]) -> tuple[Sequence[rows.RawItem], int, tuple[str, ...]]:
+    """Take off what stands around the stems and choices of a whole file. Return the items, the number of items whose
+    choices had labels, and what to say about it."""
+    plain = _without_leads(_bare_stems(raws))
+    unlabelled = _bare_choices(plain)
+    pairs = zip(plain, unlabelled, strict=True)
+    labelled = sum(one.choices is not two.choices or one.cut == BY_LABEL for one, two in pairs)
+    bare = _evened(unlabelled)
+    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
+
+
+def _bare_stems(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
+    lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
+    tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
+    if not lead and not tail:
+        return raws
+    return [replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)) for raw in raws]
+
+
+def _without_leads(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+    """Remove the first choice if in most items of a file it alone ends in a colon, as the line "Options:" does."""
+    ends = [[text.rstrip().endswith((":", "：")) for text in raw.choices] for raw in raws]
+    led = [
+        not raw.labels and one[:1] == [True] and sum(one) == 1 for raw, one in zip(raws, ends, strict=True)
+    ]
+    if sum(led) * 2 <= len(raws):
+        return raws
+    return [
+        replace(raw, choices=raw.choices[1:], unread=(*raw.unread, LINE_ABOVE)) if lead else raw
+        for raw, lead in zip(raws, led, strict=True)
+    ]
+
+
+def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+    """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
+    names the choice with this label, even if the labels are not in order."""
+    found: list[Labelled] = []
+    for raw in raws:
+        places = tuple(range(len(raw.choices)))
+        cut = Labelled(raw.labels, raw.choices, places) if raw.cut == BY_LABEL else None
+        labelled = cut or split_labels(raw.choices)
+        if labelled is None:
+            return raws
+        found.append(labelled)
+    return [
+        replace(
+            raw,
+            choices=one.texts,
+            labels=raw.labels or tuple(label.upper() for label in one.labels),
+            key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
+        )
+        for raw, one in zip(raws, found, strict=True)
+    ]
+
+
+def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+    """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
+    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
+        return raws
+    every = [choice for raw in raws for choice in raw.choices]
+    texts = iter(even := undressed(every))
+    if even[0] == every[0]:
+        return raws
+    return [replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws]

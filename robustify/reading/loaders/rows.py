@@ -1,0 +1,268 @@
+"""Types that readers and layouts share (rows, faults, raw items), and typed access to cells.
+
+A cell of the wrong type is reported by field and type, never by value. Reprs never show text.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from robustify.base.errors import DataError, ItemError
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import UNPRINTABLE
+from robustify.reading.loaders.loaded import KeyKind
+
+V = TypeVar("V")
+T = TypeVar("T")
+Cells = Mapping[str, object]
+"""Cells of one row by field name."""
+NOT_UTF8 = "not valid UTF-8"
+_MOST_OF_A_KIND = 5
+"""Number of similar faults that are listed one by one."""
+_NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MISSING = object()
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "null"),
+    (bool, "true or false"),
+    ((int, float), "a number"),
+    (str, "text"),
+    (Mapping, "an object"),
+    ((list, tuple), "a list"),
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SourceRow(HoldsText):
+    """Row of a file. `line` is the line on which it starts, and `number` is its position among all rows. Both count from
+    1."""
+
+    line: int
+    number: int
+    cells: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Reason why the row at `line` cannot become an item."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SourceTable(HoldsText):
+    """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
+
+    A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
+    harness log that contained the rows. `notes` say what a reader left out."""
+
+    rows: tuple[SourceRow, ...]
+    faults: tuple[Fault, ...] = ()
+    layout: str = ""
+    outer: str = ""
+    flat: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RawItem(HoldsText):
+    """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
+
+    `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the
+    separator of choices that came in one cell. `unread` names what stood beside the choices and is none."""
+
+    stem: str
+    choices: tuple[str, ...]
+    key: object
+    key_is: KeyKind = "auto"
+    labels: tuple[str, ...] = ()
+    id: str = ""
+    topic: str = ""
+    passage: str = ""
+    group: str = ""
+    question_at: int = 0
+    marked: int | None = None
+    cut: str = ""
+    unread: tuple[str, ...] = ()
+
+
+def table_of(
+    members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
+) -> SourceTable:
+    """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for number, (line, cells) in enumerate(members, start=1):
+        if isinstance(cells, str):
+            faults.append(Fault(line, cells))
+        else:
+            rows.append(SourceRow(line, number, cells))
+    return SourceTable(tuple(rows), tuple(faults), layout, flat=flat)
+
+
+def rows_or_faults(
+    rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
+) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
+    """Apply `make` to each (row, value) pair. Return the results, and the errors that it raises as faults."""
+    made: list[tuple[SourceRow, T]] = []
+    faults: list[Fault] = []
+    for row, value in rows:
+        try:
+            made.append((row, make(row, value)))
+        except DataError as error:  # noqa: PERF203
+            faults.append(Fault(row.line, error.lines[0]))
+    return made, faults
+
+
+def line_spans(lines: Sequence[int], most: int = 5) -> str:
+    """Format line numbers as ranges, such as `2, 4, 6 to 9`. After `most` ranges, give only the number of remaining
+    lines."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], line]
+        else:
+            runs.append([line])
+    shown = [" to ".join(map(str, run)) for run in runs[:most]]
+    left = sum(run[-1] - run[0] + 1 for run in runs[most:])
+    return ", ".join(shown) + (f" and {left:,} more" if left else "")
+
+
+def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
+    """Format faults one per line. If more than five rows have similar faults, give them one line."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
+    lines: list[tuple[int, str]] = []
+    for first, *rest in kinds.values():
+        says = first.reason
+        if says == NOT_UTF8:
+            file = shlex.quote(name)
+            says += (
+                f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
+                f"utf8-{file}` converts it; check accents and apostrophes afterwards."
+            )
+        if len(rest) < _MOST_OF_A_KIND:
+            lines.append((first.line, f"{name}:{first.line}: {says}"))
+            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in rest]
+        else:
+            same = "" if {fault.reason for fault in rest} == {first.reason} else "the first: "
+            numbers = line_spans([fault.line for fault in (first, *rest)])
+            lines.append((first.line, f"{name}: {len(rest) + 1:,} lines ({numbers}): {same}{says}"))
+    return [text for _, text in sorted(lines, key=lambda line: line[0])]
+
+
+def undecoded(text: str) -> bool:
+    """Return whether text decoded with `surrogateescape` contains bytes that were not UTF-8."""
+    return not text.isascii() and _UNDECODED.search(text) is not None
+
+
+def json_kind(value: object) -> str:
+    """Return a readable name for the type of a JSON value."""
+    return next((kind for types, kind in _KINDS if isinstance(value, types)), f"a {type(value).__name__}")
+
+
+def name_like(cell: str) -> bool:
+    """Return whether a cell is short and has few words, as a column name does and a stem rarely does."""
+    return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return `value` if it is a mapping, and an empty mapping otherwise."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def cell_value(cells: Cells, name: str) -> object:
+    """Return the cell called `name`. If there is no such cell, a dot selects a member of an object. Raise `ItemError` if
+    the field is missing."""
+    value = _found(cells, name)
+    if value is _MISSING:
+        raise ItemError(f"the field `{name}` is missing")
+    return value
+
+
+def cell_or_none(cells: Cells, name: str) -> object:
+    """Return the cell called `name` as `cell_value` does, or None if there is no such cell."""
+    return None if (value := _found(cells, name)) is _MISSING else value
+
+
+def has(cells: Cells, name: str) -> bool:
+    """Return whether a row has the field, as `cell_value` finds it."""
+    return _found(cells, name) is not _MISSING
+
+
+def _found(cells: Cells, name: str) -> object:
+    if name in cells:
+        return cells[name]
+    value: object = cells
+    for step in name.split("."):
+        if not isinstance(value, Mapping) or step not in value:
+            return _MISSING
+        value = value[step]
+    return value
+
+
+def require_text(value: object, what: str) -> str:
+    """Return `value` if it is text that UTF-8 can encode. Raise `ItemError` if it has another type or contains an
+    incomplete character."""
+    if not isinstance(value, str):
+        raise ItemError(f"{what} is {json_kind(value)}; expected text")
+    if not value.isascii() and _SURROGATE.search(value):
+        other = (
+            "bytes that are not UTF-8" if undecoded(value) else "an incomplete character (a lone surrogate)"
+        )
+        raise ItemError(f"{what} contains {other}")
+    return value
+
+
+def cell_text(cells: Cells, name: str) -> str:
+    """Return the unchanged text of a field. Raise `ItemError` if the field is missing or not text."""
+    return require_text(cell_value(cells, name), f"`{name}`")
+
+
+def cell_label(cells: Cells, name: str | None) -> str:
+    """Return an ID or topic, or "" if the field is missing, null, or empty. Format numbers as text. Raise `ItemError` if
+    it has another type or contains control characters, because it is printed on terminals."""
+    value = cell_or_none(cells, name) if name is not None else None
+    if value is None:
+        return ""
+    if (number := whole(value)) is not None:
+        if abs(number) >= 10**18:
+            raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
+        return str(number)
+    label = require_text(value, f"`{name}`")
+    if UNPRINTABLE.search(label):
+        raise ItemError(f"`{name}` contains control characters. Remove them.")
+    return label
+
+
+def text_list(values: object, what: str) -> tuple[str, ...]:
+    """Return a list of choices as a tuple of strings. Raise `ItemError` if it is not a list or a member is not text."""
+    # Fast path: nearly always, this is a list of plain texts.
+    if type(values) is list and all(type(value) is str for value in values):
+        if not _SURROGATE.search("".join(values)):
+            return tuple(values)
+    elif isinstance(values, str) or not isinstance(values, Sequence):
+        raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings")
+    return tuple(choice_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))
+
+
+def choice_text(value: object, what: str) -> str:
+    """Return a choice as a string. Raise `ItemError` if it is neither text nor a number."""
+    if (number := whole(value)) is not None and abs(number) < 10**18:
+        return str(number)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    return require_text(value, what)
+
+
+def whole(value: object) -> int | None:
+    """Return `value` as an integer if it is whole, or None. In columns with gaps, 2 becomes 2.0, which counts as whole."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,176 @@
+"""Description of a benchmark: counts, defects with line numbers, and notes on its format."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from html.entities import html5
+from math import fsum
+
+from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
+from robustify.items.item import Item
+from robustify.reading.loaders.answer_keys import NUMBERED
+from robustify.reading.loaders.datasets import OWN
+from robustify.reading.loaders.loaded import Defect, Loaded
+from robustify.reading.loaders.options import BY_LABEL
+from robustify.reading.loaders.rows import line_spans
+from robustify.reading.marks.labelling import split_labels
+
+_FEWEST_FOR_NOTE = 20
+_FEWEST_OF_OURS = 4
+"""Least number of items in robustify's layout for a note that no key is 0."""
+_CONFLICT, _OUTER = "conflicting_key", "outer_space"
+_PLACEHOLDERS = frozenset(
+    ["n/a", "na", "nan", "none", "null", "nil", "-", "--", "---", "–", "—", "...", "…", "?", "tbd"]
+)
+"""Options that stand for no option, in lower case."""
+_ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
+_ODD = {
+    "unlabelled": "have an option without a label beside labelled ones, perhaps a line that is no option",
+    "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
+    "entities": "contain HTML entities such as &amp;, which models see unchanged",
+    "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
+}
+
+
+def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
+    """Return all defects, in the order of the items. `lines` and `files` locate each item.
+
+    Choices are the same if only their white space differs. Their case counts, because in genetics and logic it
+    distinguishes choices. Stems are the same even if their case differs."""
+    found: list[tuple[int, str]] = []
+    # Keep hashes, because the texts of a million items take a gigabyte.
+    stems: set[int] = set()
+    first: dict[int, int] = {}
+    key_texts: list[int] = []
+    conflicts: set[int] = set()
+    for at, item in enumerate(items):
+        texts = [unspaced(choice) for choice in item.choices]
+        found += [(at, kind) for kind in _kinds(item, texts)]
+        stem = hash(folded(item.stem))
+        if stem in stems:
+            found.append((at, "repeated_stem"))
+        stems.add(stem)
+        key_texts.append(hash(texts[item.key]))
+        before = first.setdefault(hash((stem, *sorted(texts))), at)
+        if before in conflicts or key_texts[before] != key_texts[at]:
+            found += [(one, _CONFLICT) for one in sorted({before, at} - conflicts)]
+            conflicts |= {before, at}
+    found.sort(key=lambda one: one[0])
+    return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
+
+
+def describe(loaded: Loaded) -> dict[str, object]:
+    """Return the counts, defects, and notes of a benchmark as a JSON-serializable object without item text.
+
+    Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
+    `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects` {kind: {n,
+    at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence]."""
+    by_kind: dict[str, list[dict[str, object]]] = {}
+    for d in loaded.defects:
+        by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
+    n, options = len(loaded.items), Counter(item.k for item in loaded.items)
+    return {
+        "name": loaded.name,
+        "layout": loaded.layout,
+        "sha256": loaded.sha256,
+        "n_items": n,
+        "n_quarantined": len(loaded.quarantined),
+        "option_counts": _sorted(options),
+        "key_positions": _sorted(Counter(item.key for item in loaded.items)),
+        "chance_accuracy": fsum(of / k for k, of in options.items()) / n if n else None,
+        "topics": dict(sorted(Counter(item.topic for item in loaded.items).items())),
+        "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
+        "quarantined": [*map(asdict, loaded.quarantined)],
+        "notes": notes(loaded),
+    }
+
+
+def notes(loaded: Loaded) -> list[str]:
+    """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
+    n, keys, files = len(loaded.items), {item.key for item in loaded.items}, loaded.recognised
+    said: list[str] = []
+    if n >= _FEWEST_FOR_NOTE and len(keys) == 1:
+        said.append(
+            f"every key is at position {next(iter(keys))}: position heuristics mean nothing in this order of "
+            "the choices, and a screen that keeps this order would see the position of the key"
+        )
+    from_0 = [one.layout for one in files if "number from 0" in one.key_forms]
+    if from_0 and 0 not in keys and (n >= _FEWEST_OF_OURS or from_0 != [OWN.name]):
+        said.append(
+            "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
+            "if they do, or `fields: {key_is: index}` if they count from 0."
+        )
+    numbered = any(NUMBERED in one.key_forms for one in files)
+    if numbered and all(item.key < item.k - 1 for item in loaded.items):
+        said.append(
+            "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
+            "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
+        )
+    if spaced := [item for item in loaded.items if _OUTER in _kinds(item, item.choices)]:
+        ends = [[edges(choice) for choice in item.choices] for item in spaced]
+        alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
+        said.append(
+            f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
+            "the key, so white space alone can give the key away. `robustify mend` takes it off."
+        )
+    said += odd_options(loaded.items, loaded.lines)
+    if cuts := {one.cut for one in files} - {"", "\n", BY_LABEL}:
+        said.append(
+            f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
+            "separator, give each option a column"
+        )
+    said += [f"{one.file}: {note}" if len(files) > 1 else note for one in files for note in one.unread]
+    if labelled := sum(one.labelled for one in files):
+        said.append(
+            f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
+            "robustify labels the options in the order in which it shows them."
+        )
+    return said
+
+
+def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
+    """Yield notes on options that are no real options, or are written as models should not see them. With the `lines` of
+    the items, a note names the few items without labels."""
+    n, kinds = len(items), [{*_written_oddly(item)} for item in items]
+    for kind, odd in sorted(Counter(kind for one in kinds for kind in one).items()):
+        rest = [line for line, one in zip(lines, kinds, strict=False) if kind not in one]
+        others = f" (not on line {line_spans(rest)})" if 2 * odd > n and rest and kind == "labels" else ""
+        yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
+
+
+def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
+    if len(set(texts)) < len(texts):
+        yield "repeated_choice"
+        if texts.count(texts[item.key]) > 1:
+            yield "repeated_key_text"
+    if any(map(is_blank, texts)):
+        yield "empty_choice"
+    if any(choice.strip(EDGES) != choice for choice in item.choices) and (
+        len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1
+    ):
+        yield _OUTER
+    if is_blank(item.stem):
+        yield "blank_stem"
+    if CONTROLS.search("\n".join((item.stem, *item.choices))):
+        yield "control_character"
+
+
+def _written_oddly(item: Item) -> Iterator[str]:
+    choices = item.choices
+    if split_labels(choices):
+        yield "labels"
+    elif len(choices) > 3 and split_labels(choices[:-1]):
+        yield "unlabelled"
+    texts = [choice.strip().casefold() for choice in choices]
+    none = [text for text in texts if text.startswith("none of these")]
+    if not _PLACEHOLDERS.isdisjoint(texts) or len(set(none)) < len(none):
+        yield "placeholders"
+    whole = "\n".join((item.stem, *choices))
+    names = _ENTITY.findall(whole) if "&" in whole else ()
+    if any(name.startswith("#") or f"{name};" in html5 for name in names):
+        yield "entities"
+
+
+def _sorted(counts: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): n for number, n in sorted(counts.items())}

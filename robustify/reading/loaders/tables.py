@@ -1,0 +1,231 @@
+"""Readers for CSV, TSV, Parquet, Arrow, and LogiQA files, which keep the line or row number of each row.
+
+A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
+header is a fault, and is never padded. Errors about damaged Parquet or Arrow files do not repeat pyarrow's message,
+because it can contain values.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from robustify.base.errors import DataError, counted
+from robustify.reading.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
+
+_Record = tuple[int, list[str]]
+"""First line of a record, and its cells."""
+_LETTER = re.compile(r"\s*[A-Za-z]\s*")
+_HEADER_WORDS = {
+    "id", "question", "stem", "query", "prompt", "choices", "options", "answer", "key", "label", "gold", "target",
+}  # fmt: skip
+_BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
+_MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
+_BLOCK_LINES = 7
+_MOST_ABOVE = 6
+
+
+def csv_rows(name: str, text: str) -> SourceTable:
+    """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
+    is invalid, there are no records, or the header repeats a name."""
+    for at, line in enumerate(text.split("\n", _MOST_ABOVE)[:_MOST_ABOVE], start=1):
+        if _header_words(re.split(r"[\t,;]", line)) > 1:
+            if at > 1:
+                raise DataError(
+                    f"{name}:1: the header is on line {at}; expected it on line 1. Remove the lines above it."
+                )
+            break
+    records = _records(name, text)
+    # A spreadsheet may write empty rows below its last one.
+    while len(records) > 1 and not _trimmed(records[-1][1], 0):
+        records.pop()
+    if not records:
+        raise DataError(f"{name} has no records; expected a header and items")
+    used = max(len(_trimmed(cells, 0)) for _, cells in records)
+    records = [(line, _trimmed(cells, used)) for line, cells in records]
+    if _without_header(records):
+        # A different width more often means an unquoted comma than a different number of choices.
+        width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
+        rows = _of_width(records, width, "the most common width")
+        made = (
+            (at, {"stem": c[0], "choices": c[1:-1], "key": c[-1]} if isinstance(c, list) else c)
+            for at, c in rows
+        )
+        return table_of(made, "mmlu_csv")
+    (at, header), *records = _without_empty_columns(records)
+    if len(set(header)) < len(header):
+        raise DataError(
+            f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
+        )
+    if not records:
+        raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
+    rows = _of_width(records, len(header), "the width of the header")
+    return table_of(
+        (
+            (line, dict(zip(header, cells, strict=True)) if isinstance(cells, list) else cells)
+            for line, cells in rows
+        ),
+        flat=True,
+    )
+
+
+def _header_words(cells: Sequence[str]) -> int:
+    return len(_HEADER_WORDS & {cell.strip(' "\r').casefold() for cell in cells})
+
+
+def _trimmed(cells: list[str], width: int) -> list[str]:
+    while len(cells) > width and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
+
+
+def _without_empty_columns(records: Sequence[_Record]) -> list[_Record]:
+    """Remove columns with neither a name nor a value, as spreadsheets write them, and empty cells beyond the header. If
+    several other columns have no name, number them."""
+    header = [cell.strip() for cell in records[0][1]]
+    rows = [(line, _trimmed(cells, len(header))) for line, cells in records[1:]]
+    whole = [cells for _, cells in rows if len(cells) == len(header)]
+    kept = [at for at, name in enumerate(header) if name or any(cells[at].strip() for cells in whole)]
+    if len(kept) < len(header):
+        rows = [(at, [c[i] for i in kept] if len(c) == len(header) else c) for at, c in rows]
+    return [(records[0][0], [header[at] or f"column {at + 1}" for at in kept]), *rows]
+
+
+def _of_width(records: Sequence[_Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield the line number and cells of each record, or the reason why a record is faulty."""
+    for line, cells in records:
+        if undecoded("".join(cells)):
+            yield line, NOT_UTF8
+        elif len(cells) != width:
+            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
+        else:
+            yield line, cells
+
+
+def _without_header(records: Sequence[_Record]) -> bool:
+    """Return whether most records end in a letter and the first record does not look like a header.
+
+    A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
+    key is not a header if its cells are too long for names."""
+    first = records[0][1]
+    if _header_words(first) > 1 or (not _LETTER.fullmatch(first[-1]) and all(map(name_like, first))):
+        return False
+    ends = [len(cells) >= 4 and _LETTER.fullmatch(cells[-1]) is not None for _, cells in records]
+    return sum(ends) > len(ends) / 2
+
+
+def _records(name: str, text: str) -> list[_Record]:
+    """Read the records with the delimiter and quoting that give the most consistent number of cells."""
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
+    # In many TSV files, quotation marks are text.
+    ways: list[tuple[str, Literal[0, 3]]] = [(delimiter, csv.QUOTE_MINIMAL) for delimiter in delimiters]
+    ways += [("\t", csv.QUOTE_NONE)] * ("\t" in delimiters)
+    readings = [_read(name, text, delimiter, quoting) for delimiter, quoting in ways]
+    found = [records for records in readings if isinstance(records, list)]
+    if not found and isinstance(readings[0], DataError):
+        raise readings[0]
+    return max(found, key=_evenness)
+
+
+def _evenness(records: Sequence[_Record]) -> float:
+    """Return the share of records with as many cells as the first, or 0 if the first has a single cell."""
+    widths = [len(cells) for _, cells in records]
+    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
+
+
+def _read(name: str, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[_Record] | DataError:
+    # A cell may contain line ends, so newline="" leaves them to the csv module.
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    records: list[_Record] = []
+    line = 1
+    try:
+        for cells in reader:
+            records += [(line, cells)] * bool(cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        return DataError(f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting")
+    return records
+
+
+def in_blocks(text: str) -> bool:
+    """Return whether the first line of a text is a single letter, and at least six nonblank lines follow."""
+    first, *lines = text.lstrip("\r\n").split("\n", _BLOCK_LINES)[:_BLOCK_LINES]
+    return len(lines) + 1 == _BLOCK_LINES and bool(_BLOCK_KEY.fullmatch(first)) and all(map(str.strip, lines))
+
+
+def block_rows(text: str) -> SourceTable:
+    """Read LogiQA blocks (blank line, letter, context, question, four options) into one row per block.
+
+    If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because
+    letters are often garbled. A block of another size is a fault, and so is a letter on the wrong line."""
+    lines = ["", *(line.rstrip("\r") for line in text.rstrip().split("\n"))]
+    starts = [
+        at for at, line in enumerate(lines) if at and not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(line)
+    ]
+    ends = [*starts[1:], len(lines)]
+    blocks = (
+        (start, "\n".join(lines[start:end]).rstrip().split("\n"))
+        for start, end in zip(starts, ends, strict=True)
+    )
+    return table_of(((start, _block(block)) for start, block in blocks), "logiqa")
+
+
+def _block(lines: Sequence[str]) -> Cells | str:
+    """Return the cells of a block, or the reason why it is faulty."""
+    if len(lines) != _BLOCK_LINES:
+        return f"the block has {len(lines)} lines; expected {_BLOCK_LINES} after a blank line"
+    if undecoded("".join(lines)):
+        return NOT_UTF8
+    key, context, question, *options = lines
+    marks = [_MARKER.match(line) for line in options]
+    letters = [mark[1].upper() if mark else "" for mark in marks]
+    if sorted(letters) == [*"ABCD"]:
+        options = [options[letters.index(letter)] for letter in "ABCD"]
+    elif any(
+        mark and mark[0].strip()[1:] and letter != own and letters.count(letter) == 1
+        for mark, letter, own in zip(marks, letters, "ABCD", strict=True)
+    ):
+        return "the letters of the options are out of order; expected A to D, once each"
+    texts = [_unlettered(line, letter) for line, letter in zip(options, "ABCD", strict=True)]
+    return {"key": key.strip(), "context": context, "question": question, "options": texts}
+
+
+def _unlettered(line: str, letter: str) -> str:
+    """Remove the letter of an option, from its start or from where a translation moved it."""
+    front = _MARKER.match(line)
+    if front and front[1].upper() == letter:
+        return line[front.end() :].strip()
+    inside, n = re.subn(rf"\b{letter}\.\s*", "", line)
+    return (inside if n == 1 else line).strip()
+
+
+def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
+    """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
+    writes. Raise `DataError` if a file cannot be read or there are no rows."""
+    # Importing pyarrow takes a quarter of a second, so only import it if needed.
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    readers = {b"PAR1": pa.parquet.read_table, b"ARRO": lambda source: pa.ipc.open_file(source).read_all()}
+    cells: list[dict[str, object]] = []
+    for file in files:
+        with file.open("rb") as stream:
+            head = stream.read(4)
+        read = readers.get(head, lambda source: pa.ipc.open_stream(source).read_all())
+        try:
+            with pa.memory_map(str(file)) as source:
+                cells += read(source).to_pylist()
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+            kind = "Parquet" if head == b"PAR1" else "Arrow"
+            raise DataError(
+                f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
+                "Get a new copy."
+            ) from None
+    if not cells:
+        raise DataError(f"{name} has no rows; expected items")
+    return table_of(enumerate(cells, start=1), flat=True)

@@ -1,0 +1,99 @@
+"""Readers that convert evaluation logs of other tools into items and answers.
+
+The harness that wrote a log is recognized by the content of the log, never by its name. Items are also matched by content.
+Files that are not logs are refused. A log with unreadable rows is refused unless the user asks to skip those rows.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from robustify.base.errors import DataError, UsageError
+from robustify.base.files import sha256
+from robustify.items.views import VIEWS, View
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.open_file import open_rows
+from robustify.reading.loaders.rows import Fault, SourceTable
+from robustify.reading.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
+from robustify.reading.logs.gather import Gathered, gather
+from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
+from robustify.reading.logs.pick_tables import mapping
+
+READERS: dict[str, LogReader] = {
+    reader.KIND: reader for reader in (inspect_logs, lm_eval_logs, lighteval, pick_tables)
+}
+"""Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPath:
+    """Log argument of a command line: `[MODEL=][VIEW:]PATH`."""
+
+    path: Path
+    model: str | None = None
+    view: View | None = None
+
+
+def parse_log_path(text: str) -> LogPath:
+    """Parse a log argument into path, model, and view. If the full text is an existing path, it has no prefix."""
+    if Path(text).exists():
+        return LogPath(Path(text))
+    model, equals, rest = text.partition("=")
+    rest = rest if equals else text
+    view = next((v for v in VIEWS if rest.startswith(f"{v}:") and not Path(rest).exists()), None)
+    path = rest.removeprefix(f"{view}:") if view else rest
+    return LogPath(Path(path), model if equals and model else None, view)
+
+
+def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
+    """Read the log at this path. Raise `UsageError` if the file does not exist or is a folder, or an option contradicts the
+    log. Raise `DataError` if the file is not a log, or it is damaged or inconsistent."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
+    if not path.is_file():
+        raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
+    with path.open("rb") as opened:
+        zipped = opened.read(4) == b"PK\x03\x04"
+    if zipped:
+        file = LogFile(path, sha256(path), SourceTable(()), zipped=True)
+    else:
+        rows = open_rows(str(path))
+        file = LogFile(path, rows.sha256, rows.table)
+        if not file.table.rows:
+            raise DataError.gather(_fault_lines(path.name, file.table.faults))
+    reader = next(reader for reader in READERS.values() if reader.recognizes(file))
+    return reader.read(file, options, before or ShownBefore())
+
+
+def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
+    """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
+    twice, missing, or a folder, or an option contradicts it. Raise `DataError` if a file is not a log, or it is damaged or
+    inconsistent. All unreadable rows are listed."""
+    paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
+    before, read = ShownBefore(), list[Log]()
+    for at, log in enumerate(logs, start=1):
+        if paths[log.path.resolve()] > 1:
+            raise UsageError(f"{log.path} is listed twice. List each log only once.")
+        own = replace(options, model=log.model or options.model, view=log.view or options.view)
+        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
+        read.append(replace(read_log(log.path, own, before), file=file))
+    strange = sorted(set(options.columns) - set(FieldMap.model_fields))
+    if strange and all(log.kind != pick_tables.KIND for log in read):
+        raise UsageError(
+            f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
+        )
+    faults = [line for log in read for line in _fault_lines(log.file, log.faults)]
+    if faults and not options.skip_bad:
+        raise DataError.gather(faults)
+    return read
+
+
+def _fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
+    return [f"{name}:{fault.line}: {fault.reason}" for fault in sorted(faults, key=lambda fault: fault.line)]
+
+
+__all__ = [
+    "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
+    "mapping", "parse_log_path", "read_log", "read_logs", "together",
+]  # fmt: skip

@@ -1,0 +1,238 @@
+"""Merging of the logs of several models into items and one answer table.
+
+Unmatched rows are listed by line and counted, and assumptions become notes. Two logs of the same run are refused, as is a
+log in which no row matches an item. Rows without any item text are joined by ID.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from robustify.base.errors import DataError, ItemError
+from robustify.base.texts import unspaced
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.items.orders import Order, own
+from robustify.reading.loaders import Defect, Loaded, Quarantined
+from robustify.reading.loaders.survey import find_defects, odd_options
+from robustify.reading.logs.log import Log, LoggedItem, LogReply
+from robustify.reading.logs.match import (
+    UNCONDITIONED,
+    Catalogue,
+    MatchedItem,
+    OtherItemError,
+    answer_rows,
+    bare_row,
+    of_item,
+    table_in_order,
+)
+from robustify.reading.logs.prompts import BLIND
+
+MatchedRow = tuple[Log, LogReply, MatchedItem]
+_NAMELESS = "the row has neither an item ID nor text; expected one of them (--map id=NAME or --map stem=NAME)"
+_KEYLESS = (
+    "the row has no key. Map a column (--map key=NAME), or pass the items with their keys (--data ITEMS)."
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gathered:
+    """Items shown in at least one log (None if no text is known), their topics and groups by ID, and all answers.
+    `set_aside` lists rows that are unreadable or match no item. `left_out` counts items of the data that are in no log."""
+
+    items: tuple[Item, ...] | None
+    topics: Mapping[str, str]
+    groups: Mapping[str, str]
+    answers: Answers
+    defects: tuple[Defect, ...] = ()
+    set_aside: tuple[Quarantined, ...] = ()
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
+    """Combine logs into items and answers. `bench` defines the items. If it is None, the text in the logs defines them.
+
+    Raise `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows
+    contradict the item with their ID. With `skip_bad`, the latter are set aside.
+    """
+    unread = [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
+    if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
+        return _gather_textless(logs, unread)
+    catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
+    rows: list[MatchedRow] = []
+    set_aside: list[Quarantined] = []
+    contradicting: list[str] = []
+    for log, reply in _replies(logs):
+        asking = (log.file, reply.model, reply.view, reply.template)
+        try:
+            match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
+            rows.append((log, of_item(reply, catalogue.items[match.at]), match))
+        except ItemError as error:
+            set_aside.append(Quarantined(reply.line, str(error), log.file))
+            if isinstance(error, OtherItemError):
+                contradicting.append(f"{log.file}:{reply.line}: {error}")
+    if contradicting and not skip_bad:
+        raise DataError.gather(contradicting)
+    _require_matches(logs, rows, set_aside, bench)
+    _refuse_repeats(rows)
+    items = tuple(catalogue.items[at] for at in sorted({match.at for _, _, match in rows}))
+    answers = table_in_order(
+        (match.at, match.order, row)
+        for _, reply, match in rows
+        for row in answer_rows(reply, catalogue.items[match.at], match.order)
+    )
+    notes = [*_match_notes(rows, catalogue, set_aside), *_reply_notes(rows, answers)]
+    return Gathered(
+        items=items,
+        topics={item.id: item.topic for item in items},
+        groups={item.id: item.group for item in items if item.group},
+        answers=answers,
+        defects=_defects(items, bench, rows, catalogue),
+        set_aside=(*unread, *set_aside),
+        left_out=len(catalogue.items) - len(items),
+        notes=(*notes, *odd_options(items)),
+    )
+
+
+def _replies(logs: Sequence[Log]) -> Iterator[tuple[Log, LogReply]]:
+    return ((log, reply) for log in logs for reply in log.replies)
+
+
+def _require_matches(
+    logs: Sequence[Log], rows: Sequence[MatchedRow], set_aside: Sequence[Quarantined], bench: Loaded | None
+) -> None:
+    """Refuse logs without a matching row, because they belong to another data set or contain no items."""
+    matched = {log.file for log, _, _ in rows}
+    reasons = {one.file: one.reason for one in reversed(set_aside)}
+    whose = f" of {bench.name}" if bench else ""
+    faults = [
+        f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} "
+        f"({reasons.get(log.file, 'no row could be read')})"
+        for log in logs
+        if log.file not in matched
+    ]
+    if faults:
+        raise DataError.gather(faults)
+
+
+def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
+    """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
+    The message has one line per pair of files, with the number of such rows and the first of them."""
+    first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
+    again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
+    for log, reply, match in rows:
+        asking = (reply.model, reply.view, reply.template, match.at, match.order)
+        here = (log.file, reply.line)
+        earlier = first.setdefault(asking, here)
+        if earlier != here:
+            pair = (earlier[0], log.file, reply.model, reply.view)
+            again.setdefault(pair, []).append((earlier[1], reply.line))
+    if again:
+        mend = "expected each run once. Remove one log, or give its model another name (NAME=LOG)."
+        faults = [
+            f"{file}:{lines[0][1]}: the row repeats {other}:{lines[0][0]} (model {model}, view {view}; "
+            f"{len(lines)} such rows); {mend}"
+            for (other, file, model, view), lines in again.items()
+        ]
+        raise DataError.gather(faults)
+
+
+def _defects(
+    items: Sequence[Item], bench: Loaded | None, rows: Sequence[MatchedRow], catalogue: Catalogue
+) -> tuple[Defect, ...]:
+    if bench is not None:
+        here = {item.id for item in items}
+        return tuple(defect for defect in bench.defects if defect.item in here)
+    first = {catalogue.items[match.at].id: (reply.line, log.file) for log, reply, match in reversed(rows)}
+    return find_defects(items, *zip(*(first[item.id] for item in items), strict=True))
+
+
+def _match_notes(
+    rows: Sequence[MatchedRow], catalogue: Catalogue, set_aside: Sequence[Quarantined]
+) -> Iterator[str]:
+    for kind, n in Counter(match.by for _, _, match in rows).items():
+        if kind != "content":
+            yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
+    earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
+    whose = earlier if catalogue.grows else data
+    other_key = (log.file for log, reply, match in rows if _other_key(reply.item, catalogue.items[match.at]))
+    for file, n in Counter(other_key).items():
+        yield f"{file}: rows whose key differs from {whose}: {n}"
+    if left_out := len(catalogue.items) - len({match.at for _, _, match in rows}):
+        yield f"items of the data that are in no log and were left out of this run: {left_out}"
+    if set_aside:
+        yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(set_aside)}"
+
+
+def _other_key(logged: LoggedItem, item: Item) -> bool:
+    if logged.key is None or not logged.choices:
+        return False
+    said, right = logged.choices[logged.key], item.choices[item.key]
+    return said != right and unspaced(said) != unspaced(right)
+
+
+def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
+    """Yield notes about scores, and about models that were asked fewer items than others under a view, were asked with
+    several templates, or gave unreadable answers."""
+    for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
+        yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
+    n_rows = Counter(log.file for log, _, _ in rows)
+    equal = (log.file for log, reply, _ in rows if len(reply.scores) > 1 and len(set(reply.scores)) == 1)
+    for file, n in Counter(equal).items():
+        yield f"{file}: rows in which all choices have the same score, so that they tie: {n} of {n_rows[file]}"
+    asked: dict[tuple[str, str], set[int]] = {}
+    templates: dict[tuple[str, str], dict[str, None]] = {}
+    every: dict[str, set[int]] = {}
+    for _, reply, match in rows:
+        asked.setdefault((reply.view, reply.model), set()).add(match.at)
+        templates.setdefault((reply.view, reply.model), {})[reply.template] = None
+        every.setdefault(reply.view, set()).add(match.at)
+    for (view, model), items in asked.items():
+        if missing := len(every[view]) - len(items):
+            yield f"{model}, view {view}: items without a row: {missing} of {len(every[view])}"
+    for (view, model), names in templates.items():
+        if len(names) > 1:
+            yield f"{model}, view {view}: asked with the templates {', '.join(names)}; rates are for the first one"
+    unanswered = answers.table.filter(pc.is_null(answers.table["pick"])).select(["model", "view"])
+    for (model, view), n in Counter(tuple(row.values()) for row in unanswered.to_pylist()).items():
+        yield f"{model}, view {view}: rows without a readable answer: {n}"
+
+
+def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gathered:
+    """Combine logs whose items are known only by ID and key."""
+    first: dict[str, tuple[str, LoggedItem]] = {}
+    faults = [] if any(log.replies for log in logs) else [f"{log.file}: no row is readable" for log in logs]
+    for log, reply in _replies(logs):
+        item, here = reply.item, f"{log.file}:{reply.line}"
+        there, other = first.setdefault(item.name, (here, item))
+        if not item.name:
+            faults.append(f"{here}: {_NAMELESS}")
+        elif item.key is None:
+            faults.append(f"{here}: {_KEYLESS}")
+        elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
+            differs = "the key, topic, or number of choices differs from"
+            faults.append(f"{here}: {differs} {there}, which is the same item")
+    if faults:
+        raise DataError.gather(faults)
+    position = {name: at for at, name in enumerate(first)}
+    rows = [
+        (log, reply, MatchedItem(position[reply.item.name], own(reply.item.k)))
+        for log, reply in _replies(logs)
+    ]
+    _refuse_repeats(rows)
+    answers = table_in_order(
+        (match.at, match.order, bare_row(reply, reply.item.name, reply.item.key or 0, match.order))
+        for _, reply, match in rows
+    )
+    absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"
+    return Gathered(
+        items=None,
+        topics={name: item.topic for name, (_, item) in first.items()},
+        groups={},
+        answers=answers,
+        set_aside=tuple(unread),
+        notes=(absent, *_reply_notes(rows, answers)),
+    )

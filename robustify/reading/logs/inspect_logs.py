@@ -1,0 +1,187 @@
+"""Reader of Inspect logs (`.json`, and `.eval` if inspect-ai is installed).
+
+Inspect may shuffle the choices, so a letter alone has no meaning. It refers to a choice of the logged sample, whose text is
+then matched. A reply that Inspect scores as wrong because it is unreadable counts as unanswered here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from robustify.base.errors import DataError, ItemError, UsageError
+from robustify.reading.loaders.json_rows import item_table, whole_object
+from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
+from robustify.reading.logs.checked_names import (
+    Name,
+    as_label,
+    as_name,
+    facts_of,
+    listed,
+    names_in,
+    path_name,
+)
+from robustify.reading.logs.log import (
+    Log,
+    LogFile,
+    LoggedItem,
+    LogOptions,
+    LogReply,
+    ShownBefore,
+    logged_items,
+    plain_model,
+)
+from robustify.reading.logs.own_scores import pick_contradicts, scored_right
+from robustify.reading.logs.prompts import Naming, assumed
+
+KIND = "inspect"
+_ATTACHED = "attachment://"
+
+
+def recognizes(file: LogFile) -> bool:
+    """Return whether a file is an Inspect log, as JSON or zipped."""
+    return file.zipped or file.table.outer == "inspect_log"
+
+
+def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
+    """Read the replies in the first epoch of an Inspect log. Raise `UsageError` if the scorer does not exist or none of
+    several is selected, or inspect-ai is needed but not installed. Raise `DataError` if the task is not multiple choice,
+    or a zipped log is unreadable."""
+    path, tree = file.path, _tree(file)
+    spec = as_object(tree["eval"])
+    task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
+    samples = _samples(tree, spec)
+    table = replace(table_of(enumerate(samples, start=1)), outer="inspect_log")
+    inner = item_table(path.name, table)
+    names = {row.line: as_label(row.cells.get("id")) for row in table.rows}
+    items, faults, notes = logged_items(path.name, inner, options, task, names)
+    scorer = _scorer(path.name, samples, options.filter)
+    scores = {at: _score(cells, scorer) for at, cells in enumerate(samples, start=1)}
+    naming = Naming.of(score.get("answer") for score in scores.values())
+    targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
+    model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
+    make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
+
+    def reply(row: SourceRow, item: LoggedItem) -> LogReply:
+        if row.cells.get("error") is not None:
+            return make(row.line, item=item, reason="the run failed on it")
+        if not (score := scores[row.line]):
+            return make(row.line, item=item, reason="no score is logged")
+        answer = naming.answer(score.get("answer"), item.k, item.choices)
+        plain = scorer == "choice" or score.get("answer") in targets
+        if pick_contradicts(right := scored_right(score.get("value")), item, answer["pick"], plain=plain):
+            raise ItemError(
+                f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
+                "Check that both are letters of the logged choices."
+            )
+        return make(row.line, item=item, **answer)
+
+    shown = ((row, items[row.line]) for row in table.rows if row.line in items)
+    made, wrong = rows_or_faults(shown, reply)
+    if dropped := len(table.rows) - len(inner.rows):
+        notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
+    if options.view is None:
+        same = len(made) > 1 and len({one.item.stem for _, one in made}) == 1
+        doubt = ". All items have the same stem; if the question was not shown, use choices_only"
+        notes.append(assumed("full") + doubt * same)
+    return Log(
+        file=path.name,
+        kind=KIND,
+        sha256=file.sha256,
+        task=task,
+        replies=tuple(one for _, one in made),
+        faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
+        facts=_facts(tree, spec),
+        notes=tuple(notes),
+    )
+
+
+def _tree(file: LogFile) -> Mapping[str, Any]:
+    """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
+    path = file.path
+    if not file.zipped:
+        return as_object(whole_object(path.name, path.read_text(encoding="utf-8-sig")))
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise UsageError(
+            f"{path.name}: reading an .eval file needs inspect-ai, which is not installed. Run `pip install "
+            "'robustcbrn-eval[inspect]'`, or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
+        ) from None
+    try:
+        log = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
+    except Exception as error:
+        # Readers raise errors of many types, and their messages may quote a sample.
+        raise DataError(
+            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy."
+        ) from None
+    return dict(log.model_dump(mode="json", exclude_none=True))
+
+
+def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
+    """Return the samples with their attachments, in the order of their data set, not of their completion."""
+    ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
+    position = {str(name): at for at, name in enumerate(ids)}
+    found = [one for one in _list(tree.get("samples")) if isinstance(one, Mapping)]
+    found.sort(key=lambda one: (position.get(str(one.get("id")), len(position)), one.get("epoch", 1) != 1))
+    return [
+        {
+            **sample,
+            **{part: _put_back(sample[part], sample) for part in ("input", "choices") if part in sample},
+        }
+        for sample in found
+    ]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _put_back(value: object, sample: Mapping[str, Any]) -> object:
+    match value:
+        case str() if value.startswith(_ATTACHED):
+            return as_object(sample.get("attachments")).get(value.removeprefix(_ATTACHED), value)
+        case list():
+            return [_put_back(member, sample) for member in value]
+        case Mapping():
+            return {name: _put_back(member, sample) for name, member in value.items()}
+        case _:
+            return value
+
+
+def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
+    total = as_object(tree.get("results")).get("total_samples")
+    status = tree.get("status", "success")
+    shown = as_name(status) or "not shown"
+    reasons = [] if status == "success" else [f"the run has the status {shown}; expected success"]
+    if isinstance(total, int) and total != n:
+        reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
+    return [Fault(1, reason) for reason in reasons]
+
+
+def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
+    said = [name for sample in samples for name in as_object(sample.get("scores"))]
+    names, known = list(dict.fromkeys(said)), names_in(said)
+    if wanted is not None and wanted not in names:
+        raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {listed(names, known)}")
+    if wanted is None and len(names) > 1 and "choice" not in names:
+        raise UsageError(
+            f"{file}: the log has several scorers ({listed(names, known)}). Select one with --filter NAME."
+        )
+    return wanted or ("choice" if "choice" in names else next(iter(names), None))
+
+
+def _score(cells: Cells, scorer: str | None) -> Mapping[str, Any]:
+    return as_object(as_object(cells.get("scores")).get(scorer or ""))
+
+
+def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Name]:
+    steps = _list(as_object(tree.get("plan")).get("steps"))
+    return facts_of(
+        {
+            "inspect_ai": as_object(spec.get("packages")).get("inspect_ai"),
+            "task_version": spec.get("task_version"),
+            "epochs": as_object(spec.get("config")).get("epochs"),
+            "solver": "+".join(str(step.get("solver")) for step in steps if isinstance(step, Mapping)),
+        }
+    )

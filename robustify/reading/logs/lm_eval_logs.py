@@ -1,0 +1,249 @@
+"""Reader of the logged samples of lm-eval (`samples_*.jsonl`), old and new.
+
+A row states the best choice and whether it was right. Both are recomputed from the log-likelihoods, and inconsistent logs
+are refused. Formats have changed over the years: numbers may be floats or text, and arguments may be lists or named
+objects. Unreadable values become None and give no answer.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from robustify.base.errors import DataError, ItemError, UsageError
+from robustify.items.scoring import per_character
+from robustify.reading.loaders.json_rows import is_lm_eval, item_table
+from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, line_spans, rows_or_faults
+from robustify.reading.logs.checked_names import as_label, listed, names_in
+from robustify.reading.logs.lm_eval_requests import (
+    by_choice,
+    delimiter,
+    prompt_in_row,
+    with_requested_options,
+)
+from robustify.reading.logs.lm_eval_results import LmEvalRun, find_run
+from robustify.reading.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
+from robustify.reading.logs.own_scores import (
+    number_or_nan,
+    pick_contradicts,
+    score_contradicts,
+    scores_of_row,
+)
+from robustify.reading.logs.prompts import Naming, Prompt, asked_as
+
+KIND = "lm-eval"
+TEXT_VIEWS = ("cloze", "choices_only_text")
+"""Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
+ROUNDING = 1e-6
+"""A log-likelihood may exceed 0 by this much."""
+UNNAMED = "there is no results file beside the log, so the name of the folder is used as the model name"
+
+
+def recognizes(file: LogFile) -> bool:
+    """Return whether a file has logged samples, or is the results file beside them."""
+    cells = file.table.rows[0].cells if file.table.rows else {}
+    return is_lm_eval(cells) or _is_results(cells)
+
+
+def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
+    """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
+    prompts. Raise `DataError` if the file has only results, the layout is unknown, or the prompts contradict `options`."""
+    if _is_results(file.table.rows[0].cells):
+        raise DataError(
+            f"{file.path.name} has only aggregated results; expected the answers to each item. Use samples_*.jsonl, which "
+            "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details."
+        )
+    run = find_run(file.path)
+    head = Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
+    return replies_in_rows(head, run, file.table, options, before)
+
+
+def _is_results(cells: Cells) -> bool:
+    beside = {"config", "configs", "versions", "config_general", "n-samples", "config_tasks"}
+    return isinstance(cells.get("results"), dict) and not beside.isdisjoint(cells)
+
+
+def replies_in_rows(
+    head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore
+) -> Log:
+    """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read`."""
+    rows, notes = _one_filter(head.file, table.rows, options.filter)
+    names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
+    apart = delimiter(rows, run.delimiter)
+    whole = replace(table, rows=rows)
+    try:
+        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+    except DataError as error:
+        whole = with_requested_options(whole, apart, error)
+        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+        notes.append("the options were read from the requests, because the docs do not contain them")
+    by_line, faults, said = shown
+    first = _first_lines(rows)
+    items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
+    prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
+    asked = [prompt for prompt in prompts.values() if prompt is not None]
+    how = asked_as(head.file, head.kind, asked, options)
+    make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
+    written = [_written(row.cells) for row in rows]
+    way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written))
+    made, wrong = rows_or_faults(
+        ((row, items[row.line]) for row in rows if row.line in items),
+        lambda row, item: _reply(row, prompts[row.line], item, way),
+    )
+    against, lengths = _contradictions(made, {str(row.cells.get("target")) for row in rows})
+    faults += [*wrong, *against]
+    if run.n not in (None, n := len(set(first.values()))):
+        reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
+        faults.append(Fault(1, reason))
+    notes += [*said, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
+    if in_order := sum(not prompt.by_letter and by_choice(prompt) is None for prompt in asked):
+        differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
+        notes.append(f"{differ}: {in_order}")
+    return replace(
+        head,
+        replies=tuple(reply for _, reply in made),
+        faults=tuple(faults),
+        templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
+        notes=(*notes, *([how.note] if how.note else [])),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the replies of a log are read: the delimiter before each choice, and what rows without prompts scored."""
+
+    make: Callable[..., LogReply]
+    delimiter: str
+    text_view: bool
+    naming: Naming
+
+
+def _one_filter(
+    name: str, rows: Sequence[SourceRow], wanted: str | None
+) -> tuple[tuple[SourceRow, ...], list[str]]:
+    """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
+    said = [str(row.cells.get("filter", "none")) for row in rows]
+    filters, known = list(dict.fromkeys(said)), names_in(said)
+    if wanted is not None and wanted not in filters:
+        raise UsageError(f"{name}: there is no filter {wanted!r}; expected one of {listed(filters, known)}")
+    taken = wanted or filters[0]
+    kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
+    others = listed((one for one in filters if one != taken), known)
+    shown = known.get(taken, "of the first row")
+    note = f"the filter {shown} was used, not {others} (to change this, use --filter)"
+    return kept, [note] * (len(filters) > 1)
+
+
+def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
+    """Return a mapping from each line to the first line with the same item. `item_table` keeps only that line."""
+    seen: dict[str, SourceRow] = {}
+    out: dict[int, int] = {}
+    for row in rows:
+        number = str(row.cells.get("doc_id"))
+        if number not in seen or seen[number].cells.get("doc") != row.cells.get("doc"):
+            seen[number] = row
+        out[row.line] = seen[number].line
+    return out
+
+
+def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) -> LogReply:
+    values, make = _log_likelihoods(row.cells), partial(way.make, row.line, item=item)
+    if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
+        said = _written(row.cells)
+        if said is None:
+            raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
+        return make(**way.naming.answer(said, item.k, item.choices))
+    if len(values) not in (item.k, 2 * item.k):
+        raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
+    if any(value > ROUNDING and math.isfinite(value) for value in values):
+        raise ItemError("a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the "
+                        "log-likelihoods, which are at most 0.")  # fmt: skip
+    by_text = not asked.by_letter if asked is not None else way.text_view
+    back = (by_choice(asked) if asked is not None and by_text else None) or range(item.k)
+    scores = _finite(values[j] for j in back)
+    if not scores:
+        return make(reason="a score that is no finite number")
+    # Like acc_norm, count the characters of the choice, without the delimiter before it.
+    texts = item.choices if asked is None else [c.removeprefix(way.delimiter) for c in asked.continuations]
+    chars = tuple(len(texts[j]) for j in back) if by_text else ()
+    alone = _finite(values[item.k + j] for j in back) if by_text and len(values) > item.k else ()
+    return make(scores=scores, by_text=by_text, n_chars=chars, unconditioned=alone)
+
+
+def _contradictions(
+    made: Sequence[tuple[SourceRow, LogReply]], targets: Collection[str]
+) -> tuple[list[Fault], list[str]]:
+    """Return faults for rows whose metrics contradict their scores or pick and the key, which finds misread keys and
+    choices, and a note about rows in which only a norm differs. `targets` are the answers expected in any row."""
+    faults, other_norm = list[Fault](), list[int]()
+    for row, reply in made:
+        said, norms = scores_of_row(row.cells), _norms(reply)
+        plain = _written(row.cells) in targets
+        for metric, right in said.items():
+            if not reply.scores:
+                against = blamed = pick_contradicts(right, reply.item, reply.pick, plain=plain)
+            elif metric == "exact_match" and not right:
+                # In a task with scores, this means that the key is not the greedy continuation.
+                continue
+            else:
+                every = score_contradicts(right, reply.item.key, norms.values())
+                against = (
+                    score_contradicts(right, reply.item.key, [norms[metric]]) if metric in norms else every
+                )
+                blamed = (against and metric == "acc") or (every and "acc" not in said)
+            if blamed:
+                given, other = ("right", "wrong") if right else ("wrong", "right")
+                reason = (
+                    f"`{metric}` says that the answer is {given}, but the scores or pick and the key of the row say "
+                    f"{other}. If the key is read incorrectly, use --map key=FIELD or --map key_is=number."
+                )
+                faults.append(Fault(reply.line, reason))
+            elif against:
+                other_norm.append(reply.line)
+            if against:
+                break
+    note = (
+        "rows in which a metric of the log differs from the one computed with the lengths of the choices, although the key "
+        f"agrees: {len(other_norm)} (lines {line_spans(other_norm)})"
+    )
+    return faults, [note] * bool(other_norm)
+
+
+def _norms(reply: LogReply) -> dict[str, tuple[float, ...]]:
+    """Return the scores of a reply by the metric of lm-eval that compares them. Labels have equal lengths."""
+    scores, norms = reply.scores, {"acc": reply.scores}
+    if not reply.by_text:
+        norms["acc_norm"] = scores
+    elif all(reply.n_chars):
+        norms["acc_norm"] = tuple(per_character(scores, reply.n_chars))
+    if reply.unconditioned:
+        norms["acc_mutual_info"] = tuple(a - b for a, b in zip(scores, reply.unconditioned, strict=True))
+    return norms
+
+
+def _log_likelihoods(cells: Cells) -> list[float]:
+    """Return the log-likelihood of each request, or NaN if it is unreadable.
+    `resps` contains a list per request, which contains a list per repeat. Older logs have one level less."""
+    for name in ("resps", "filtered_resps"):
+        responses = cells.get(name)
+        if isinstance(responses, list) and responses:
+            return [number_or_nan(_innermost(response)) for response in responses]
+    return []
+
+
+def _innermost(value: object) -> object:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value
+
+
+def _finite(values: Iterable[float]) -> tuple[float, ...]:
+    """Return the values, or an empty tuple unless all are finite."""
+    every = tuple(values)
+    return every if all(map(math.isfinite, every)) else ()
+
+
+def _written(cells: Cells) -> str | None:
+    """Return the text generated by a model, after the filter of the task, or None if it is not text."""
+    text = _innermost(cells.get("filtered_resps", cells.get("resps")))
+    return text if isinstance(text, str) else None

@@ -1,0 +1,160 @@
+"""Requests in samples of lm-eval: the contexts and continuations that were scored.
+
+A continuation is a choice after the delimiter of the task. The delimiter is not part of the choice and does not count for
+its length. Some tasks, such as bbh and boolq, build their choices in the config, so that only the requests contain them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from os.path import commonprefix
+
+from robustify.base.errors import DataError, ItemError
+from robustify.base.texts import unspaced
+from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.reading.logs.log import LoggedItem
+from robustify.reading.logs.prompts import Prompt
+from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
+
+LOOKED_AT = 200
+_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
+_LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
+_BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
+_BEFORE_TEXT = re.compile(r"[\W_]*\s")
+NO_TEXTS = (
+    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
+    "clearly"
+)
+
+
+def _pairs(cells: Cells) -> list[tuple[str, str]]:
+    """Return the context and continuation of each request of a row, without those that `acc_mutual_info` scores again
+    without a context. A request to write has no continuation. The list is empty if a request has another form."""
+    arguments = cells.get("arguments")
+    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
+    if isinstance(arguments, dict):
+        # Sort by number, so that gen_args_10 comes after gen_args_2.
+        members = [arguments[name] for name in sorted(arguments, key=_number)]
+    pairs = [pair for member in members if (pair := _pair(member)) is not None]
+    half = len(pairs) // 2
+    if len(pairs) < len(members):
+        return []
+    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
+
+
+def _pair(member: object) -> tuple[str, str] | None:
+    match member:
+        case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
+            return context, continuation
+        case {"arg_0": str(context), "arg_1": {}} | [str(context), {}, *_]:
+            return context, ""
+        case _:
+            return None
+
+
+def _number(name: str) -> int:
+    number = str(name).rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
+    """Return the prompts of a row, or None unless it has one context and one continuation for every choice."""
+    pairs = _pairs(cells)
+    if len(pairs) != item.k:
+        return None
+    contexts, continuations = zip(*pairs, strict=True)
+    return Prompt(item, contexts, continuations)
+
+
+def by_choice(asked: Prompt) -> list[int] | None:
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices.
+    Some tasks modify a choice before scoring it, or score one text in several contexts."""
+    texts = [unspaced(text) for text in asked.continuations]
+    positions: list[int] = []
+    for choice in map(unspaced, asked.item.choices):
+        free = [at for at, text in enumerate(texts) if text == choice and at not in positions]
+        if not free:
+            return None
+        positions.append(free[0])
+    return positions
+
+
+def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
+    """Return the text before the choice in each continuation.
+
+    It is found by the choices in the docs, because a space may belong to the delimiter or to the choice. If the docs do not
+    contain the choices, it is the delimiter that the results file gives, or else the white space or punctuation that all
+    continuations have in common.
+    """
+    before: Counter[str] = Counter()
+    scored: list[str] = []
+    for row in rows[:: max(1, len(rows) // LOOKED_AT)]:
+        texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
+        for _, said in _pairs(row.cells):
+            scored.append(said)
+            before.update([said.removesuffix(text) for text in texts if said.endswith(text)][:1])
+    most, n = before.most_common(1)[0] if before else ("", 0)
+    if 2 * n > len(scored):
+        return most
+    shared = commonprefix(scored)  # noqa: RUF071 (texts, not paths)
+    if configured and shared.startswith(configured):
+        return configured
+    found = _BEFORE_TEXT.match(shared)
+    return found[0] if found else ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield from [value] * bool(value)
+        case list() | dict():
+            for member in value.values() if isinstance(value, dict) else value:
+                yield from _texts(member)
+
+
+def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
+    """Return the table with the options of each row added to its doc, from the requests. `before` is the delimiter.
+    If labels were scored or the model wrote, the options are the labelled lines of the doc or of the prompt. Raise
+    `unknown` if the model wrote and no prompt has such lines."""
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
+    )
+    if not made and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
+        raise unknown
+    return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
+
+
+def _with_options(cells: Cells, before: str) -> dict[str, object]:
+    pairs, doc = _pairs(cells), as_object(cells.get("doc"))
+    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
+    if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
+        raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
+    if len(pairs) > 1 and not only_labels(texts):
+        return {**doc, "choices": list(texts)}
+    # A text of the doc that the model did not see may explain the answer.
+    seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in pairs[0][0]]
+    for prompt in (*seen, pairs[0][0]):
+        if (found := listed_options(prompt, texts)) is not None:
+            stem, options = found
+            rest = {name: stem if value == prompt else value for name, value in doc.items()}
+            return {**rest, "choices": options}
+    raise ItemError(NO_TEXTS)
+
+
+def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return the question of a prompt, and the texts of its last options with these labels, or with any labels if none are
+    given. Return None if there are none, or it is unclear where the last text ends."""
+    bare = [label.strip().strip("()[].:") for label in labels]
+    cut = cut_at_labels(_BULLET.sub("", prompt), bare)
+    cut = None if cut is None else without_tail(cut)
+    if cut is None:
+        return None
+    before, starts = cut.before, list(_LAST_QUESTION.finditer(cut.before))
+    if starts:
+        before = before[starts[-1].end() :]
+    elif cut_at_labels(before, bare) is not None:
+        # The question follows examples, in any language.
+        before = before.rpartition("\n\n")[2]
+    return _LEAD_IN.sub("", before).strip(), [*cut.texts]

@@ -1,0 +1,237 @@
+"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`.
+
+A label is a mark of a series (an alphabet, roman numbers, or counting) in a usual dress. The options of an item are
+labelled only if all their labels are the first marks of one series, in any order. A text that only begins like a label,
+such as `A.D. 1066` or `1.5 kg`, is thereby kept.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from os.path import commonprefix
+
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import UNSEEN, compatible, is_blank, undressed
+from robustify.items.item import MOST
+
+_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´") | {
+    first + at: chr(ord("a") + at) for first in (0x1F150, 0x1F170) for at in range(MOST)
+}
+_CIRCLED = r"[\u2460-\u24ff\u2776-\u2793\u3200-\u32bf\U0001F110-\U0001F189]"
+"""Marks that bring their own brackets or circle."""
+TOKEN = rf"(?:{_CIRCLED}|[^\W\d_]{{1,5}}ـ?['’׳΄]?|\d{{1,2}}(?!\d))"
+"""Pattern of a text that may be a mark."""
+OPENING, CLOSING = r"(\[{<（［【〔「〈", r")\]}>）］】〕」〉"
+_DRESSED = re.compile(
+    rf"[\s{UNSEEN}]*(?P<bold>[*_`]*)(?:(?:option|choice|选项|選項|보기|вариант|opción|opção)\s*)?(?P<open>[{OPENING}]?)\s*"
+    rf"(?P<mark>{TOKEN})[*_`]*(?:\s?(?:(?P<close>[{CLOSING}]+[.:：．]?)|(?P<dot>[.:])|(?P<wide>[．。：、，·])|(?P<weak>,|[-–—|=](?=\s))))?"
+    r"[*_`]*(?P<gap>\s*)(?=(?P<rest>.{0,3}))",
+    re.IGNORECASE | re.DOTALL,
+)
+_BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
+
+
+@lru_cache(maxsize=4096)
+def as_mark(mark: str) -> str:
+    """Return a mark in its plain form: without circle, width, case, or hamza."""
+    one = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
+    plain = compatible(one).casefold().strip("()").translate(_FOLDED)
+    if plain.isdecimal():
+        return str(int(plain))
+    return {"الف": "ا", "στ": "ς"}.get(plain, plain)
+
+
+def _series() -> tuple[tuple[str, ...], ...]:
+    lines = files(__package__).joinpath("alphabets.txt").read_text(encoding="utf-8").splitlines()
+    marks = [line.split() if " " in line else line for line in lines if not line.startswith("#")]
+    return tuple(tuple(map(as_mark, one[:MOST])) for one in marks)
+
+
+SERIES = _series()
+"""Series of marks other than digits. The first is Latin, and the last is roman."""
+LETTERS, ROMAN = SERIES[0], SERIES[-1]
+COUNTED: tuple[tuple[str, ...], ...] = (tuple(map(str, range(MOST))), tuple(map(str, range(1, MOST + 1))))
+"""Digits from 0, and digits from 1."""
+_EVERY = (*SERIES, *COUNTED)
+_MARKS = frozenset().union(*_EVERY)
+
+
+@cache
+def _places(series: tuple[str, ...]) -> dict[str, int]:
+    return {mark: place for place, mark in enumerate(series)}
+
+
+def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
+    plain = [as_mark(mark) for mark in marks]
+    for series in _EVERY:
+        places = _places(series)
+        found = [places.get(mark, MOST) for mark in plain]
+        if sorted(found) == list(range(len(plain))):
+            return tuple(found)
+    return None
+
+
+@lru_cache(1024)
+def only_labels(texts: tuple[str, ...]) -> bool:
+    """Return whether the texts are nothing but the first labels of a series, in order, in any dress."""
+    found = [mark for text in texts if (mark := bare_mark(text)) is not None]
+    return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
+
+
+_BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Labelled(HoldsText):
+    """Options of one item without their labels. `positions` are those of the labels in their series."""
+
+    labels: tuple[str, ...]
+    texts: tuple[str, ...]
+    positions: tuple[int, ...]
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the labels are in the order of their series."""
+        return self.positions == tuple(range(len(self.positions)))
+
+
+def split_labels(options: Sequence[str]) -> Labelled | None:
+    """Return options and labels apart, or None unless all options are labelled and each has text beside its label."""
+    found = [_dressed(option) for option in options]
+    n = sum(one is not None for one in found)
+    if len(options) < 2 or n * 2 <= len(options):
+        return None
+    # One label may lack its dress, as in `C rome`, if the labels are in order.
+    bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
+    heads = [one for one in bare if one is not None]
+    labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
+    positions = positions_in_series(labels)
+    if positions is None or len(heads) < len(options) or any(map(is_blank, texts)):
+        return None
+    split = Labelled(labels, texts, positions)
+    return split if n == len(options) or split.in_order else None
+
+
+def _dressed(option: str) -> tuple[str, str] | None:
+    head = _DRESSED.match(option)
+    if head is None:
+        return None
+    mark, rest, digit = head["mark"], head["rest"], head["mark"][-1:].isdecimal()
+    if (head["open"] and not head["close"]) or not _is_mark(mark):
+        return None
+    if head["close"]:
+        sure = not digit or bool(head["open"] or head["gap"]) or not rest[:1].isascii() or rest[:1].isalpha()
+    elif head["dot"]:
+        # `A.D.`, `1.5` and `a:b` are no labels.
+        word = re.match(r"[^\W\d_]\w" if digit else r"\w\w", rest)
+        sure = bool(head["gap"] or word) or not rest[:1].isascii()
+    elif head["wide"]:
+        sure = not (digit and head["wide"] in "·，" and rest[:1].isdecimal())
+    elif head["weak"]:
+        # `A, B` is a list, and `1 - 2` is a range.
+        sure = not digit and bool(head["gap"]) and not _is_mark(option[head.end() :].strip())
+    else:
+        sure = bool(re.match(rf"{_CIRCLED}|\w+['’׳΄]", mark) or re.match(r"\s{2}|[\t\u3000]", head["gap"]))
+    text = head["gap"][1:] + option[head.end() :]
+    bold = head["bold"]
+    return (mark, text.removesuffix(bold) if bold and text.count(bold) % 2 else text) if sure else None
+
+
+def _undressed(option: str) -> tuple[str, str] | None:
+    head = _BARE.match(option)
+    return (head["mark"], option[head.end("mark") + 1 :]) if head and _is_mark(head["mark"]) else None
+
+
+def _is_mark(text: str) -> bool:
+    return as_mark(text) in _MARKS
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ListedOptions(HoldsText):
+    """Text that lists labelled options: the text before them, their labels, and their texts."""
+
+    before: str
+    labels: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+def cut_at_labels(text: str, labels: Sequence[str] = ()) -> ListedOptions | None:
+    """Return the options that a text lists last, or None if it lists none. Labels stand at line starts, or else within
+    lines and then in a dress that every label has. With `labels`, only options with these labels count."""
+    wanted = [as_mark(label) for label in labels]
+    for pattern in (_AT_LINE, _INLINE):
+        run = _last_run([mark for mark in pattern.finditer(text) if _is_mark(mark["mark"])], wanted)
+        if run:
+            ends = [*(mark.start() for mark in run[1:]), len(text)]
+            texts = tuple(
+                text[mark.end() : end].strip(" \t\r\n|;,/") for mark, end in zip(run, ends, strict=True)
+            )
+            if all(texts):
+                return ListedOptions(
+                    text[: run[0].start()].rstrip(), tuple(mark["mark"] for mark in run), texts
+                )
+    return None
+
+
+_LISTED = (
+    rf"(?P<open>[{OPENING}]?)(?P<mark>{TOKEN})(?:(?P<close>[{CLOSING}]+)|(?<={_CIRCLED})|(?=[.:．。：、]))"
+    r"[.:．。：、]?(?:\s+|(?=[^\W\d_])|(?<=[^.:])(?=\S))"
+)
+_AT_LINE = re.compile(rf"^[ \t]*{_LISTED}", re.MULTILINE)
+_INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
+
+
+def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequence["re.Match[str]"]:
+    """Return the last marks that form a whole series from its beginning."""
+    plain = [as_mark(mark["mark"]) for mark in marks]
+    for start in range(len(marks) - 2, -1, -1):
+        for series in [wanted] if wanted else _EVERY:
+            n = len(commonprefix([plain[start:], [*series]]))  # noqa: RUF071 (marks, not paths)
+            run = marks[start : start + n]
+            whole = n == len(wanted) if wanted else n > 1 and start + n == len(marks)
+            if whole and len({(one["open"], one["close"]) for one in run}) == 1:
+                return run
+    return []
+
+
+def without_tail(cut: ListedOptions) -> ListedOptions | None:
+    """Return a cut prompt without the lines after its last option, such as `Answer:`. Return None if it is unclear where
+    the last option ends, because the others have several lines."""
+    lines = [text.split("\n") for text in cut.texts]
+    sizes = {len(one) for one in lines[:-1]}
+    last = lines[-1]
+    if len(sizes) == 1 and len(last) >= (n := sizes.pop()):
+        kept = last[:n]
+    else:
+        ends = [at for at, line in enumerate(last) if not line.strip() or line.rstrip().endswith((":", "："))]
+        if not ends:
+            return None
+        kept = last[: ends[0]]
+    text = "\n".join(kept).strip()
+    return ListedOptions(cut.before, cut.labels, (*cut.texts[:-1], text)) if text else None
+
+
+def bare_mark(text: str) -> str | None:
+    """Return the plain mark of a text that is nothing but a mark in any dress, or None."""
+    found = _BARE_LABEL.fullmatch(text)
+    return as_mark(found["mark"]) if found and _is_mark(found["mark"]) else None
+
+
+def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the series that holds most of the marks among the cells of a file, or None if there are no marks. Digits are
+    no marks here, because the caller decides how they count."""
+    heads = [(cell, _dressed(cell)) for cell in cells]
+    found = Counter(as_mark(head[0]) if head else bare_mark(cell) for cell, head in heads)
+    best: tuple[int, int, tuple[str, ...]] | None = None
+    for series in SERIES:
+        places = [place for place, mark in enumerate(series) if found[mark]]
+        n = sum(found[series[place]] for place in places)
+        # Of two series with the same marks, the marks of a file are the first ones.
+        if n and (best is None or (n, -max(places)) > best[:2]):
+            best = (n, -max(places), series)
+    return best[2] if best else None

@@ -1,0 +1,208 @@
+"""Record of releases under one key, which prevents two releases from revealing an item together.
+
+The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, sealed with the key, and
+contains the SHA-256 of the line before it, so that changed, moved or removed lines are detected. Because a reader can
+subtract two releases, these rules apply:
+
+1. The same set and version cannot be released with other items. Other items need another version.
+2. The split of a set is released once. Another split of the same choices is refused, even under another name.
+3. Two sets that share items must have the same items or differ by at least one cell (`min_cell` items).
+4. The bits of all releases over shared items must fit the budget of the split.
+
+The record is local. It does not include releases under another key or from another laboratory.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.files import locked, writable, write_atomic
+from robustify.base.git import work_tree
+from robustify.base.key_file import Key, read_private
+from robustify.items.item import Item
+from robustify.restricted.ids import canonical
+from robustify.restricted.secret_key import FILE_VARIABLE
+from robustify.restricted.terms import utc_now
+
+_FORMAT = "robustify.releases/1"
+_BEGIN = "robustify restricted key releases --begin"
+_MOST_BYTES = 256 << 20
+_DIGEST = 16
+"""Number of hex digits in the digest of an item (64 bits)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOf:
+    """Keyed digests of a set and its split: of the IDs, of the sorted choices of each item, and of the split."""
+
+    items: str
+    digests: tuple[str, ...]
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One publication. `what` is "page" or the name of a split, `content` its keyed digest, and `at` the time at which it
+    was recorded."""
+
+    dataset: str
+    version: str
+    what: str
+    content: str
+    bits: float
+    of: SplitOf
+    at: str = field(default="", compare=False)
+
+
+_RELEASE = TypeAdapter(Release)
+
+
+def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
+    """Return the digests of items and of their split. `verdicts` maps item IDs to verdicts. An item is identified by its
+    choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
+    own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
+    return SplitOf(
+        items=digest(key, sorted(own)),
+        digests=tuple(sorted(own.values())),
+        split=digest(key, sorted((own[name], verdicts[name]) for name in own)),
+    )
+
+
+def digest(key: Key, content: object) -> str:
+    """Return the keyed digest of published content. Equal content has equal digests."""
+    return hmac.new(key.derived("releases"), _written(content).encode(), "sha256").hexdigest()
+
+
+def _folded(choice: str) -> str:
+    text = canonical(choice)
+    return "".join(c for c in text.casefold() if unicodedata.category(c)[0] not in "PZ") or text
+
+
+def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> str | None:
+    """Return the reason why `new` must not be published after the earlier releases, or None. `budget` is in bits."""
+    named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
+    if any(one.of.items != new.of.items for one in named):
+        return "This version was released with other items. Release the same items, or use another version."
+    mine = set(new.of.digests)
+    related = [one for one in earlier if one in named or len(mine & set(one.of.digests)) >= k]
+    same = [one for one in related if one.of.digests == new.of.digests or one.of.items == new.of.items]
+    if any(one.of.split != new.of.split for one in same):
+        return "The set was released with another split, and only one is allowed. Use the same criterion and voters."
+    sets = [set(digests) for digests in dict.fromkeys(one.of.digests for one in (new, *related))]
+    parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))
+    if len(sets) > 1 and min(parts.values()) < k:
+        return f"The set differs from an earlier release by fewer than {k} items, which would reveal single items."
+    spent = sum(one.bits for one in related)
+    if spent + new.bits > budget + 0.01 and new.bits:
+        return (
+            f"The release exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and it needs "
+            f"{new.bits:.0f}. Publish fewer numbers with `--only`."
+        )
+    return None
+
+
+def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Release:
+    """Record a release before any of its files is written. The same content is recorded and charged only once. Raise
+    `AuthorisationError` if the release must not be published, or the record is damaged, and `ResourceError` if the
+    record cannot be written."""
+    with _writing(file):
+        lines, earlier = _read(key, file)
+        if release in earlier:
+            return earlier[earlier.index(release)]
+        why = refusal(release, earlier, k, budget)
+        if why is not None:
+            raise AuthorisationError(f"{release.dataset} {release.version}, {release.what}: {why}")
+        at, content = utc_now(), asdict(release)
+        del content["at"]
+        line = _line(key, {"at": at, "release": content}, lines[-1])
+        write_atomic(file, "".join((*lines, line)).encode(), private=True)
+    return replace(release, at=at)
+
+
+def releases_of(key: Key, file: Path) -> list[Release]:
+    """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, of another key, or
+    readable by others."""
+    return _read(key, file)[1]
+
+
+def begin(key: Key, file: Path) -> None:
+    """Create the record of a key under which nothing has been published. Raise `UsageError` if the record exists
+    already, `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if the record cannot be
+    written."""
+    if work_tree(file.resolve().parent) is not None:
+        raise AuthorisationError(
+            f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
+        )
+    with _writing(file):
+        if os.path.lexists(file):
+            raise UsageError(f"{file} already exists. A record of releases is never overwritten.")
+        head = {"format": _FORMAT, "key_id": key.id, "at": utc_now()}
+        write_atomic(file, _line(key, head, "").encode(), private=True)
+
+
+def record_file(key_file: Path | None = None) -> Path:
+    """Return the path of the record for a key file, by default for `$ROBUSTIFY_KEY_FILE`."""
+    file = key_file or Path(os.environ.get(FILE_VARIABLE, ""))
+    return file.with_name(f"{file.name}.releases")
+
+
+def _read(key: Key, file: Path) -> tuple[list[str], list[Release]]:
+    if not os.path.lexists(file):
+        raise AuthorisationError(
+            f"{file}, the record of releases for key {key.id}, does not exist. Restore it. If nothing was published "
+            f"with this key, run `{_BEGIN}`."
+        )
+    lines = read_private(str(file), str(file), _MOST_BYTES).splitlines(keepends=True)
+    rows: list[Any] = []
+    for n, (before, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
+        row = _opened(key, line, before)
+        if row is None or not line.endswith("\n"):
+            raise AuthorisationError(
+                f"{file}:{n}: The line was edited, a line before it is missing, or the key is not {key.id}. "
+                "Restore the record as robustify wrote it."
+            )
+        rows.append(row)
+    if not rows or rows[0].get("format") != _FORMAT:
+        raise AuthorisationError(f"{file} is not a record of releases ({_FORMAT}). Restore it.")
+    return lines, [_RELEASE.validate_python({**row["release"], "at": row["at"]}) for row in rows[1:]]
+
+
+@contextlib.contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    with writable(file, "nothing was published"), locked(file.with_name(f"{file.name}.lock"), wait=True):
+        yield
+
+
+def _line(key: Key, row: Mapping[str, object], before: str) -> str:
+    bare = {**row, "before": _sha256(before)}
+    return _written({**bare, "mac": digest(key, bare)}) + "\n"
+
+
+def _opened(key: Key, line: str, before: str) -> Any:
+    """Return the content of a line of the record, or None if its seal or its link to the previous line is wrong."""
+    try:
+        row = json.loads(line)
+        mac = row.pop("mac")
+        sound = hmac.compare_digest(digest(key, row), mac) and row["before"] == _sha256(before)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return row if sound else None
+
+
+def _written(row: object) -> str:
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _sha256(line: str) -> str:
+    return hashlib.sha256(line.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""A run: its folder and its table of verdicts."""

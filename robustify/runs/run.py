@@ -1,0 +1,349 @@
+"""Run folders: their files, manifest, lock, and atomic replacement.
+
+Files are written to a staging folder and moved into place, with `run.json` last. A folder without `run.json` is not a
+run. `run.json` contains the SHA-256 of every other file, so that changes are detected. No clock, user, host, or absolute
+path is recorded, so that the same inputs give the same bytes.
+"""
+# pandas has no type hints.
+# mypy: disable-error-code="import-untyped"
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ConfigDict, Field, ValidationError, create_model
+
+from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.base.files import (
+    OTHER_FOLDER,
+    locked,
+    move_up,
+    original,
+    sha256,
+    staging,
+    writable,
+    write_json,
+    write_texts,
+)
+from robustify.items.answers import Answers
+from robustify.items.item import Item, item_row
+from robustify.judging.free_response import FreeGrades
+from robustify.judging.summary.result import Summary, read
+from robustify.restricted.secret_key import marked, require_seal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robustify.restricted.disclosure.released import Released
+
+FORMAT = 1
+MANIFEST = "run.json"
+_WRITING = ".run.writing"
+FREE = "free.jsonl"
+"""Graded free-text answers of a public run."""
+EVIDENCE = "evidence.jsonl"
+"""Evidence for the verdict of each item of a public run."""
+EXPLORER = "explorer.html"
+"""Browser page with every item of a public run and its evidence."""
+VERDICTS = "verdicts.csv"
+WEIGHTS = "weights.csv"
+OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
+SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Finished run on disk. `manifest` is the parsed `run.json`, and other files are read on demand."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the run is of a restricted set, and therefore keeps no data on single items."""
+        return marked(self.manifest)
+
+    @property
+    def summary(self) -> Summary:
+        """Summary from `summary.json`. Raises `AuthorisationError` for a restricted run, which has only a released page."""
+        if self.restricted:
+            raise AuthorisationError(
+                f"{self.folder} is a restricted run. Only its released page (report.html, summary.json) can be shown; "
+                "expected a public run"
+            )
+        return read(_read_json(self.folder / "summary.json"))
+
+    @property
+    def released(self) -> "Released":
+        """Released summary of a restricted run, from `summary.json`. Raises `DataError` if the file has another format."""
+        from robustify.restricted.disclosure.released import Released
+
+        path = self.folder / "summary.json"
+        try:
+            return Released.model_validate(_read_json(path))
+        except ValidationError:
+            raise DataError(
+                f"{path} was not written by this version of robustify. Run the same command again."
+            ) from None
+
+    @property
+    def answers(self) -> Answers:
+        """Answer table from `answers.parquet`."""
+        return Answers.read(self.folder / "answers.parquet")
+
+    @property
+    def free(self) -> FreeGrades | None:
+        """Graded answers from `free.jsonl`, or None if the run asked for no free-text answers."""
+        if FREE not in self.manifest["files"]:
+            return None
+        self.require_unchanged(FREE)
+        about = {name: self.manifest["free"][name] for name in ("calibration", "left_out")}
+        return FreeGrades(tuple(json_values(self.folder / FREE)), **about)
+
+    @property
+    def holds_text(self) -> bool:
+        """Whether the folder contains item texts. Imported answers may come without them."""
+        return any(name in self.manifest["files"] for name in SPLIT_FILES)
+
+    @property
+    def items(self) -> tuple[Item, ...] | None:
+        """Items of a public run in the order in which they were asked, or None if the folder has no item texts."""
+        if not self.holds_text:
+            return None
+        items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
+        position = {item: i for i, item in enumerate(self.answers.items)}
+        return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""
+        return self._column("topic")
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Verdict of each item, from `verdicts.csv`."""
+        return self._column("verdict")
+
+    def _column(self, name: str) -> dict[str, str]:
+        table = self.verdict_table()
+        if not {"item", name} <= set(table):
+            raise DataError(
+                f"{self.folder / VERDICTS} has no column {name}; expected the file as written by robustify"
+            )
+        return dict(zip(table["item"], table[name], strict=True))
+
+    def verdict_rows(self) -> list[dict[str, str]]:
+        """Return the rows of `verdicts.csv` as dictionaries."""
+        return cast("list[dict[str, str]]", self.verdict_table().to_dict("records"))
+
+    def verdict_table(self) -> "pd.DataFrame":
+        """Read `verdicts.csv` with every cell as text, without the quotes added for spreadsheets. Raise `DataError` if the
+        file is missing or is not such a table."""
+        import pandas as pd
+
+        path = self.folder / VERDICTS
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
+        except (OSError, ValueError):
+            raise _damaged(path, "unreadable") from None
+        return table.map(original)
+
+    def require_unchanged(self, *names: str) -> None:
+        """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
+        changed = [
+            self.folder / name
+            for name, digest in self.manifest["files"].items()
+            if (name in names or not names)
+            and not ((self.folder / name).is_file() and sha256(self.folder / name) == digest)
+        ]
+        if changed:
+            hint = "is missing or was changed after the run. Restore it or judge again."
+            raise DataError(*(f"{path} {hint}" for path in changed))
+
+
+_part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow"))
+_DEFECT: Any = _part("Defect", kind=(str, ...), item=(str, ...))
+_DATA: dict[str, Any] = {"n_items": (int, ...), "layout": (str, ...)}
+_ROWS: dict[str, Any] = {"quarantined": (list[dict[str, Any]], ...), "defects": (list[_DEFECT], ...)}
+_PARTS: dict[str, Any] = {
+    "format": (int, Field(ge=FORMAT, le=FORMAT)),
+    "files": (dict[str, str], ...),
+    "config": (_part("Settings", name=(str, ...)), ...),
+    "models": (dict[str, dict[str, Any]], ...),
+    "templates": (dict[str, str], ...),
+    "signature": (str, ...),
+    "import": (_part("Import", formats=(str, ...)) | None, None),
+    "release": (_part("Release", min_cell=(int, ...)) | None, None),
+    "free": (_part("Free", calibration=(dict[str, Any], ...), left_out=(dict[str, int], ...)) | None, None),
+}
+_RESTRICTED, _PUBLIC = (
+    _part("Manifest", data=(_part("Data", **data), ...), **_PARTS)
+    for data in (_DATA, {**_DATA, **_ROWS, "sha256": (str, ...)})
+)
+"""Models of the required parts of `run.json`. A file without one of them is refused."""
+
+
+def open_run(folder: Path) -> Run:
+    """Open the run in a folder. Raise `UsageError` if the folder does not exist, or has no `run.json`, as an unfinished
+    run, `DataError` if `run.json` has another format, and `AuthorisationError` if the seal of a restricted run is
+    invalid, or the key to verify it is missing."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; expected a run folder")
+    if not (folder / MANIFEST).is_file():
+        hint = f"Create one with `robustify CONFIG -o {folder}`."
+        raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
+    manifest = _read_json(folder / MANIFEST)
+    try:
+        _RESTRICTED.model_validate(manifest)
+        if not marked(manifest):
+            _PUBLIC.model_validate(manifest)
+            if FREE in manifest["files"] and not manifest.get("free"):
+                raise ValueError("free.jsonl without a free block")
+    except ValueError:
+        expected = f"expected a run of format {FORMAT}, written by this version"
+        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
+    if marked(manifest):
+        require_seal(folder, manifest)
+    return Run(folder, manifest)
+
+
+@contextlib.contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Lock the folder for one run, until the block or the process ends. A folder created here is removed if it stays
+    empty. Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
+    there = folder.is_dir()
+    lock = folder / ".run.lock"
+    with contextlib.ExitStack() as stack:
+        with writable(folder, OTHER_FOLDER):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(lock, wait=False))
+            except BlockingIOError:
+                raise ResourceError(
+                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR."
+                ) from None
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                lock.unlink()
+                if not there:
+                    folder.rmdir()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise `ResourceError` if a folder contains files but no run, so that no unrelated files are overwritten."""
+    if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
+        return
+    others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
+    if others:
+        found = f"{len(others)} files but no {MANIFEST}"
+        raise ResourceError(
+            f"{folder} contains {found}; expected an empty folder or an earlier run. Choose another folder with -o DIR."
+        )
+
+
+@contextlib.contextmanager
+def beginning(folder: Path) -> Iterator[Path]:
+    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them. Raise
+    `ResourceError` if the disk is full, or the folder cannot be written."""
+    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+        yield place
+        _move(place, folder, _files(place), set())
+
+
+@contextlib.contextmanager
+def replacing(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> Iterator[Path]:
+    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last. `finish` seals it
+    once all digests are known. Raise `ResourceError` if the disk is full, or the folder cannot be written. The old run is
+    then intact or gone, never mixed with the new one."""
+    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+        yield place
+        # Files listed by earlier runs in this folder, including a run that was killed while writing.
+        before = {*_listed(folder / MANIFEST), *_listed(folder / _WRITING)}
+        names = _files(place)
+        digests = {name: sha256(place / name) for name in names}
+        _move(place, folder, names, before)
+        # Files that only an earlier run wrote, such as tasks of a halted export, must not look current.
+        for name in sorted(before - set(names)):
+            stale = folder / name
+            if stale.resolve().is_relative_to(folder.resolve()):
+                stale.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    stale.parent.rmdir()
+        write_json(place / MANIFEST, finish({**manifest, "files": digests}))
+        move_up(place, folder, MANIFEST)
+        (folder / _WRITING).unlink()
+
+
+def _files(place: Path) -> list[str]:
+    return sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+
+
+def _move(place: Path, folder: Path, names: Sequence[str], before: set[str]) -> None:
+    """Move files up. While run.json is missing, a list has the files of this run and of those `before`."""
+    write_json(place / _WRITING, {"files": sorted({*before, *names})})
+    move_up(place, folder, _WRITING)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for name in names:
+        move_up(place, folder, name)
+
+
+def write_items(path: Path, items: Iterable[Item]) -> None:
+    """Write items as JSON Lines, with the cells of `item_row`."""
+    write_lines(path, map(item_row, items))
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    write_texts(path, (encode(row) + "\n" for row in rows))
+
+
+def json_values(path: Path) -> Iterator[Any]:
+    """Yield the values of a JSON Lines file."""
+    with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+        yield from map(json.loads, filter(str.strip, lines))
+
+
+def split_items(path: Path) -> Iterator[Item]:
+    """Yield the items of a run's split file, or nothing if the file does not exist."""
+    if not path.is_file():
+        return
+    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line:
+            continue
+        try:
+            row = json.loads(line)
+            yield Item(**{**row, "choices": tuple(row["choices"])})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise DataError(
+                f"{path.name}:{n}: the line is not a valid item; expected the file as written by robustify"
+            ) from None
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise _damaged(path, "is not readable JSON") from None
+
+
+def _damaged(path: Path, how: str) -> DataError:
+    return DataError(f"{path} is missing or {how}; expected the file as written by robustify")
+
+
+def _listed(path: Path) -> list[str]:
+    """Return the file names listed in `run.json` or in the list of an unfinished run."""
+    try:
+        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))["files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

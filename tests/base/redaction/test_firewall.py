@@ -1,0 +1,243 @@
+"""Nothing that goes wrong prints the text of an item: not an exception, a warning, a log, a worker, a stray print."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robustify.base.redaction import firewall
+from robustify.cli.guard import concealed
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "robustify"
+SECRET = "zanzibar platypus of the seventh lamp is turned by which merun?"
+BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; details omitted: .*\)")
+
+
+def python(code: str, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """A process that fails in the way `code` says; `SECRET` is in its hands."""
+    head = f"import sys\nfrom robustify import cli\nfrom robustify.base.redaction import firewall\nSECRET = {SECRET!r}\n"
+    return subprocess.run(
+        [sys.executable, "-c", head + code, *args],
+        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+    )  # fmt: skip
+
+
+def clean(done: "subprocess.CompletedProcess[str]") -> str:
+    """What it said on stderr, once no word of the secret is found in anything it said."""
+    for word in ("zanzibar", "platypus", "merun"):
+        assert word not in done.stdout + done.stderr, done.stderr
+    assert "Traceback" not in done.stderr.replace("ROBUSTIFY_TRACEBACK", "")
+    return done.stderr
+
+
+RAISED = {
+    "a plain error": ("raise ValueError(SECRET)", "ValueError"),
+    "a key": ("{}[SECRET]", "KeyError"),
+    "one from another": (
+        "try:\n        int(SECRET)\n    except ValueError as e:\n        raise KeyError(SECRET) from e",
+        "KeyError",
+    ),
+    "JSON, which keeps the document": ("import json; json.loads(SECRET)", "JSONDecodeError"),
+    "a codec, which keeps the bytes": ("(SECRET + chr(255)).encode('ascii')", "UnicodeEncodeError"),
+    "a failed assertion": ("assert not SECRET, SECRET", "AssertionError"),
+    "a file named so": ("open(SECRET)", "FileNotFoundError"),
+    "a kind made at run time": ("raise type(SECRET, (Exception,), {})()", "an error"),
+    "a call deep down": ("f = lambda n: f(n + SECRET)\n    f(SECRET)", ""),
+}
+IN_MAIN = "def fail(*a, **k):\n    {}\ncli.cli.main = fail\ncli.main()"
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_an_unknown_error_is_one_line_of_kind_and_place(name: str) -> None:
+    body, kind = RAISED[name]
+    done = python(IN_MAIN.format(body), PYTHONDEVMODE="1", PYTHONFAULTHANDLER="1")
+    said = clean(done)
+    assert done.returncode == 1
+    found = re.match(BUG, said)
+    assert found, said
+    assert said.count("\n") == 1
+    assert kind in ("", found[1])
+
+
+def test_places_are_told_on_demand_and_messages_never() -> None:
+    done = python(IN_MAIN.format("int(SECRET)"), ROBUSTIFY_TRACEBACK="1")
+    said = clean(done)
+    assert "cli/__init__.py:" in said
+    assert said.count("\n") > 2
+    assert "ValueError" in said
+
+
+def test_exits_with_a_message_and_signals_keep_their_code() -> None:
+    assert (done := python(IN_MAIN.format("sys.exit(SECRET)"))).returncode == 1
+    assert re.match(r"robustify: a bug in robustify \(SystemExit", clean(done))
+    assert python(IN_MAIN.format("sys.exit(3)")).returncode == 3
+    assert python(IN_MAIN.format("raise KeyboardInterrupt(SECRET)")).returncode == 130
+    assert python(IN_MAIN.format("raise MemoryError(SECRET)")).returncode == 6
+    for number in ("ENOSPC", "EIO"):
+        done = python(IN_MAIN.format(f"import errno; raise OSError(errno.{number}, 'x', SECRET)"))
+        assert done.returncode == 6
+        assert clean(done).count("\n") == 1
+
+
+OTHERS = {
+    "a thread": "import threading\nt = threading.Thread(target=lambda: int(SECRET)); t.start(); t.join()",
+    "a finaliser": "class A:\n    def __del__(self): raise ValueError(SECRET)\nA()",
+    "a forked worker": "import multiprocessing as m\n"
+    "p = m.get_context('fork').Process(target=int, args=(SECRET,)); p.start(); p.join()",
+    "a warning": "import warnings; warnings.warn(SECRET)",
+    "a log": "import logging; logging.getLogger('other').error('%s', SECRET)",
+    "a log with a handler": "import logging; log = logging.getLogger('other'); log.addHandler(logging.StreamHandler())\n"
+    "log.error(SECRET)",
+    "a printed traceback": "import traceback\ntry: int(SECRET)\nexcept ValueError: traceback.print_exc()",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_others_say_of_an_item_is_not_heard_while_they_are_muted(name: str) -> None:
+    code = "".join(f"    {line}\n" for line in OTHERS[name].split("\n"))
+    head = "from robustify.base.redaction import UNMUTED, muted\n"
+    clean(
+        done := python(f"{head}with muted():\n{code}    UNMUTED.write('heard\\n')", PYTHONWARNINGS="default")
+    )
+    assert (done.returncode, done.stderr) == (0, "heard\n")
+    # The control: without silence each of these shows the text.
+    assert SECRET in python(f"if True:\n{code}", PYTHONWARNINGS="default").stderr
+
+
+def test_a_command_hears_our_own_log_lines_and_nobody_else_s() -> None:
+    code = (
+        "import logging, warnings\nlogging.getLogger('robustify.models.engines').warning('%s: slow', 'm')\n"
+    )
+    code += "logging.getLogger('other').error(SECRET); warnings.warn(SECRET)"
+    done = python(f"firewall.quieten_others()\n{code}")
+    assert clean(done) == "robustify: m: slow\n"
+
+
+# ---- silence around engines ----
+
+PRINTS = """
+import ctypes, os, subprocess
+from robustify.base.redaction import UNMUTED, muted
+print('before', flush=True)
+with muted():
+    print(SECRET); print(SECRET, file=sys.stderr); print(SECRET, file=sys.__stdout__)
+    os.write(1, SECRET.encode()); os.write(2, SECRET.encode())
+    ctypes.CDLL(None).printf(SECRET.encode())
+    subprocess.run(['/bin/sh', '-c', 'echo "$S"; echo "$S" >&2'], env={'S': SECRET})
+    with muted():
+        print(SECRET)
+    UNMUTED.write('heard\\n')
+    {last}
+print('after'); print('afterwards', file=sys.stderr)
+"""
+
+
+def test_what_an_engine_prints_is_not_heard_and_we_are() -> None:
+    done = python(PRINTS.replace("{last}", "pass"))
+    clean(done)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "before\nafter\n", "heard\nafterwards\n")
+
+
+def test_an_error_inside_opens_the_way_out_again() -> None:
+    body = "".join(
+        f"    {line}\n" for line in PRINTS.replace("{last}", "raise ValueError(SECRET)").split("\n")
+    )
+    done = python(f"def fail(*a, **k):\n{body}\ncli.cli.main = fail\ncli.main()")
+    assert "heard" in clean(done)
+    assert "a bug in robustify (ValueError" in done.stderr
+
+
+# ---- arguments ----
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "told"),
+    [
+        (f"{SECRET}: no such file", [SECRET], "<argument 1>: no such file"),
+        (f"'{SECRET}': no such file", ["check", f"--out={SECRET}"], "'<argument 2>': no such file"),
+        ("x" * 121 + " is odd", ["x" * 121], "<argument 1> is odd"),
+        ("a b c d e f: no such file", ["a b c d e f"], "a b c d e f: no such file"),
+        ("runs/one: no such folder", ["runs/one", SECRET], "runs/one: no such folder"),
+        (
+            "the one file of seven words here.csv:3: key 4",
+            ["in/the one file of seven words here.csv"],
+            "<argument 1>:3: key 4",
+        ),
+        (f"no such thing as {SECRET.upper()[:40]}", [SECRET], "argument 1 was rejected"),
+        (f"{ROOT}/{SECRET}: no such", [SECRET], "no such"),
+        (f"...{('y' * 60 + 'z' * 70)[30:90]}...", ["y" * 60 + "z" * 70], "argument 1 was rejected"),
+    ],
+)
+def test_a_long_argument_is_shown_by_its_number(line: str, arguments: list[str], told: str) -> None:
+    shown = concealed(line, arguments)
+    assert told in shown
+    assert "zanzibar" not in shown.casefold()
+
+
+def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustify.base.redaction.firewall.LONG_VALUES", held := set())
+    knot: list[object] = [{"data": [SECRET], f"{SECRET} too": 1, "name": "short"}]
+    knot.append(knot)
+    bomb: list[object] = [knot]
+    for _ in range(60):
+        bomb = [bomb, bomb]
+    firewall.withhold(bomb)
+    assert held == {SECRET, f"{SECRET} too"}
+    assert concealed(f"c.yaml: {SECRET} too: unknown key", []) == "c.yaml: <value>: unknown key"
+    assert concealed("c.yaml: name: short", []) == "c.yaml: name: short"
+
+
+# ---- the source ----
+
+
+def calls(name: str) -> set[str]:
+    """The modules that call a function or method of this name."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and (getattr(node.func, "attr", None) == name or getattr(node.func, "id", None) == name)
+    }
+
+
+def test_one_place_opens_the_text_of_an_item() -> None:
+    assert calls("open_text") == {"item.py"}
+
+
+@pytest.mark.slow
+def test_nobody_prints_a_traceback_or_unmutes_a_log() -> None:
+    for name in (
+        "print_exc", "format_exc", "print_exception", "basicConfig", "captureWarnings", "breakpoint",
+    ):  # fmt: skip
+        assert calls(name) == set(), name
+
+
+def test_a_log_line_of_ours_is_a_fixed_text_with_values() -> None:
+    found = 0
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="_LOG")), args=[first, *_]):
+                    found += 1
+                    assert isinstance(first, ast.Constant), f"{path.name}:{node.lineno}"
+    assert found
+
+
+def test_an_error_is_chained_to_another_only_where_no_item_is_near() -> None:
+    """`raise ... from error` keeps the values of the other error alive; models and their files hold no items."""
+    chained = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Raise) and node.cause is not None
+        and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
+    }  # fmt: skip
+    near = {name for name in chained if not name.startswith(("models/", "engines/local/"))}
+    assert near <= {"engines/spelling.py", "engines/tokens.py", "loaders/open_file.py"}

@@ -1,0 +1,105 @@
+"""Files: whole writes, locks, bounded reads; and names from files that are no formula in a CSV and no script in a page."""
+
+import contextlib
+import csv
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify.base import files
+from robustify.base.errors import UsageError
+from robustify.base.files import neutral, original
+from robustify.judging.judgement import Judgement
+from robustify.judging.screen.consensus import Verdicts
+from robustify.judging.summary.result import Summary, read
+from robustify.pipeline.public import write_verdicts
+from robustify.report import render
+from robustify.runs.run import Run
+from tests.support.trees import filled
+
+FORMULAS = ["=1+1", "+1", "-1", "@x", "\t=1", "\r1", "\n1", "\uff1d1", "'=1", "''=1"]
+
+
+@given(st.text(alphabet="'=+-@ab\t\r\n\uff1d\uff0b", max_size=8) | st.text())
+def test_every_cell_is_read_back_as_it_was(text: str) -> None:
+    assert original(neutral(text)) == text
+
+
+def test_formula_like_ids_and_topics_are_quoted_in_verdicts_csv_and_read_back(tmp_path: Path) -> None:
+    # Loaders refuse names with control characters, so none gets here.
+    plain = [formula for formula in FORMULAS if formula.isprintable()]
+    topics = {f"{formula}#{i}": formula for i, formula in enumerate(plain)}
+    path = tmp_path / "verdicts.csv"
+    every = np.zeros(len(topics), dtype=np.int64)
+    verdicts = Verdicts(tuple(topics), (("robust", 0, 2, "0 of 2"),), every)
+    write_verdicts(path, Judgement(verdicts, {}, Summary.model_construct()), topics)
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n\uff1d")]
+    assert Run(tmp_path, {"files": {"robust.jsonl": ""}}).topics == topics
+
+
+def test_a_hostile_topic_is_words_in_a_public_report() -> None:
+    names = ["<script>alert(1)</script>", "\x1b]0;x\x07", "a\u202eb", "=cmd"]
+    rows = {
+        name: {"before": 50, "after": 30, "retention": {"value": 0.6, "n": 50, "ci": [0.5, 0.7]}}
+        for name in names
+    }
+    pages = render(
+        read(
+            filled(
+                Summary, {"format": 3, "topics": {"by_topic": rows}, "splits": {"all": 200, "robust": 120}}
+            )
+        ),
+        {},
+    )
+    for name, text in pages.items():
+        assert not any(c in text for c in "\x1b\x07\u202e"), name
+        if name.endswith((".html", ".svg")):
+            assert "<script" not in text, name
+    assert "\\u202e" in pages["report.html"]
+
+
+def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    files.write_atomic(path, b"old", private=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with contextlib.suppress(RuntimeError), files.writing(path) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("a", b"old")]
+
+
+def test_a_new_file_is_private_and_never_overwrites(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    files.write_new(path, "text\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UsageError, match="already exists"):
+        files.write_new(path, "other")
+    assert path.read_text() == "text\n"
+
+
+def test_a_lock_is_held_once(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with files.locked(path, wait=False), pytest.raises(BlockingIOError), files.locked(path, wait=False):
+        pass
+    with files.locked(path, wait=True):
+        pass
+
+
+def test_only_a_regular_file_is_read_and_only_within_its_bound(tmp_path: Path) -> None:
+    path, link, pipe = (tmp_path / name for name in ("a", "link", "pipe"))
+    path.write_bytes(b"12345")
+    link.symlink_to(path)
+    os.mkfifo(pipe)
+    assert files.read_regular(path, 5) == files.read_regular(link, 5, follow=True) == b"12345"
+    for wrong, most, code in ((link, 9, errno.ELOOP), (pipe, 9, errno.EINVAL), (tmp_path, 9, errno.EINVAL),
+                              (path, 4, errno.EFBIG)):  # fmt: skip
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - its number is asserted
+            files.read_regular(wrong, most)
+        assert caught.value.errno == code

@@ -1,0 +1,124 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from robustify.base.errors import DataError
+from robustify.items.answers import Answer, Answers, Asked, answer, unanswered
+
+
+def three() -> list[Answer]:
+    return [
+        answer(Asked("a", "full", "m", (2, 0, 1), "t", 1), [-1.0, -0.5, -3.0], n_chars=[3, 4, 5]),
+        answer(Asked("b", "full", "m", (1, 0), "t", 0), [-1.0, -1.0]),
+        unanswered(Asked("c", "full", "m", (0, 1), "t", 1), "empty_choice"),
+    ]
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    table = Answers.of(three())
+    table.write(tmp_path / "a.parquet")
+    assert Answers.read(tmp_path / "a.parquet").table.equals(table.table)
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        Answers.of(three()).write(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_tie_shares_its_credit_and_is_counted() -> None:
+    row = answer(Asked("i", "v", "m", (0, 1, 2), "t", 2), [-2.0, -1.0, -1.0 - 1e-9])
+    assert (row.pick, row.correct, row.tie) == (1, 0.5, 2)
+    assert answer(Asked("i", "v", "m", (0, 1, 2), "t", 0), [-2.0, -1.0, -1.0]).correct == 0.0
+
+
+def test_a_row_ranked_by_something_else_keeps_its_sums() -> None:
+    row = answer(Asked("i", "v", "m", (0, 1), "t", 0), [-4.0, -3.0], ranked_by=[-0.4, -1.0])
+    assert (row.pick, row.scores) == (0, (-4.0, -3.0))
+
+
+def test_an_unanswered_row_is_neither_right_nor_wrong() -> None:
+    row = unanswered(Asked("i", "v", "m", (0, 1), "t", 0), "why")
+    assert (row.pick, row.correct, row.error) == (None, None, "why")
+    with pytest.raises(ValueError, match="both"):
+        Answer("i", "v", "m", (0, 1), "t", 0, 1, None, ())
+
+
+def test_a_block_is_padded_and_keeps_table_order() -> None:
+    block = Answers.of(three()).block("full", "m")
+    assert block.k.tolist() == [3, 2, 2]
+    assert block.pick.tolist() == [1, 0, -1]
+    assert block.correct[1] == 0.5
+    assert np.isnan(block.correct[2])
+    assert block.order.tolist() == [[2, 0, 1], [1, 0, -1], [0, 1, -1]]
+    assert np.isnan(block.scores[1, 2])
+
+
+def test_the_first_row_of_an_item_is_its_plain_asking() -> None:
+    rows = [answer(Asked("a", "full", "m", o, "t", 0), [-1.0, -2.0]) for o in ((1, 0), (0, 1))] + three()[1:2]
+    block = Answers.of(rows).block("full", "m").first()
+    assert block.order.tolist() == [[1, 0], [1, 0]]
+    assert len(block) == 2
+
+
+def turned(item: str, order: tuple[int, ...], view: str = "full") -> Answer:
+    return answer(Asked(item, view, "m", order, "t", 0), [-1.0] * len(order))
+
+
+def test_each_row_says_which_rotation_of_its_item_s_order_it_shows(tmp_path: Path) -> None:
+    shown = [(2, 0, 1), (1, 2, 0), (0, 1, 2), (0, 2, 1)]
+    rows = [
+        *(turned("own", order) for order in shown), *(turned("once", order) for order in shown[:1]),
+        *(turned("mixed", order) for order in shown[::3]), turned("two", (1, 0)), turned("two", (0, 1)),
+        *(turned("own", order, "choices_only") for order in shown[:2]),
+    ]  # fmt: skip
+    table = Answers.of(rows)
+    assert table.table["rotation"].to_pylist() == [2, 1, 0, None, 0, 0, None, 1, 0, 0, 2]
+    assert table.block("full", "m").rotation.tolist() == [2, 1, 0, -1, 0, 0, -1, 1, 0]
+    older = table.table.drop_columns(["rotation"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    assert Answers.read(tmp_path / "older.parquet").table.equals(table.table)
+    assert Answers.concat([Answers(older), table]).table["rotation"].null_count == 4
+    assert Answers.of([]).table["rotation"].to_pylist() == []
+
+
+def test_an_absent_asking_is_an_empty_block() -> None:
+    assert len(Answers.of(three()).block("cloze", "m")) == 0
+    assert Answers.of([]).items == ()
+
+
+def test_askings_come_in_the_order_of_their_first_row() -> None:
+    rows = [*three(), answer(Asked("a", "cloze", "m", (0, 1), "q", 0), [-1.0, -2.0]), *three()]
+    assert Answers.of(rows).askings() == [("full", "m", "t"), ("cloze", "m", "q")]
+
+
+@pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1"])
+def test_a_damaged_table_is_a_data_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "answers.parquet").write_bytes(content)
+    with pytest.raises(DataError, match=r"answers\.parquet"):
+        Answers.read(tmp_path / "answers.parquet")
+
+
+def test_a_table_of_something_else_names_the_missing_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"item": ["a"], "view": ["v"]}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="columns model, order"):
+        Answers.read(tmp_path / "x.parquet")
+
+
+def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
+    table = Answers.of(three()).table
+    pq.write_table(table.append_column("item", table["item"]), tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="columns item are repeated"):
+        Answers.read(tmp_path / "twice.parquet")
+
+
+@pytest.mark.parametrize("column", ["item", "view", "model", "template"])
+def test_an_empty_cell_where_a_name_belongs_is_refused(tmp_path: Path, column: str) -> None:
+    table = Answers.of(three()).table
+    place = table.column_names.index(column)
+    pq.write_table(table.set_column(place, column, pa.array(["x", None, "y"])), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=f"column {column} has empty cells"):
+        Answers.read(tmp_path / "x.parquet")

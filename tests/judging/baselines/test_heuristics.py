@@ -1,0 +1,281 @@
+"""Heuristics: tie-fair credit by hand, p against enumeration, and published figures of ARC-Challenge."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from robustify.items.answers import Answer, Answers
+from robustify.items.item import Item
+from robustify.judging.baselines.heuristics import (
+    HEURISTICS,
+    Heuristic,
+    credit_p,
+    guess,
+    heuristic_scores,
+    table,
+)
+from robustify.judging.stats.distributions import LATTICE
+from tests.support.fake_answers import heuristic_numbers
+
+
+def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which?") -> Item:
+    return Item(name, stem, tuple(choices), key)
+
+
+def named(name: str) -> Heuristic:
+    return next(h for h in HEURISTICS if h.name == name)
+
+
+def rows(items: Sequence[Item]) -> list[Answer]:
+    return [
+        Answer(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n != "rotation"})
+        for row in guess(items).table.to_pylist()
+    ]
+
+
+def credit_of(name: str, one: Item) -> float:
+    (row,) = (row for row in rows([one]) if row.model == name)
+    assert row.correct is not None
+    return row.correct
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "credits"),
+    [
+        ("longest_answer", ["aa", "bbbb", "c"], [0, 1, 0]),
+        ("longest_answer", ["aaaa", "bbbb", "c", "dd"], [0.5, 0.5, 0, 0]),
+        ("longest_answer", ["a        ", "bb", "  c  "], [0, 1, 0]),
+        ("longest_answer", ["éé", "abc"], [0, 1]),  # code points, not bytes
+        ("shortest_answer", ["aaaa", "b", "c", "dd"], [0, 0.5, 0.5, 0]),
+        ("longest_words", ["one two three", "extraordinarily", "a b"], [1, 0, 0]),
+        ("shortest_words", ["one two", "extraordinarily", "a b"], [0, 1, 0]),
+        ("first_option", ["x", "y", "z"], [1, 0, 0]),
+        ("last_option", ["x", "y", "z"], [0, 0, 1]),
+        ("alphabetical_first", ["banana", "Apple", "cherry"], [0, 1, 0]),
+        ("alphabetical_first", ["Straße", "STRASSE", "tram"], [0.5, 0.5, 0]),
+        ("alphabetical_first", ["10", "9", "8"], [1, 0, 0]),
+        ("most_numeric", ["none", "3 of 4", "5"], [0, 1, 0]),
+        ("most_numeric", ["red", "green", "blue", "grey"], [0.25, 0.25, 0.25, 0.25]),
+        ("odd_one_out", ["Red.", "Green.", "blue"], [0, 0, 1]),
+        ("most_overlap", ["a red cat", "a red dog", "green"], [0.5, 0.5, 0]),
+        ("least_overlap", ["a red cat", "a red dog", "green"], [0, 0, 1]),
+        ("fewest_absolutes", ["always so", "it is never", "often so"], [0, 0, 1]),
+        ("most_hedges", ["always so", "it may often be", "often so"], [0, 1, 0]),
+        ("outer_space", ["a", " b", "c"], [0, 1, 0]),
+        ("outer_space", [" a", "b", " c"], [0, 1, 0]),
+        ("outer_space", [" a", "b"], [1, 0]),
+        ("outer_space", [" a", " b", " c\n"], [0, 0, 1]),
+        ("outer_space", [" a", "b ", "c", "d"], [0.5, 0.5, 0, 0]),
+        ("outer_space", ["a b", "a  b", "c"], [1 / 3, 1 / 3, 1 / 3]),
+        *(
+            ("outer_space", ["a", "b", end], [0, 0, 1])
+            for end in ("c\t", "\nc", "c\xa0", "\u3000c", "c\u200b", "c\ufeff")
+        ),
+        ("all_of_the_above", ["a", "b", "All of the above"], [0, 0, 1]),
+        ("all_of_the_above", ["a", "b", "None of these."], [0, 0, 1]),
+        ("all_of_the_above", ["a", "none of them is well", "c"], [1 / 3, 1 / 3, 1 / 3]),
+    ],
+)
+def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> None:
+    assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
+
+
+def test_most_common_position_by_hand() -> None:
+    keys = [0, 1, 1, 2, 2, 3]
+    items = [item("abcd", key, f"i{n}") for n, key in enumerate(keys)]
+    found = [row for row in rows(items) if row.model == "most_common_position"]
+    # Places 1 and 2 share the first rank: the two keys at each get half.
+    assert [row.correct for row in found] == [0, 0.5, 0.5, 0.5, 0.5, 0]
+    assert all(row.tie == 2 for row in found)
+
+
+def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
+    items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
+    found = table(items)
+    assert list(found) == ["n", "chance_accuracy", "heuristics"]
+    assert found["n"] == 4
+    assert found["chance_accuracy"] == 0.25
+    heuristics = found["heuristics"]
+    assert list(heuristics) == [h.name for h in HEURISTICS]
+    longest = heuristics["longest_answer"]
+    assert set(longest) == {"value", "n", "ci", "ties", "p", "p_holm"}
+    assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
+    assert longest["ci"][0] < 0.25 < longest["ci"][1]
+    rng = np.random.default_rng(3)
+    items = [_made_up(rng, n) for n in range(60)]
+    from_rows = heuristic_scores(guess(items), np.ones(len(items), dtype=bool))
+    from_items = table(items)["heuristics"]
+    for name, row in from_items.items():
+        assert from_rows[name]["value"] == pytest.approx(row["value"])
+        assert from_rows[name]["p_holm"] == pytest.approx(row["p_holm"])
+        assert from_rows[name]["ties"] == row["ties"]
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+choice_lists = st.lists(texts, min_size=2, max_size=6)
+
+
+@settings(deadline=None)
+@given(choice_lists, st.text("ab 1", min_size=1).map(lambda s: s + "?"))
+def test_every_heuristic_spends_one_credit_on_each_item(choices: list[str], stem: str) -> None:
+    k = len(choices)
+    found = rows([item(choices, key, f"i{key}", stem) for key in range(k)])
+    for n, h in enumerate(HEURISTICS):
+        spent = [row.correct for row in found[n * k : (n + 1) * k]]
+        assert sum(c for c in spent if c is not None) == pytest.approx(1), h.name
+
+
+PLACES = {"first_option", "last_option", "most_common_position"}
+
+
+@settings(deadline=None)
+@given(choice_lists, st.randoms(use_true_random=False))
+def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> None:
+    order = list(range(len(choices)))
+    random.shuffle(order)
+    one = item(choices)
+    for h in HEURISTICS:
+        if h.name not in PLACES:
+            (before,), (after,) = heuristic_numbers(h, [one]), heuristic_numbers(h, [one.permuted(order)])
+            assert after == pytest.approx([before[j] for j in order])
+
+
+# --- p ---
+
+
+def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:
+    p = 0.0
+    for won in itertools.product([False, True], repeat=len(k)):
+        if sum(w / t for w, t in zip(won, tie, strict=True)) >= total - 1e-9:
+            p += float(np.prod([t / n if w else 1 - t / n for w, t, n in zip(won, tie, k, strict=True)]))
+    return p
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=9), st.data())
+def test_p_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObject) -> None:
+    tie = np.array([t for t, _ in shapes])
+    k = np.array([max(t + more, 2) for t, more in shapes])
+    won = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
+    total = sum(1 / t for t, w in zip(tie.tolist(), won, strict=True) if w)
+    assert credit_p(total, tie, k) == pytest.approx(
+        _by_enumeration(total, tie.tolist(), k.tolist()), abs=1e-12
+    )
+
+
+def test_p_without_ties_is_the_binomial_tail() -> None:
+    n = 500
+    tie, k = np.ones(n, dtype=int), np.full(n, 4)
+    for x in (100, 125, 150, 200):
+        assert credit_p(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
+    assert credit_p(500.0, np.full(2_000, 4), np.full(2_000, 4)) == pytest.approx(1), "all ties prove nothing"
+
+
+# --- measured ---
+
+
+def _made_up(rng: np.random.Generator, n: int, k: int = 4) -> Item:
+    choices = tuple("x" * int(rng.integers(3, 60)) + f" {rng.integers(1000)}" for _ in range(k))
+    return item(choices, int(rng.integers(k)), f"m{n}")
+
+
+def test_p_is_honest_under_the_null() -> None:
+    """Over many clean sets the smallest corrected p is below 0.05 at most about 5 % of the time."""
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(40):
+        found = heuristic_scores(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05
+    assert alarms <= 6  # P(more | 5 %) = 0.3 %
+
+
+def _kept_by_voters(rng: np.random.Generator) -> tuple[Answers, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A clean set whose voters all pick the longest answer: what is kept, and the choices that as the key would be."""
+    items = [_made_up(rng, n) for n in range(150)]
+    lengths = np.array([[len(c.strip()) for c in i.choices] for i in items])
+    picked = lengths == lengths.max(axis=1, keepdims=True)
+    key = np.array([i.key for i in items])
+    return guess(items), ~picked[np.arange(150), key], ~picked
+
+
+@pytest.mark.slow
+def test_on_what_a_filter_kept_p_is_against_what_the_filter_left() -> None:
+    """Against 1/k the shortest answer is an alarm on clean sets, because the voters took the longest one."""
+    rng = np.random.default_rng(7)
+    alarms, without = 0, 0
+    for _ in range(40):
+        answers, kept, could = _kept_by_voters(rng)
+        found = heuristic_scores(answers, kept, could)
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05
+        without += min(row["p_holm"] for row in heuristic_scores(answers, kept).values()) < 0.05
+    assert alarms <= 6  # P(more | 5 %) = 0.3 %
+    assert without >= 10, "the sets must be such that 1/k would not do"
+    shortest, longest = found["shortest_answer"], found["longest_answer"]
+    assert shortest["chance"] == 0.25
+    assert 0.32 < shortest["expected"] < 0.34
+    assert (longest["value"], longest["expected"]) == (0.0, 0.0)
+    assert longest["p"] == pytest.approx(1.0)
+
+
+def test_p_after_a_selection_is_exact() -> None:
+    """Two items; the key may be one of `of` choices, of which `hit` are among the `tie` that share the pick."""
+    tie, of, hit = np.array([2, 1]), np.array([3, 2]), np.array([1, 1])
+    # Credits: 1/2 with 1/3, else 0; 1 with 1/2, else 0.
+    assert credit_p(1.5, tie, of, hit) == pytest.approx(1 / 6)
+    assert credit_p(1.0, tie, of, hit) == pytest.approx(1 / 2)
+    assert credit_p(0.5, tie, of, hit) == pytest.approx(2 / 3)
+    many = (np.tile(tie, LATTICE), np.tile(of, LATTICE), np.tile(hit, LATTICE))
+    assert credit_p(LATTICE * (1 / 6 + 1 / 2), *many) == pytest.approx(0.5)
+
+
+def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
+    rng = np.random.default_rng(9)
+    answers, kept, could = _kept_by_voters(rng)
+    shortest = answers.block("heuristic", "shortest_answer")
+    # Most items where it is wrong are gone: it is right far more often than the filter leaves to chance.
+    found = heuristic_scores(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
+    assert found["shortest_answer"]["p_holm"] < 1e-3
+
+
+def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
+    items = [item("abcd", 0 if n < 16 else n % 4, f"i{n}") for n in range(40)]
+    found = heuristic_scores(guess(items), np.ones(40, dtype=bool))
+    first, common = found["first_option"], found["most_common_position"]
+    assert first["value"] == common["value"]
+    assert common["p"] == pytest.approx(min(1, 4 * first["p"]))
+
+
+def test_no_items_have_no_number_and_no_p() -> None:
+    none = table([])
+    assert (none["n"], none["chance_accuracy"]) == (0, None)
+    assert heuristic_scores(Answers.of([]), np.zeros(0, dtype=bool)) == {}
+    items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
+    found = heuristic_scores(guess(items), np.zeros(8, dtype=bool))
+    assert found["longest_answer"] == {
+        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "expected": None, "p": None, "p_holm": None,
+    }  # fmt: skip
+
+
+def test_arc_challenge_agrees_with_the_figures_others_published(data: Path) -> None:
+    """Tie-fair figures of ARC-Challenge's 1,165 four-option items, computed elsewhere on another copy."""
+    from robustify.reading.loaders import Source, load
+
+    loaded = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl")))
+    four = [i for i in loaded.items if i.k == 4]
+    assert len(four) == 1165
+    found = table(four)["heuristics"]
+    assert isinstance(found, dict)
+    published = {
+        "longest_answer": 27.3, "shortest_answer": 19.8, "alphabetical_first": 27.1, "first_option": 22.6,
+        "last_option": 24.4,
+    }  # fmt: skip
+    figures = {name: round(100 * found[name]["value"], 1) for name in published}
+    assert figures == pytest.approx(published, abs=0.11)

@@ -1,0 +1,127 @@
+"""Words and letter sequences: the columns are those of a plain count, and a scorer on them finds what nobody listed."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from robustify.base.texts import folded
+from robustify.items.item import Item
+from robustify.judging.baselines.conditional_logit import cross_fitted
+from robustify.judging.baselines.words import FEWEST_OPTIONS, LEAST, LENGTHS, KeyWords, columns, scorer
+from tests.support.fake_answers import WORDS, bench, items_of
+
+
+def plain(text: str) -> set[str]:
+    marked = f"\x02{folded(text)}\x03"
+    sequences = {marked[i : i + n] for n in LENGTHS for i in range(len(marked) - n + 1)}
+    return sequences | {f"word {w}" for w in re.findall(r"[^\W_]+", folded(text))}
+
+
+def test_columns_are_those_of_a_plain_count() -> None:
+    items = items_of(bench(40, 1, options=(2, 5), seed=1), seed=1)
+    odd = Item("odd", "stem", ("Straße 3-4, Ünï\U0001f600", "", "?!", "naïve_word"), 0)
+    texts = [c for item in (*items, odd, odd, odd) for c in item.choices]
+    present = columns([*items, odd, odd, odd])
+    options = Counter(one for text in texts for one in plain(text))
+    wanted = [sum(options[one] >= FEWEST_OPTIONS for one in plain(text)) for text in texts]
+    # Two of them may share a column, which then more options hold.
+    assert present.sum(axis=1) == pytest.approx(np.array(wanted), abs=2)
+    assert present.shape[1] == pytest.approx(sum(n >= FEWEST_OPTIONS for n in options.values()), abs=3)
+    together = (present @ present.T).toarray()
+    assert together[0, 1] == len(
+        {w for w in plain(texts[0]) & plain(texts[1]) if options[w] >= FEWEST_OPTIONS}
+    )
+
+
+def test_no_text_no_columns() -> None:
+    assert columns([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize("cued", [True, False])
+def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
+    b = bench(200, 1, seed=3)
+    rng = np.random.default_rng(3)
+    stems = np.array(["paint", "plant", "cook", "read", "walk", "row", "sing", "rest", "camp", "fish"])
+    items = [
+        Item(
+            name,
+            "stem",
+            tuple(f"{rng.choice(stems)}{'ing' if cued and j == key else rng.choice(['er', 'ed', 's'])}" for j in range(4)),
+            int(key),
+        )
+        for name, key in zip(b.ids, b.key, strict=True)
+    ]  # fmt: skip
+    there = np.ones((200, 4), dtype=bool)
+    both = cross_fitted(scorer(items, b.key, there, np.ones(200, dtype=bool)), np.arange(200) % 5)
+    for logits in np.split(both, len(LEAST), axis=1):
+        assert logits.sum(axis=1) == pytest.approx(np.zeros(200), abs=1e-9)
+        # Without any association that counts, all options are alike and the first is taken.
+        right = (logits.argmax(axis=1) == b.key).mean()
+        assert right > 0.9 if cued else right < 0.36
+
+
+def test_only_items_that_are_known_are_fitted_on() -> None:
+    b = bench(100, 1, seed=4)
+    items = items_of(b, seed=4)
+    there, known = np.ones((100, 4), dtype=bool), np.arange(100) < 60
+    other = np.where(known, b.key, (b.key + 1) % 4)
+    train = np.arange(100) % 2 == 0
+    one = scorer(items, b.key, there, known)(train, ~train)
+    assert (one == scorer(items, other, there, known)(train, ~train)).all()
+
+
+# Words that stand in keys: named only where chance does not explain them
+
+
+def marked(n: int, *, key_word: str, others_word: str = "") -> list[Item]:
+    """n items whose key holds one word and whose other options hold another one."""
+    rng = np.random.default_rng(0)
+    items = []
+    for at in range(n):
+        key = int(rng.integers(4))
+        texts = [
+            f"{WORDS[int(rng.integers(12))]} {key_word if j == key else others_word} {at}{j}"
+            for j in range(4)
+        ]
+        items.append(Item(f"i{at}", f"Which box is number {at}?", tuple(texts), key))
+    return items
+
+
+def alone(items: list[Item]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.arange(len(items))
+
+
+def test_a_word_that_marks_keys_is_found_and_the_item_itself_does_not_count() -> None:
+    items = marked(12, key_word="zebra")
+    (use,) = [u for u in KeyWords(items, alone(items)).of(3, items[3].key) if u.word == "zebra"]
+    assert (use.picked, use.items, use.keys, use.expected) == (True, 11, 11, 11 / 4)
+    assert use.p < 1e-5
+
+
+def test_a_word_that_marks_other_options_speaks_for_the_option_without_it() -> None:
+    items = marked(12, key_word="", others_word="zebra")
+    (use,) = [u for u in KeyWords(items, alone(items)).of(3, items[3].key) if u.word == "zebra"]
+    assert (use.picked, use.items, use.keys) == (False, 11, 0)
+    assert use.expected == 11 * 3 / 4
+    other = (items[3].key + 1) % 4
+    assert not [u for u in KeyWords(items, alone(items)).of(3, other) if u.word == "zebra"]
+
+
+def test_the_items_of_its_group_do_not_count() -> None:
+    items = marked(12, key_word="zebra")
+    uses = KeyWords(items, np.zeros(12, dtype=np.int64)).of(3, items[3].key)
+    assert not uses
+
+
+def test_words_that_mark_nothing_are_seldom_named() -> None:
+    rng = np.random.default_rng(1)
+    items = []
+    for at in range(400):
+        texts = tuple(" ".join(rng.choice(WORDS, 3)) + f" {at}{j}" for j in range(4))
+        items.append(Item(f"i{at}", "Which box?", texts, int(rng.integers(4))))
+    words = KeyWords(items, alone(items))
+    named = sum(bool(words.of(at, int(rng.integers(4)))) for at in range(400))
+    # Family-wise 5 % by item; the tests of one word in many items go together, so the bound is loose.
+    assert named <= 60

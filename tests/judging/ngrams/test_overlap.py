@@ -1,0 +1,291 @@
+"""Items are found in text however it is laid out, and not where only their words are."""
+
+import gzip
+import hashlib
+import json
+import os
+import random
+import tracemalloc
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.base.errors import DataError
+from robustify.items.item import Item
+from robustify.judging.ngrams.overlap import ContaminationSettings, Overlap, overlap
+from robustify.judging.ngrams.text import BREAK, words_of
+
+LONG = Item(
+    "long",
+    "When the tide turned and the boats came home, how many lanterns did the keeper of the harbour light?",
+    ("seven small ones", "twelve", "one large lantern", "none at all"),
+    2,
+)
+SHORT = Item("short", "How many legs has a spider?", ("six", "eight", "ten"), 1)
+TINY = Item("tiny", "2 + 2?", ("4", "5"), 0)
+ITEMS = (LONG, SHORT, TINY)
+FILLER = "Nothing of interest happens in this line of words, nor in the one after it. "
+
+
+def put(folder: Path, text: str, name: str = "corpus.txt") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def parts(found: Overlap) -> dict[str, tuple[str, ...]]:
+    return {h.item: h.parts for h in found.hits}
+
+
+def within(folder: Path, text: str, items: tuple[Item, ...] = ITEMS) -> dict[str, tuple[str, ...]]:
+    return parts(overlap(items, [put(folder, FILLER + text + " " + FILLER)]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG.stem,
+        LONG.stem.replace(" ", "\n"),
+        LONG.stem.replace(" ", " \r\n\t  "),
+        LONG.stem.upper(),
+        LONG.stem.replace(",", " -").replace("?", " ..."),
+        LONG.stem.replace(" ", "\u00a0").replace("f", "\uff46"),
+        "\u00ad".join(LONG.stem),
+        f"<p>{LONG.stem}</p>",
+        f'"question": "{LONG.stem}"',
+    ],
+    ids=[
+        "plain", "wrapped", "ragged", "capitals", "punctuation", "full width", "soft hyphens", "html", "json",
+    ],
+)  # fmt: skip
+def test_a_stem_is_found_however_it_is_laid_out(tmp_path: Path, text: str) -> None:
+    found = overlap(ITEMS, [put(tmp_path, FILLER + text + FILLER)])
+    assert parts(found) == {"long": ("stem",)}
+    assert found.hits[0].coverage == 1.0
+    assert found.found == {"long"}
+
+
+def test_the_same_words_in_another_order_are_not_found(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    words = " ".join([LONG.stem, *LONG.choices, SHORT.stem, *SHORT.choices, TINY.stem]).split()
+    shuffled = []
+    for _ in range(300):
+        rng.shuffle(words)
+        shuffled.append(" ".join(words))
+    assert within(tmp_path, "\n".join(shuffled)) == {}
+
+
+def test_twelve_words_in_a_row_are_too_few_and_thirteen_are_enough(tmp_path: Path) -> None:
+    words = LONG.stem.split()
+    assert within(tmp_path, " ".join(words[2:14])) == {}
+    assert within(tmp_path, " ".join(words[2:15])) == {"long": ("stem",)}
+    found = overlap(ITEMS, [put(tmp_path, " ".join(words[2:16]))])
+    assert found.hits[0].coverage == pytest.approx(2 / (len(words) - 12))
+
+
+def test_the_key_and_the_options_are_found_where_they_follow_the_stem(tmp_path: Path) -> None:
+    assert within(tmp_path, f"{LONG.stem} One large lantern") == {"long": ("stem", "stem_key")}
+    assert within(tmp_path, f"Q: {LONG.stem}\nAnswer: one large lantern") == {"long": ("stem", "stem_key")}
+    assert within(tmp_path, f"{LONG.stem} twelve") == {"long": ("stem",)}
+    listed = "\n".join(f"({c}) {choice}" for c, choice in zip("ABCD", LONG.choices, strict=True))
+    assert within(tmp_path, f"{LONG.stem}\n{listed}") == {"long": ("stem", "choices")}
+    row = json.dumps({"question": LONG.stem, "choices": LONG.choices, "answer": 2})
+    assert within(tmp_path, row) == {"long": ("stem", "choices")}
+
+
+def test_long_options_are_found_without_their_stem(tmp_path: Path) -> None:
+    choices = ("the keeper of the old mill by the river", "the owner of the new barn", "a passing trader")
+    item = Item("i", "Who?", choices, 0)
+    assert within(tmp_path, f"A. {choices[0]}\nB. {choices[1]}\nC. {choices[2]}", (item,)) == {
+        "i": ("choices",)
+    }
+    assert within(tmp_path, ", ".join(choices), (item,)) == {"i": ("choices",)}
+    # One option alone, in whatever text, is no list of options.
+    assert within(tmp_path, choices[0], (item,)) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many legs has a spider? Eight",
+        "how many legs has\na spider -- eight, of course",
+        "Q. How many legs has a spider? Answer: eight",
+        "How many legs has a spider?\nA. six\nB. eight\nC. ten",
+        "How many legs has a spider?\n(A) six (B) eight (C) ten",
+        "How many legs has a spider?,six,eight,ten,1",
+        '{"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
+        '{"q": {"stem": "How many legs has a spider?", "choices": [{"text": "six", "label": "A"}, '
+        '{"text": "eight", "label": "B"}, {"text": "ten", "label": "C"}]}}',
+        'As JSON: {"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
+    ],
+)
+def test_a_short_stem_counts_with_its_key_or_its_options(tmp_path: Path, text: str) -> None:
+    found = overlap(ITEMS, [put(tmp_path, text)])
+    assert found.found == {"short"}
+    assert found.hits[0].coverage is None
+
+
+def test_a_short_stem_alone_is_told_and_does_not_count(tmp_path: Path) -> None:
+    found = overlap(ITEMS, [put(tmp_path, "How many legs has a spider? Nobody knows. Eight, some say.")])
+    assert parts(found) == {"short": ("stem",)}
+    assert found.found == frozenset()
+
+
+def test_items_too_short_to_be_told_from_other_text_are_counted_apart(tmp_path: Path) -> None:
+    found = overlap(ITEMS, [put(tmp_path, "2 + 2? 4 5 2 2 4 2 2 a 4 b 5")])
+    assert (found.items, found.short, found.not_checkable) == (3, ("short",), ("tiny",))
+    assert found.checked == {"stem": 2, "stem_key": 2, "choices": 2}
+    assert found.hits == ()
+
+
+def test_gzip_and_json_lines_are_told_by_their_content(tmp_path: Path) -> None:
+    lines = "".join(json.dumps({"text": t, "meta": {"n": 1}}) + "\n" for t in (FILLER, LONG.stem, FILLER))
+    packed = tmp_path / "shard.bin"
+    packed.write_bytes(gzip.compress(lines[:80].encode()) + gzip.compress(lines[80:].encode()))
+    plain = tmp_path / "stem.gz"
+    plain.write_text(LONG.stem, encoding="utf-8-sig")
+    n_words = len((LONG.stem + " " + FILLER + FILLER).split())
+    for path, words in ((packed, n_words), (plain, len(LONG.stem.split()))):
+        found = overlap(ITEMS, [path])
+        assert parts(found) == {"long": ("stem",)}
+        file = found.files[0]
+        assert (file.name, file.bytes, file.words) == (path.name, path.stat().st_size, words)
+    assert overlap(ITEMS, [packed]).files[0].sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+
+
+def test_escapes_of_json_lines_are_read_and_documents_do_not_run_together(tmp_path: Path) -> None:
+    wrapped = json.dumps({"text": LONG.stem.replace(" ", "\n")})
+    assert parts(overlap(ITEMS, [put(tmp_path, f"\n{wrapped}\n\n")])) == {"long": ("stem",)}
+    words = LONG.stem.split()
+    halves = "\n".join(json.dumps({"text": " ".join(w)}) for w in (words[:9], words[9:]))
+    assert parts(overlap(ITEMS, [put(tmp_path, halves)])) == {}
+
+
+def test_json_lines_without_a_text_field_are_read_field_by_field(tmp_path: Path) -> None:
+    talk = {"messages": [{"role": "user", "content": LONG.stem}, {"role": "assistant", "content": "eight"}]}
+    assert parts(overlap(ITEMS, [put(tmp_path, json.dumps(talk))])) == {"long": ("stem",)}
+    numbers = Item("n", "How many legs have two spiders?", ("8", "16"), 1)
+    row = {"question": numbers.stem, "choices": [8, 16], "answer": None}
+    assert overlap([numbers], [put(tmp_path, json.dumps(row))]).found == {"n"}
+
+
+def test_a_break_in_an_item_does_not_bridge_documents(tmp_path: Path) -> None:
+    words = LONG.stem.split()
+    item = Item("i", " ".join([*words[:9], BREAK, *words[9:]]), ("a", "b"), 0)
+    halves = "\n".join(json.dumps({"text": " ".join(w)}) for w in (words[:9], words[9:]))
+    assert parts(overlap([item], [put(tmp_path, halves)])) == {}
+    assert parts(overlap([item], [put(tmp_path, LONG.stem)])) == {"i": ("stem",)}
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "or is empty"),
+    "blank": (b" \n\n\t ", "only white space"),
+    "packed blank": (gzip.compress(b"  "), "only white space"),
+    "binary": (b"PAR1\x00\x00\x01", "binary"),
+    "utf-16": ("word".encode("utf-16"), "not UTF-8"),
+    "latin-1": ("caf\xe9 ".encode("latin-1"), "not UTF-8"),
+    "zip": (b"PK\x03\x04\x00\x00", "binary"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x00", "not UTF-8"),
+    "cut gzip": (gzip.compress(os.urandom(5000).hex().encode())[:-900], "is damaged"),
+    "broken gzip": (b"\x1f\x8bnothing of the kind", "is damaged"),
+    "packed binary": (gzip.compress(b"a\x00b"), "binary"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
+    "json document": (b'[{"text": "secret words"}]', "without an object on its first line"),
+    "pretty json": (b'{\n  "text": "secret words"\n}', "without an object on its first line"),
+    "json lines with a hole": (b'{"text": "a"}\n\n["secret words"]\n', "1 lines are not JSON objects"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_text_is_refused_by_its_path_with_the_mend(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(BAD[kind][0])
+    with pytest.raises(DataError) as caught:
+        overlap(ITEMS, [path])
+    assert caught.value.exit_code == 3
+    assert all(line.startswith(str(path)) for line in caught.value.lines)
+    assert BAD[kind][1] in caught.value.lines[0]
+    assert "expected" in caught.value.lines[0] or "run `" in caught.value.lines[0]
+    assert "secret" not in str(caught.value)
+
+
+def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is_read(tmp_path: Path) -> None:
+    good = put(tmp_path, LONG.stem)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError) as caught:
+        overlap(ITEMS, [good, tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
+    assert caught.value.exit_code == 3
+    assert len(caught.value.lines) == 3
+    assert all("does not exist, is not a regular file, or is empty" in line for line in caught.value.lines)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for times in (40_000, 160_000):
+        path = put(tmp_path, FILLER * times)
+        overlap(ITEMS, [path])
+        tracemalloc.start()
+        overlap(ITEMS, [path])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
+    found = overlap(ITEMS, [put(tmp_path, f"{LONG.stem} twelve {SHORT.stem} eight")])
+    kept = json.loads(json.dumps(found.json()))
+    assert Overlap.of(kept) == found
+    assert not any(word in json.dumps(kept) for word in ("lantern", "spider", "eight"))
+    with pytest.raises(DataError, match="damaged"):
+        Overlap.of({**kept, "files": [{"name": "x"}]})
+    with pytest.raises(DataError, match="damaged"):
+        Overlap.of({name: value for name, value in kept.items() if name != "hits"})
+
+
+def test_settings_refuse_no_file_and_too_few_words() -> None:
+    for wrong in ({"files": []}, {"files": ["a"], "ngram": 4}):
+        with pytest.raises(ValueError, match=r"file|words|greater|least"):
+            ContaminationSettings.model_validate(wrong)
+
+
+WORDS = st.sampled_from(
+    ["a", "be", "the", "Of", "42", "\u00c9t\u00e9", "na\u00efve", "\u6c34", "stra\u00dfe"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, min_size=5, max_size=40), st.lists(WORDS, min_size=5, max_size=8), st.integers(5, 8))
+def test_the_search_agrees_with_looking_at_every_window(
+    tmp_path_factory: pytest.TempPathFactory, text: list[str], wanted: list[str], n: int
+) -> None:
+    n = min(n, len(wanted))
+    path = put(tmp_path_factory.mktemp("text"), " ".join(text[:20]) + "\n" + " ".join(text[20:]))
+    found = overlap([Item("i", " ".join(wanted), ("x", "y"), 0)], [path], n)
+
+    def windows(words: list[str]) -> list[tuple[str, ...]]:
+        return [tuple(w.casefold() for w in words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    there = set(windows(text))
+    share = sum(w in there for w in windows(wanted)) / len(windows(wanted))
+    assert [hit.coverage for hit in found.hits] == ([share] if share else [])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=40))
+def test_case_and_form_do_not_matter(text: str) -> None:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    once, again = words_of(folded), words_of(unicodedata.normalize("NFKC", folded).casefold())
+    assert once == again
+
+
+def test_words_are_runs_of_letters_digits_and_marks() -> None:
+    assert len(words_of("It's the 2nd \u201cwell-known\u201d case_of 1,000")) == 10
+    assert len(words_of("\u6c34\u306f\u4f55\u5ea6")) == 4
+    assert len(words_of("\u0939\u093f\u0928\u094d\u0926\u0940 \u092d\u093e\u0937\u093e")) == 2
+    assert words_of("Caf\u00e9") == words_of("CAFE\u0301") != words_of("cafe")
+    assert words_of("\ufb01n \u2460") == ["fin", "1"]
+    assert words_of("") == words_of(" .,! ") == []
+    assert words_of(f"a {BREAK} b") == ["a", BREAK, "b"]

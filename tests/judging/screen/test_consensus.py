@@ -1,0 +1,385 @@
+"""Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never robust."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify.base.errors import DataError, UsageError
+from robustify.items import orders
+from robustify.items.answers import Answer, Answers, Asked, answer, unanswered
+from robustify.items.scoring import TextNorm
+from robustify.judging.screen.chance import Chance
+from robustify.judging.screen.consensus import d4_votes, screened
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import Rotation, ScreenRules, same_model
+from robustify.judging.screen.votes import TIED, UNANSWERED, cast_votes
+from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
+from tests.support.rules import collect_votes, unanimous
+
+Criterion = Literal["unanimous", "majority", "counted"]
+CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
+MAJORITY = ScreenRules(criterion="majority")
+OF_3 = tuple(ScreenRules(criterion=f"{k}-of-3") for k in (1, 2, 3))
+RULE = {"shortcut": 1, "undecided": 0, "robust": -1}
+
+
+def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
+    p = np.array(picks, dtype=np.int64)
+    n = len(p)
+    return Bench(p, np.full(n, key), np.full(n, k), np.zeros(n, dtype=bool))
+
+
+def of_d4(answers: Answers, b: Bench) -> tuple[Chance, str] | None:
+    """What D.4's rule flags, and its template, for voters whose votes by letter are not at hand."""
+    index = item_index(answers, b.ids)
+    votes = replace(votes_of(b), rotations=1)
+    found = d4_votes(answers, votes, ScreenRules(mode="text"), index)
+    return None if found is None else (screened(found[1], found[0]).chance(), found[1].template)
+
+
+def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> list[list[int]]:
+    return collect_votes(Answers.of(rows), rules, ids).pick.tolist()
+
+
+def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[str]:
+    votes = votes_of(b, None if probe is None else np.array(probe, dtype=np.int64))
+    return [v.verdict for v in screened(votes, rules).verdicts()]
+
+
+def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
+    b = voted([[0, 0, 0], [0, 0, 1], [1, 2, 3]])
+    assert words(b, unanimous()) == ["shortcut", "robust", "robust"]
+    assert words(b, MAJORITY) == ["shortcut", "shortcut", "robust"]
+    assert words(voted([[0, 0, 1, 1], [0, 0, 0, 1]]), MAJORITY) == ["robust", "shortcut"], "more than half"
+
+
+def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
+    b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
+    assert words(b, unanimous()) == ["undecided", "robust", "undecided", "undecided"]
+    assert words(b, MAJORITY) == ["shortcut", "undecided", "undecided", "shortcut"]
+    said = screened(votes_of(b), unanimous()).verdicts()
+    assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
+    assert (said[0].votes, said[0].of) == (2, 3)
+
+
+def test_a_tie_is_an_answer_but_no_vote_and_without_voters_nothing_is_decided() -> None:
+    assert words(voted([[0, -2], [-2, -2]]), unanimous()) == ["robust", "robust"]
+    b = voted([[], []])
+    assert words(b, unanimous()) == ["undecided", "undecided"]
+    assert not screened(votes_of(b), unanimous()).measurable.any()
+
+
+def test_the_probe_votes_with_the_others() -> None:
+    b = voted([[0, 0], [0, 0], [0, 0], [1, 0], [1, 0]])
+    probe = [0, 1, -2, 0, -1]
+    assert words(b, unanimous(probe_vote="with"), probe) == ["shortcut", *["robust"] * 4]
+    assert words(voted([[], []]), unanimous(probe_vote="with"), [0, 2]) == ["shortcut", "robust"]
+    with pytest.raises(ValidationError, match="'none' or 'with'"):
+        unanimous(probe_vote="alone")
+
+
+def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
+    votes = replace(votes_of(voted([[0, 0], [0, 0], [0, 0], [1, 1]])), key=np.array([-1, 0, 0, 0]))
+    assert screened(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
+    assert [v.votes for v in screened(votes, unanimous()).verdicts()] == [0, 2, 2, 0]
+    assert screened(votes, unanimous()).chance().flagged == 2
+
+
+def test_verdicts_made_undecided_keep_their_votes() -> None:
+    verdicts = screened(votes_of(voted([[0, 0], [0, 1], [0, 0], [1, 1]])), unanimous()).verdicts()
+    found = verdicts.undecided(np.array([True, True, False, False]), "two keys")
+    assert [(v.verdict, v.votes, v.reason) for v in list(found)[:2]] == [
+        ("undecided", 2, "two keys"), ("undecided", 1, "two keys"),
+    ]  # fmt: skip
+    assert list(found)[2:] == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
+
+
+def test_a_rule_that_counts_votes_asks_no_ranking() -> None:
+    b = voted([[0, 0], [0, 0], [1, 1]])
+    assert screened(votes_of(b), MAJORITY).outcome.tolist() == [1, 1, 0]
+    with pytest.raises(UsageError, match="needs a ranking"):
+        screened(votes_of(b), ScreenRules())
+
+
+def test_what_would_be_flagged_were_another_option_the_key() -> None:
+    would = screened(votes_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), unanimous()).would
+    assert would.sum(axis=1).tolist() == [1, 1, 0, 0, 0]
+    assert would[1].tolist() == [False, False, True, False]
+
+
+Case = tuple[list[list[int]], int, Criterion, str, int]
+VOTES = st.integers(1, 5).flatmap(
+    lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
+)
+KEYED = st.tuples(
+    VOTES,
+    st.integers(0, 3),
+    st.sampled_from(CRITERIA),
+    st.sampled_from(["none", "with"]),
+    st.integers(0, 9999),
+)
+
+
+def _case(case: Case) -> tuple[Bench, ScreenRules, list[int]]:
+    picks, key, kind, vote, seed = case
+    votes = len(picks[0]) + (vote == "with")
+    criterion = f"{seed % votes + 1}-of-{votes}" if kind == "counted" else kind
+    rules = ScreenRules.model_validate({"criterion": criterion, "probe_vote": vote})
+    return voted(picks, key), rules, np.random.default_rng(seed).integers(-2, 4, len(picks)).tolist()
+
+
+@given(KEYED)
+def test_one_more_right_vote_never_turns_a_shortcut_into_robust(case: Case) -> None:
+    b, rules, probe = _case(case)
+    before = words(b, rules, probe)
+    for m in range(b.picks.shape[1]):
+        picks = b.picks.copy()
+        picks[:, m] = b.key
+        after = words(replace(b, picks=picks), rules, probe)
+        assert all(RULE[x] <= RULE[y] for x, y in zip(before, after, strict=True))
+
+
+def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
+    b = bench(60, 2, s=0.3, seed=3)
+    table = Answers.of(rows(b, bias=50.0))
+    votes = collect_votes(table, unanimous(), b.ids)
+    assert (votes.pick == b.picks).all()
+    assert votes.rotations == 4
+    one = collect_votes(Answers.of(rows(b, bias=50.0, rotations=False)), unanimous(), b.ids)
+    first = np.array([orders.base(i, 4)[0] for i in b.ids])
+    assert (one.pick == first[:, None]).all(), "one order alone shows nothing but the liking"
+
+
+def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
+    b = voted([[0, 0]])
+    some = rows(b)
+    some[2] = unanswered(
+        Asked(some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0), "lost"
+    )
+    votes = collect_votes(Answers.of(some), unanimous(), b.ids)
+    assert votes.pick.tolist() == [[UNANSWERED, 0]]
+    assert np.isnan(votes.credit()[0, 0])
+
+
+def test_an_imported_pick_without_scores_is_a_vote() -> None:
+    bare = [
+        Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
+        Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
+    ]
+    assert picked(bare, unanimous(), ["x", "y"]) == [[2], [TIED]]
+
+
+def test_text_mode_compares_by_character() -> None:
+    b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
+    votes = collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids)
+    assert (votes.pick == b.picks).all()
+    assert votes.template == "answer-v1"
+
+
+def test_a_probe_below_its_confidence_casts_no_vote() -> None:
+    probes = [
+        answer(Asked(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0), np.log(p).tolist())
+        for name, p in (("sure", [0.7, 0.1, 0.1, 0.1]), ("unsure", [0.4, 0.2, 0.2, 0.2]))
+    ]
+    b = voted([[1], [1]])
+    table = Answers.of(
+        [
+            *(replace(r, item=n) for r, n in zip(rows(b, rotations=False), ("sure", "unsure"), strict=True)),
+            *probes,
+        ]
+    )
+    votes = collect_votes(table, unanimous(probe_vote="with"), ["sure", "unsure", "absent"])
+    assert votes.probe.tolist() == [0, TIED, UNANSWERED]
+    lower = collect_votes(table, unanimous(probe_vote="with", probe_confidence=0.3), ["sure", "unsure"])
+    assert lower.probe.tolist() == [0, 0]
+
+
+def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
+    b = voted([[0, 0]])
+    some = rows(b)
+    some[-1] = replace(some[-1], key=1)
+    with pytest.raises(DataError, match="i00000"):
+        collect_votes(Answers.of(some), unanimous(), b.ids)
+
+
+def test_d4_counts_the_first_order_only() -> None:
+    b = bench(200, 2, s=0.2, agree=0.3, seed=5)
+    table = Answers.of(rows(b, bias=0.0))
+    found = of_d4(table, b)
+    chance, template = found
+    assert template == "d4-like-v1"
+    assert chance.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
+    liked = of_d4(Answers.of(rows(b, bias=50.0)), b)
+    first = np.array([orders.base(i, 4)[0] for i in b.ids])
+    assert liked[0].flagged == int((first == b.key).sum()), "one order is all letter bias"
+
+
+def test_d4_is_absent_where_a_voter_was_not_asked_by_letter() -> None:
+    b = voted([[0, 0]])
+    assert of_d4(Answers.of(text_rows(b)), b) is None
+    assert of_d4(Answers.of(rows(b, voters=["v0", "other"])), b) is None
+
+
+def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None:
+    b = bench(120, 2, s=0.2, seed=6)
+    for some in (rows(b, rotations=False), own_rows(b), rows(b)):
+        table = Answers.of(some)
+        index = item_index(table, b.ids)
+        found = d4_votes(table, cast_votes(table, unanimous(), index), unanimous(), index)
+        assert screened(found[1], found[0]).chance() == of_d4(table, b)[0]
+
+
+# k of n
+
+
+def test_k_of_n_asks_for_so_many_right_votes() -> None:
+    b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
+    assert words(b, OF_3[2]) == words(b, unanimous())
+    assert words(b, OF_3[1]) == words(b, MAJORITY)
+    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "shortcut", "robust"]
+    said = screened(votes_of(b), OF_3[1]).verdicts()
+    assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
+
+
+def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
+    b = voted([[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]])
+    assert words(b, OF_3[1]) == ["undecided", "shortcut", "robust", "undecided"]
+    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "undecided", "shortcut"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        ("3-of-2", "3 of 2 voters is impossible. In `k-of-n`, k must be from 1 to n"),
+        ("0-of-3", "0 of 3 voters is impossible. In `k-of-n`, k must be"),
+        *(
+            (wrong, "Expected fdr, unanimous, majority or k-of-n such as 2-of-3")
+            for wrong in ("2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most")
+        ),
+    ],
+)
+def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ScreenRules(criterion=criterion)
+    (fault,) = refused.value.errors()
+    assert said in fault["msg"]
+    assert "\n" not in fault["msg"]
+
+
+def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
+    votes = votes_of(voted([[0, 0]]))
+    with pytest.raises(UsageError, match=r"number of voters \(2\)\. Use k-of-2, or name 3") as refused:
+        screened(votes, OF_3[1]).verdicts()
+    assert refused.value.exit_code == 2
+    with pytest.raises(UsageError, match=r"number of voters \(1\)"):
+        screened(votes_of(voted([[0]])), OF_3[1])
+    assert words(voted([[], []]), OF_3[1]) == ["undecided", "undecided"]
+
+
+def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
+    votes = votes_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
+    two = votes.without("v2")
+    assert screened(two, OF_3[1]).outcome.tolist() == [1, 0, 0]
+    assert screened(two, OF_3[0]).outcome.tolist() == [1, 1, 1]
+    assert screened(two, OF_3[2]).outcome.tolist() == screened(two, unanimous()).outcome.tolist()
+
+
+# Rotations
+
+TURNS = [
+    [2, 2, 2, 2], [2, 2, 2, 1], [2, 2, 1, 1], [2, 2, 1, 3], [2, 2, -2, 2],
+    [2, 2, 2, -1], [2, 2, 1, -1], [2, 1, 3, -1], [-1, -1, -1, -1], [-2, -2, -2, -2],
+]  # fmt: skip
+T, U = TIED, UNANSWERED
+
+
+@pytest.mark.parametrize(
+    ("rotation", "choice"),
+    [
+        ("every", [2, T, T, T, T, U, T, T, U, T]),
+        # Three of four are more than half, whatever the fourth would have been; two and one lost may become three.
+        ("most", [2, 2, T, T, 2, 2, U, T, U, T]),
+        ("averaged", [2, 2, T, 2, 2, U, U, U, U, T]),
+    ],
+)
+def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
+    table = Answers.of(turned_rows(TURNS))
+    votes = collect_votes(table, unanimous(rotation=rotation), table.items)
+    assert votes.pick[:, 0].tolist() == choice
+    assert (votes.best == collect_votes(table, unanimous(), table.items).best).all(), (
+        "the pick itself is averaged"
+    )
+
+
+# Norms
+
+LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
+
+
+@pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
+def test_text_mode_divides_by_what_the_rule_says(norm: TextNorm, pick: int) -> None:
+    row = answer(Asked("x", "choices_only_text", "v", (0, 1), "t", 0), (-10.0, -20.0), **LENGTHS)
+    assert picked([row], unanimous(mode="text", norm=norm), ["x"]) == [[pick]]
+    letter = replace(row, view="choices_only")
+    assert picked([letter], unanimous(norm=norm), ["x"]) == [[0]], "letter mode has nothing to divide"
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("mode", ["letter", "text"])
+def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal["letter", "text"]) -> None:
+    view = "choices_only" if mode == "letter" else "choices_only_text"
+    scores = (-1.0, bad, -3.0)
+    row = answer(Asked("x", view, "v", (0, 1, 2), "t", 0), (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
+    table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
+    votes = collect_votes(table, unanimous(mode=mode), ["x", "y"])
+    assert votes.pick.tolist() == [[UNANSWERED], [0]]
+    assert [v.verdict for v in screened(votes, unanimous(mode=mode)).verdicts()] == ["undecided", "shortcut"]
+
+
+def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:
+    b = bench(30, 2, seed=1)
+    some = rows(b)
+    twice = [*some, some[5], some[5], some[100]]
+    with pytest.raises(DataError, match="Import each log only once") as refused:
+        collect_votes(Answers.of(twice), unanimous(), b.ids)
+    (line,) = refused.value.lines
+    assert "item i00001 has 3 rows for v0 under choices_only (d4-like-v1)" in line
+    assert "3 surplus rows in all" in line
+    assert refused.value.exit_code == 3
+
+
+def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
+    b = bench(40, 2, seed=2)
+    assert collect_votes(Answers.of(own_rows(b)), unanimous(), b.ids).placed
+    for unplaced in (rows(b), rows(b, rotations=False)):
+        assert not collect_votes(Answers.of(unplaced), unanimous(), b.ids).placed, "rotated or hashed orders"
+    assert not collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids).placed
+    mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
+    assert collect_votes(mixed, unanimous(), b.ids).placed, "one voter that sees places is enough"
+
+
+# One model under two names
+
+WEIGHTS, OTHER = "a" * 64, "b" * 64
+HF = {
+    "engine": "hf-2",
+    "weights": WEIGHTS,
+    "config": OTHER,
+    "tokenizer": OTHER,
+    "dtype": "float32",
+    "device": "cpu",
+}
+
+
+def test_one_model_under_two_names_is_found_whatever_it_was_computed_on() -> None:
+    prints = {"a": HF, "b": {**HF, "weights": OTHER}, "c": {**HF, "dtype": "bfloat16", "device": "cuda"}}
+    assert same_model(prints, ["a", "b", "c"]) == ("a", "c")
+    assert same_model(prints, ["a", "b"]) is None
+    assert same_model(prints, ["b", "c"]) is None
+    assert same_model(prints, ["a", "a"]) is None, "one name twice is refused elsewhere"

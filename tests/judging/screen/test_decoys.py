@@ -1,0 +1,157 @@
+"""The cut: its arithmetic, its share of false flags in simulations, and what it says when nothing can be found."""
+
+import numpy as np
+import pytest
+
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.answers import Answers
+from robustify.judging.screen.decoy_filter import (
+    Cutoff,
+    exact_cutoff,
+    false_share_interval,
+    flags,
+    hits_per_miss,
+    lowest_cutoff,
+    shortcut_probability,
+    shortcut_share,
+)
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.ranking import Ranker
+from robustify.judging.screen.screen_rules import ScreenRules
+from tests.support.fake_answers import bench, rows
+
+
+def world(
+    rng: np.random.Generator, n: int, s: float, k: tuple[int, ...] = (4,), steps: int = 0
+) -> tuple[Floats, Bools, Floats, Bools]:
+    """Weights, hits, null probabilities and which items have a shortcut; shortcuts are ranked higher, and hit."""
+    real = rng.random(n) < s
+    null = 1 / rng.choice(k, size=n)
+    weight = rng.normal(size=n) + 2.0 * real
+    if steps:
+        weight = np.round(weight * steps) / steps
+    return weight, real | (rng.random(n) < null), null, real
+
+
+def test_the_cut_by_hand() -> None:
+    hit = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0], dtype=bool)
+    weight = np.arange(13, 0, -1) / 13
+    cut = lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.1)
+    # After 12 items: 10 hits and two misses, (1/3 + 2/3) / 10; after 13 D is 4/3.
+    assert (cut.hits, cut.misses, cut.n) == (10, 2, 13)
+    assert cut.decoys == pytest.approx(1)
+    assert cut.false_share.value == pytest.approx(0.1)
+    assert cut.threshold == weight[11]
+    assert lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.09).false_share.value == pytest.approx(2 / 30)
+    assert lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.05).threshold is None
+
+
+def test_no_item_and_a_sure_null_flag_nothing() -> None:
+    nothing = Cutoff(0)
+    assert lowest_cutoff(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
+    empty, no_fold = np.empty(0), np.zeros(0, dtype=np.int64)
+    assert exact_cutoff(empty, np.empty(0, dtype=bool), empty, no_fold, empty, 0.1) == ({}, nothing)
+    sure = lowest_cutoff(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
+    assert sure.threshold is None
+    assert sure.hits == 0
+
+
+@pytest.mark.parametrize("k", [(4,), (2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("s", [0.0, 0.1, 0.35])
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float, exact: bool) -> None:
+    q, shares = 0.1, []
+    rng = np.random.default_rng(int(100 * s) + len(k))
+    content = rng.random(360)
+    for _ in range(200):
+        weight, hit, null, real = world(rng, 360, s, k, steps=20)
+        flagged: Bools
+        if exact:
+            fold = rng.integers(0, 5, 360)
+            found, _ = exact_cutoff(weight, hit, hits_per_miss(null), fold, content, q)
+            flagged = hit & (weight >= np.array([found.get(f, np.inf) for f in fold.tolist()]))
+        else:
+            cut = lowest_cutoff(weight, hit, hits_per_miss(null), q)
+            flagged = hit & (weight >= (np.inf if cut.threshold is None else cut.threshold))
+        shares.append(float((flagged & ~real).sum() / max(1, flagged.sum())))
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert np.mean(shares) <= q + 3 * error
+    if s == 0.35 and k == (4,):
+        assert np.mean(shares) > 0.02, "the control: it does find something"
+
+
+def test_the_interval_covers_the_share_of_false_flags_at_a_fixed_cut() -> None:
+    rng, covered = np.random.default_rng(1), []
+    for _ in range(600):
+        real = rng.random(150) < 0.6
+        hit = real | (rng.random(150) < 0.25)
+        low, high = false_share_interval(int(hit.sum()), int((~hit).sum()), 1 / 3)
+        covered.append(low <= (hit & ~real).sum() / hit.sum() <= high)
+    assert np.mean(covered) >= 0.93
+
+
+def test_the_interval_by_hand() -> None:
+    assert false_share_interval(0, 3, 1 / 3) == (0.0, 1.0)
+    low, high = false_share_interval(100, 0, 1 / 3)
+    # Before the first miss, v hits by chance or fewer have probability 1 - 0.25 ** (v + 1) >= 0.975 from v = 2 on.
+    assert (low, high) == (0.0, 0.02)
+    assert false_share_interval(100, 0, 1 / 3, cuts=5)[1] > 2 * high, (
+        "one miss to be safe in each of five cuts"
+    )
+
+
+def test_shortcuts_are_more_probable_at_higher_strengths() -> None:
+    strength = np.array([0.2, 0.4, 0.4, 0.6, 0.8])
+    hit = np.array([0, 1, 0, 0, 1], dtype=bool)
+    at = np.array([0.1, 0.2, 0.5, 0.6, 0.9])
+    # 0.4 and 0.6 are pooled: one hit of three, of which 3/4 is expected: (1 - 3/4) / (9/4).
+    even = shortcut_share(strength, hit, np.full(5, 1 / 4), at)
+    assert even == pytest.approx([0, 0, 1 / 9, 1 / 9, 1])
+    # Of two options a hit says less: (1 - 3/2) / (3/2) is no share.
+    assert shortcut_share(strength, hit, np.full(5, 1 / 2), at) == pytest.approx([0, 0, 0, 0, 1])
+    assert shortcut_share(np.empty(0), np.empty(0, dtype=bool), np.empty(0), at) == pytest.approx(np.zeros(5))
+
+
+def test_the_probability_of_a_shortcut_is_that_of_other_folds() -> None:
+    """By its own hits 62 % were stated for items of which 36 % had a shortcut, with 2 to 6 options."""
+    said, true = [], []
+    for seed in range(25):
+        b = bench(300, 3, s=0.2, agree=0.4, options=(2, 3, 4, 5, 6), seed=seed)
+        answers = Answers.of(rows(b, rotations=False))
+        index = item_index(answers, b.ids)
+        found = flags(Ranker(answers, index).rank(ScreenRules()), index.key, 0.1)
+        said.append(found.shortcut[found.hit])
+        true.append(b.shortcut[found.hit])
+    p, real = np.concatenate(said), np.concatenate(true)
+    for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 1.01)):
+        some = (p >= low) & (p < high)
+        assert real[some].mean() == pytest.approx(p[some].mean(), abs=0.12)
+
+
+def test_of_hits_above_chance_the_rest_are_shortcuts() -> None:
+    h, c = np.array([0.25, 0.625, 1.0, 1.0]), np.array([0.25, 0.25, 0.25, 1.0])
+    # 0.625 = 0.5 + 0.5 / 4, so half of these items have one, of a hit 0.5 / 0.625.
+    assert shortcut_probability(h, c) == pytest.approx([0, 0.8, 1, 0])
+
+
+def test_thinning_makes_all_rho_the_largest() -> None:
+    """Items of six options among those of two: a miss of theirs is left in with probability 0.2."""
+    rng = np.random.default_rng(2)
+    n = 4000
+    null = np.where(np.arange(n) % 2, 1 / 2, 1 / 6)
+    fold: Ints = np.zeros(n, dtype=np.int64)
+    hit = rng.random(n) < null
+    found, cut = exact_cutoff(rng.normal(size=n), hit, hits_per_miss(null), fold, rng.random(n), 0.1)
+    assert not found
+    assert cut.false_share.value is None
+
+
+@pytest.mark.parametrize(("n", "q", "flagged"), [(63, 0.1, 20), (63, 0.0999, 0), (64, 0.1, 0)])
+def test_the_exact_rule_flags_at_its_bound_and_not_above(n: int, q: float, flagged: int) -> None:
+    """Twenty hits below one miss in a fold of 21 have the e-value 21 / (2/3): twenty times that is 63 / 0.1."""
+    at = np.arange(n)
+    hit = (at > 0) & (at < 21)
+    found, cut = exact_cutoff(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, np.zeros(n), q)
+    assert cut.decoys == pytest.approx((cut.misses + 1) / 3)
+    assert cut.hits == flagged
+    assert found == ({0: -20.0} if flagged else {})

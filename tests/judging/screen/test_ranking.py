@@ -1,0 +1,265 @@
+"""The scorer and the filter on it: what it finds, what it never sees, and what is undecided."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.base.arrays import Ints, tied_best
+from robustify.items.answers import Answer, Answers
+from robustify.items.item import Item
+from robustify.items.scoring import picks
+from robustify.judging.baselines.conditional_logit import fitted, log_probabilities, nested
+from robustify.judging.baselines.features import NAMES
+from robustify.judging.screen.decoy_filter import flags
+from robustify.judging.screen.item_index import ItemIndex, item_index
+from robustify.judging.screen.ranking import Ranker, Ranking, top_options
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import ROBUST, SHORTCUT, TIED, UNDECIDED
+from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
+
+RULES = ScreenRules()
+
+
+def ranked(
+    b: Bench,
+    items: Sequence[Item] | None = None,
+    made: Sequence[Answer] | None = None,
+    rules: ScreenRules = RULES,
+) -> tuple[Ranking, ItemIndex]:
+    answers = Answers.of(made or [*rows(b, rotations=False), *text_rows(b)])
+    index = item_index(answers, b.ids)
+    return Ranker(answers, index, items).rank(rules), index
+
+
+def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[Item], Ints]:
+    """Items whose voters know nothing; in a share of them the key is the only one with three words more."""
+    b = bench(n, 2, options=(k,), seed=seed)
+    rng = np.random.default_rng(seed)
+    made = items_of(b, seed=seed)
+    has = rng.random(n) < share
+    items = [
+        replace(i, choices=tuple(c + " and so forth on" * (j == i.key) for j, c in enumerate(i.choices)))
+        if cue
+        else i
+        for i, cue in zip(made, has.tolist(), strict=True)
+    ]
+    return b, items, has.astype(np.int64)
+
+
+def test_shortcuts_of_the_voters_are_found_without_text() -> None:
+    b = bench(400, 3, s=0.3, agree=0.2, seed=1)
+    ranking, index = ranked(b)
+    found = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+    assert found[b.shortcut].mean() > 0.9
+    assert found[~b.shortcut].mean() < 0.06
+    assert set(ranking.parts) == {"letter votes", "text votes"}
+    assert not ranking.surface
+
+
+def test_a_cue_in_the_text_is_found_and_its_contributions_add_up() -> None:
+    b, items, has = cued(300, 0.4)
+    ranking, index = ranked(b, items)
+    found = flags(ranking, index.key, 0.1)
+    flagged = found.outcome == SHORTCUT
+    assert flagged[has == 1].mean() > 0.9
+    assert (flagged & (has == 0)).sum() / flagged.sum() < 0.2
+    total = np.asarray(sum(ranking.parts.values()))
+    there = np.arange(index.width) < index.k[:, None]
+    assert ranking.log_p == pytest.approx(log_probabilities(total, there))
+    assert tuple(ranking.surface) == NAMES
+    assert sum(ranking.surface.values()) == pytest.approx(ranking.parts["surface"])
+    assert found.shortcut[flagged].mean() > 0.85
+    assert (found.posterior[ranking.top >= 0] >= 0.25).all()
+
+
+def test_no_key_of_a_fold_moves_the_ranking_of_that_fold() -> None:
+    """What makes the rule of each fold exact: other keys for one fold's items change nothing there."""
+    b, items, _ = cued(200, 0.3)
+    exact = ScreenRules(fdr_exact=True)
+    first, index = ranked(b, items, rules=exact)
+    same = first.fold == first.fold[0]
+    key = np.where(same, (index.key + 1) % index.k, index.key)
+    other = [replace(i, key=int(j)) for i, j in zip(items, key, strict=True)]
+    again, _ = ranked(replace(b, key=key), other, rules=exact)
+    assert first.log_p[same] == pytest.approx(again.log_p[same], abs=1e-12)
+    assert first.strength[same] == pytest.approx(again.strength[same])
+    assert (first.top[same] == again.top[same]).all()
+    assert not np.allclose(first.log_p[~same], again.log_p[~same])
+
+
+def test_no_key_moves_the_strength_of_its_own_item() -> None:
+    b, items, _ = cued(100, 0.3)
+    first, _ = ranked(b, items)
+    for at in (0, 50):
+        other = [replace(i, key=(i.key + 1) % 4) if i is items[at] else i for i in items]
+        again, _ = ranked(replace(b, key=np.array([i.key for i in other])), other)
+        assert first.strength[at] == again.strength[at]
+        assert first.strength != pytest.approx(again.strength)
+
+
+def test_items_of_two_options_are_not_ranked_first() -> None:
+    """Sorted by W alone, they are: of 2 to 6 options nothing was found."""
+    found = []
+    for seed in range(6):
+        b = bench(400, 3, s=0.2, agree=0.2, options=(2, 3, 4, 5, 6), seed=seed)
+        ranking, index = ranked(b, made=rows(b, rotations=False))
+        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        found.append(flagged[b.shortcut].mean())
+    assert np.mean(found) > 0.4
+
+
+def test_logits_are_nested() -> None:
+    rng = np.random.default_rng(0)
+    x, key = rng.normal(size=(60, 3, 2)), rng.integers(0, 3, 60)
+    fold, there = np.arange(60) % 4, np.ones((60, 3), dtype=bool)
+    seen: list[set[int]] = []
+
+    def fit(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        seen.append(set(np.unique(fold[train]).tolist()))
+        return np.asarray(x[test] @ fitted(x[train], key[train], there[train], 1.0))
+
+    z = nested(fit, fold)
+    assert z.shape == (4, 60, 3)
+    assert len(seen) == 4 + 6
+    without = (fold != 1) & (fold != 2)
+    beta = fitted(x[without], key[without], there[without], 1.0)
+    assert z[1][fold == 2] == pytest.approx(x[fold == 2] @ beta)
+    assert z[2][fold == 1] == pytest.approx(x[fold == 1] @ beta)
+    alone = fitted(x[fold != 3], key[fold != 3], there[fold != 3], 1.0)
+    assert z[3][fold == 3] == pytest.approx(x[fold == 3] @ alone)
+
+
+def test_scores_tie_alike_in_rows_and_in_ranked_options() -> None:
+    for apart, tie in ((1e-7, 2), (1e-5, 1)):
+        scores = np.array([[-1.0, -1.0 - apart, -5.0]])
+        assert picks(scores, np.array([0]), np.array([3]))[2].tolist() == [tie]
+        assert top_options(scores)[0].tolist() == [TIED if tie == 2 else 0]
+        assert len(tied_best(scores[0].tolist())) == tie
+
+
+def test_few_items_are_ranked_by_the_voters_and_nothing_is_fitted() -> None:
+    b = bench(30, 2, s=0.9, seed=2)
+    ranking, index = ranked(b, items_of(b))
+    assert "surface" not in ranking.parts
+    assert flags(ranking, index.key, 0.1).outcome[b.shortcut].mean() > 0.5
+
+
+def test_without_scores_the_share_of_votes_counts() -> None:
+    b = bench(120, 3, s=0.5, seed=4)
+    made = [replace(r, scores=()) for r in rows(b, rotations=False, bias=0.0)]
+    ranking, _ = ranked(b, made=made)
+    shares = (b.picks[:, :, None] == np.arange(4)).mean(axis=1)
+    alone = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    assert (ranking.top[alone] == shares.argmax(axis=1)[alone]).all()
+    assert (ranking.top[~alone] == -2).all()
+
+
+def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
+    """On 1,000 items of ARC, 146 with a reply missing were undecided under fdr whatever the other two voters said."""
+    b = bench(200, 3, s=0.4, agree=0.2, seed=5)
+    picks = b.picks.copy()
+    picks[:40, 0] = picks[40:45] = -1
+
+    def outcome(now: Ints) -> Ints:
+        ranking, index = ranked(replace(b, picks=now), made=rows(replace(b, picks=now), rotations=False))
+        assert (ranking.complete == (now >= 0).all(axis=1)).all()
+        return flags(ranking, index.key, 0.1).outcome
+
+    found = outcome(picks)
+    assert {ROBUST, UNDECIDED} <= set(found[:40].tolist())
+    assert (found[40:] == UNDECIDED).tolist() == [True] * 5 + [False] * 155
+    for at in range(12):
+        filled = [np.where(np.arange(200)[:, None] == at, np.maximum(picks, j), picks) for j in range(4)]
+        could = any(outcome(now)[at] == SHORTCUT for now in filled)
+        assert (found[at] == ROBUST) is not could
+
+
+def test_replies_that_are_missing_where_they_would_be_wrong_flag_no_more_clean_items() -> None:
+    """Without the reading ratio the mean false share was 19 % at q = 10 %."""
+    shares = []
+    for seed in range(25):
+        b = bench(360, 3, s=0.15, agree=0.3, seed=seed)
+        unread = np.random.default_rng(seed).random(b.picks.shape) < np.where(
+            b.picks == b.key[:, None], 0.05, 0.2
+        )
+        ranking, index = ranked(
+            b, made=rows(replace(b, picks=np.where(unread, -1, b.picks)), rotations=False)
+        )
+        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        shares.append((flagged & ~b.shortcut).sum() / max(1, flagged.sum()))
+    assert np.mean(shares) < 0.12
+
+
+def test_a_copy_counts_once_for_the_cut_and_is_flagged_by_its_own_key() -> None:
+    b, items, _ = cued(100, 0.5)
+    doubled = replace(
+        b, picks=np.concatenate([b.picks] * 2), key=np.concatenate([b.key, (b.key + 1) % 4]),
+        k=np.concatenate([b.k] * 2), shortcut=np.concatenate([b.shortcut] * 2),
+    )  # fmt: skip
+    copies = [
+        replace(i, id=name, key=int(key))
+        for i, name, key in zip(items * 2, doubled.ids, doubled.key, strict=True)
+    ]
+    ranking, index = ranked(doubled, copies)
+    assert (ranking.group[100:] == ranking.group[:100]).all()
+    found = flags(ranking, index.key, 0.3)
+    assert found.cutoff.n <= 100
+    flagged = found.outcome == SHORTCUT
+    assert flagged.any()
+    assert (ranking.top == index.key)[flagged].all()
+    assert not (flagged[:100] & flagged[100:]).any()
+
+
+def test_items_of_a_passage_are_flagged_by_their_own_keys() -> None:
+    """One item of a passage decided for all: half of what was flagged had no shortcut, and recall was 46 %."""
+    false, found = [], []
+    for seed in range(8):
+        b = bench(400, 3, s=0.3, agree=0.2, seed=seed)
+        answers = Answers.of([*rows(b, rotations=False), *text_rows(b)])
+        index = item_index(answers, b.ids)
+        passages = {name: f"passage {i // 5}" for i, name in enumerate(b.ids)}
+        ranking = Ranker(answers, index, groups=passages).rank(RULES)
+        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        assert all(len(set(ranking.fold[i : i + 5].tolist())) == 1 for i in range(0, 400, 5))
+        false.append((flagged & ~b.shortcut).sum() / flagged.sum())
+        found.append(flagged[b.shortcut].mean())
+    assert np.mean(false) < 0.11
+    assert np.mean(found) > 0.9
+
+
+def test_voters_who_see_places_are_compared_with_where_keys_are() -> None:
+    b = bench(300, 1, seed=7)
+    b = replace(b, key=np.where(np.arange(300) % 2, b.key, 0), picks=np.zeros((300, 1), dtype=np.int64))
+    made = [replace(r, order=(0, 1, 2, 3)) for r in rows(b, rotations=False, bias=0.0)]
+    ranking, index = ranked(b, made=made)
+    assert ranking.null == pytest.approx(np.full(300, (b.key == 0).mean()))
+    assert flags(ranking, index.key, 0.1).cutoff.hits == 0
+    turned, _ = ranked(b, made=rows(b))
+    assert turned.null == pytest.approx(np.full(300, 0.25))
+
+
+@pytest.mark.slow
+def test_the_exact_rule_flags_less_and_says_what() -> None:
+    b, items, has = cued(600, 0.5)
+    ranking, index = ranked(b, items)
+    exact = flags(ranking, index.key, 0.1, exact=True)
+    assert exact.cutoff.threshold is None
+    assert exact.cutoff.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
+    assert (exact.outcome[has == 1] == SHORTCUT).mean() > 0.6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_of_one_pool_that_are_right_once_each_give_nothing_away(seed: int) -> None:
+    # A quiz of capitals: each option is right in one item and wrong in others, which only the other keys tell.
+    rng, n = np.random.default_rng(seed), 160
+    names = ["".join(rng.choice(list("kalomiruteven"), size)) for size in rng.integers(4, 12, n)]
+    b = bench(n, 2, options=(4,), seed=seed)
+    items = []
+    for at, item in enumerate(items_of(b, seed=seed)):
+        others = rng.choice(np.delete(np.arange(n), at), 3, replace=False).tolist()
+        others.insert(item.key, at)
+        items.append(replace(item, choices=tuple(names[other] for other in others)))
+    ranking, index = ranked(b, items)
+    assert (flags(ranking, index.key, 0.1).outcome == SHORTCUT).mean() <= 0.02

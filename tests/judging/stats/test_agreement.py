@@ -1,0 +1,60 @@
+"""Agreement: Krippendorff's alpha by his own example, kappa beside scikit-learn's, and what is not defined."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.judging.stats.agreement import agreement, kappa_of, krippendorff_alpha
+from robustify.judging.stats.intervals import rate
+
+# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": four observers, twelve units.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815)])
+def test_alpha_is_krippendorff_s(level: Any, alpha: float) -> None:
+    units: list[list[float | None]] = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
+    assert krippendorff_alpha(units, level=level) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_agreement_that_is_not_defined_is_none() -> None:
+    assert krippendorff_alpha([[1, 1], [1, 1]]) is None
+    assert krippendorff_alpha([[1, None], [None, 2]]) is None
+    assert agreement(["a"], ["a"], ["a"]).kappa.value is None
+    assert agreement([], [], ["a", "b"]).kappa.value is None
+    assert agreement(["a", "a"], ["a", "a"], ["a", "b"]).kappa.value is None
+
+
+@pytest.mark.parametrize("weights", [None, "linear"])
+def test_kappa_of_a_table_is_scikit_learn_s(weights: Any) -> None:
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    second = np.where(rng.random(60) < 0.6, first, second)
+    table = np.zeros((3, 3))
+    np.add.at(table, (first, second), 1 / 60)
+    cohen_kappa_score = pytest.importorskip("sklearn.metrics").cohen_kappa_score
+    expected = cohen_kappa_score(first, second, weights=weights)
+    assert float(kappa_of(table, weights)) == pytest.approx(expected)
+
+
+def test_agreement_holds_the_table_behind_it() -> None:
+    found = agreement(["a", "a", "b", "b"] * 10, ["a", "b", "b", "b"] * 10, ["a", "b"])
+    assert found.confusion == ((10, 10), (0, 20))
+    assert found.raw.value == 0.75
+    assert found.kappa.value == pytest.approx(0.5)
+    assert found.kappa.ci[0] < 0.5 < found.kappa.ci[1]
+    assert agreement(["a"], ["b"], ["a", "b"]).kappa.ci is None
+
+
+def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
+    same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa.ci
+    # Wilson: of twelve that agree, a quarter may disagree, where half would by chance.
+    assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)
+    three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa.ci
+    assert three[0] < same[0]

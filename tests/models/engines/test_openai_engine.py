@@ -1,0 +1,479 @@
+"""A model behind a server: what is asked, what is refused, what is tried again, and what is never taken for whole."""
+
+import json
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("openai", reason="the openai extra is not installed")
+
+from bench.torture.runs import files_of
+from robustify.base.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
+from robustify.items.item import Item
+from robustify.items.views import Request
+from robustify.models.asking import Asking
+from robustify.models.engines import check_model
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.openai import jobs
+from robustify.models.engines.openai.client import Client
+from robustify.models.engines.openai.engine import OpenAIServer, check_server
+from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
+from robustify.models.engines.settings import RayModel
+from robustify.pipeline import steps
+from robustify.runs.run import write_items
+from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
+
+REQUESTS = [
+    *(
+        Request("Question: the secret cat\nAnswer:", f" {text}")
+        for text in ("blue", "blue mat", "red", "12 21")
+    ),
+    *(Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
+]
+LETTERS = REQUESTS[-3:]
+MANY = [
+    Request(f"Question: the secret cat {n}\nAnswer:", f" {w}") for n in range(20) for w in ("red", "blue")
+]
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[Stub]:
+    with stub() as running:
+        yield running
+
+
+def expected(request: Request) -> float:
+    """The definition, token by token."""
+    brain = Toy()
+    before, row = brain.encode(request.context), brain.encode(request.context + request.continuation)
+    after = brain.scored(row)
+    return sum(after[i - 1][row[i]] for i in range(len(before), len(row)))
+
+
+def no_text(error: BaseException) -> bool:
+    return not any(word in str(error) for word in ("secret", "cat", "blue", "green"))
+
+
+# the numbers
+
+
+def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
+    straddling = Request("the secret", "ive cat")
+    with pytest.raises(
+        RequestError, match="crosses the end of its context; run this model with the engine hf"
+    ) as e:
+        scored(server, tmp_path, [REQUESTS[0], straddling])
+    assert list(e.value.faults) == [1]
+    assert no_text(e.value)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=5).filter(lambda t: PART not in t), min_size=2, max_size=12),
+    st.data(),
+)
+def test_a_prompt_is_cut_where_its_continuation_begins(pieces: list[str], data: st.DataObject) -> None:
+    tokens = [Token(piece, -1.0 if i else None) for i, piece in enumerate(pieces)]
+    text, n = "".join(pieces), data.draw(st.integers(1, len(pieces) - 1))
+    assert covers(tokens, text)
+    assert tokens_of("".join(pieces[-n:]), tokens) == n
+    inside = "".join(pieces[-n:])[1:]
+    ends = {"".join(pieces[-k:]) for k in range(1, len(pieces))}
+    assert inside == "" or inside in ends or tokens_of(inside, tokens) is None
+
+
+@given(st.text(min_size=2, max_size=30).filter(lambda t: PART not in t and not t.isspace()), st.data())
+def test_letters_shown_as_parts_are_recognised_and_missing_words_are_not(
+    text: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(text) - 1))
+    torn = [Token(text[:at], None), Token(PART, -1.0), Token(PART, -1.0), Token(text[at + 1 :], -1.0)]
+    assert covers(torn, text)
+    assert not covers(torn, "two words and " + text)
+    assert not covers(torn, text + " and else")
+
+
+# what a server can serve
+
+
+def told(**changes: Any) -> tuple[Any, ...]:
+    return Asking(**changes).templates()
+
+
+@pytest.mark.parametrize("echo", ["missing", "none"])
+def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str, tmp_path: Path) -> None:
+    letters = ("choices_only", "full")
+    with stub(echo=echo) as server:
+        with pytest.raises(UsageError) as e:
+            check_server(model(server), Asking().templates())
+        assert "does not support choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
+        assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
+        check_server(model(server), Asking(views=letters).templates())
+        with pytest.raises(UsageError, match=r"does not support choices_only \(balepur-v1\)"):
+            check_server(model(server), Asking(views=letters, letter_templates=("balepur-v1",)).templates())
+        found = scored(server, tmp_path, LETTERS)
+        with pytest.raises(ModelError, match="only letters can be scored"):
+            scored(server, tmp_path, REQUESTS)
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
+
+
+@pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
+def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any]) -> None:
+    says = r"does not support choices_only .* a chat model that answers with a letter"
+    with stub(**manner) as server, OpenAIServer(model(server)) as engine:
+        with pytest.raises(UsageError, match=says):
+            check_server(model(server), Asking().templates())
+        with pytest.raises(ModelError, match="only letters can be scored"):
+            engine.loglikelihoods(LETTERS)
+        assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
+
+
+# servers whose numbers do not hold
+
+
+@pytest.mark.parametrize(
+    ("manner", "told"),
+    [
+        ({"echo": "shifted"}, "shifted or scaled and cannot be used"),
+        ({"echo": "cut"}, "shortens or changes prompts"),
+        ({"lists": ("other", "more")}, "does not list the model 'toy'; found 'other', 'more'"),
+        ({"lists": ()}, "does not list the model 'toy'; found none"),
+        ({"says": "something-else"}, "replied as 'something-else'; expected 'toy'"),
+        ({"spoil": "null"}, "NoneType instead of a log-probability"),
+        ({"spoil": "nan"}, "nan instead of a log-probability"),
+        ({"spoil": "positive"}, "0.7 instead of a log-probability"),
+        ({"spoil": "fewer"}, "do not spell the prompt"),
+        ({"spoil": "half"}, "not a complete JSON"),
+        ({"spoil": "nan", "prompt_logprobs": True}, "nan instead of a log-probability"),
+        ({"spoil": "null", "prompt_logprobs": True}, "NoneType instead of a log-probability"),
+        ({"spoil": "fewer", "prompt_logprobs": True}, "do not spell the prompt"),
+    ],
+)
+def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
+    manner: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with stub(**manner) as server:
+        with pytest.raises(ModelError, match=told):
+            check_server(model(server), ())
+        with pytest.raises(ModelError, match=told):
+            scored(server, tmp_path, REQUESTS)
+        assert not any("secret" in str(body) for body in server.bodies)
+
+
+@pytest.mark.parametrize("form", [{}, {"prompt_logprobs": True}])
+@pytest.mark.parametrize("spoil", ["null", "nan", "positive", "fewer", "half"])
+def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
+    spoil: Any, form: dict[str, Any], tmp_path: Path
+) -> None:
+    with stub(**form) as server:
+        reference = scored(server, tmp_path / "reference", MANY)
+        server.manner.spoil, server.manner.spoil_after = spoil, server.completions + 20
+        with pytest.raises(
+            ModelError, match=r"of 40 requests remain; \d+ are cached, so the same command"
+        ) as e:
+            scored(server, tmp_path / "home", MANY, concurrency=2)
+        assert no_text(e.value)
+        server.manner.spoil = ""
+        before = server.completions
+        assert scored(server, tmp_path / "home", MANY) == reference
+        assert 0 < server.completions - before < 40
+
+
+@pytest.mark.parametrize(
+    "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "cat\nblue"]
+)
+def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(
+    says: str, server: Stub, tmp_path: Path
+) -> None:
+    shown = "'cheaper-model'" if says == "cheaper-model" else "another name"
+    with OpenAIServer(model(server)) as engine:
+        engine.fingerprint()
+        engine.write(["hello"], max_tokens=3)
+        server.manner.says = says
+        for ask in (
+            lambda: engine.loglikelihoods(REQUESTS[:4]),
+            lambda: engine.write(["a secret"], max_tokens=3),
+        ):
+            with pytest.raises(ModelError, match=f"replied as {shown}") as e:
+                ask()
+            assert no_text(e.value)
+            assert "aaa" not in str(e.value)
+    with stub(lists=("the secret cat",), root="/m/the secret cat") as other:
+        with pytest.raises(ModelError, match="does not list the model 'toy'") as e:
+            check_server(model(other), ())
+        assert no_text(e.value)
+        said = check_server(model(other, model="the secret cat", pin="toy"), ())
+    assert said["model"] == "the secret cat", "the config's own name, because the server's is no name"
+
+
+# what is tried again
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_what_may_pass_is_tried_again(status: int, server: Stub) -> None:
+    with OpenAIServer(model(server)) as engine:
+        server.manner.faults = [(status, {}), (status, {"Retry-After": "0.1"})]
+        found = engine.loglikelihoods(REQUESTS)
+        usage = engine.usage()
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
+    assert (usage["tried_again"], usage["requests"]) == (2, server.completions + 1)
+
+
+def test_a_server_that_hangs_is_given_up(server: Stub) -> None:
+    with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2)) as engine:
+        engine.fingerprint()
+        before = server.completions
+        server.manner.spoil = "hang"
+        with pytest.raises(ModelError, match=r"sent no reply within 0\.3 s"):
+            engine.loglikelihoods(MANY)
+    assert server.completions - before <= 8, "of 40 requests, two at once, each tried twice"
+
+
+def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    says = (
+        r"cannot be reached \(up to 3 tries\)\. Check that an OpenAI-compatible server runs at its base_url"
+    )
+    with pytest.raises(ModelError, match=says):
+        check_server(model(url, retries=20), ())
+
+
+def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:
+    with stub() as other:
+        server.manner.faults = [(307, {"Location": f"{other.url}/completions"})]
+        with pytest.raises(ModelError, match="redirects requests"):
+            scored(server, tmp_path, REQUESTS)
+        assert other.completions == 0
+
+
+def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert len(scored(server, tmp_path, REQUESTS)) == len(REQUESTS)
+
+
+# the key
+
+
+def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
+    others = {
+        "API_KEY": "sk-other",
+        "ORG_ID": "org-other",
+        "PROJECT_ID": "project-other",
+        "BASE_URL": "http://127.0.0.1:9",
+    }
+    for name, value in others.items():
+        monkeypatch.setenv(f"OPENAI_{name}", value)
+    with stub(key="sk-4f0e-hidden-9a7") as server:
+        found = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+        assert "other" not in str(server.headers)
+        server.manner.key = "sk-new"
+        with pytest.raises(
+            ModelError, match=r"refused the key in ROBUSTIFY_API_KEY \(401\).*variable ROBUSTIFY_API_KEY"
+        ) as e:
+            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+        with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
+            check_server(model(server), ())
+        monkeypatch.delenv("ROBUSTIFY_API_KEY")
+        with pytest.raises(UsageError, match="variable ROBUSTIFY_API_KEY is not set"):
+            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+    assert "hidden" not in f"{found} {e.value} {caplog.text}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "url", "listed", "allowed"),
+    [
+        ("GITHUB_TOKEN", "https://llm.example.org/v1", "", False),
+        ("OPENAI_API_KEY", "https://openai.example.org/v1", "", False),
+        ("OPENAI_API_KEY", "http://127.0.0.1:9/v1", "", False),
+        ("OPENAI_API_KEY", "https://api.openai.com/v1", "", True),
+        ("ROBUSTIFY_HOSTED_API_KEY", "https://llm.example.org/v1", "", True),
+        ("LLM_KEY", "https://llm.example.org/v1", "A@b, LLM_KEY@llm.example.org", True),
+        ("LLM_KEY", "https://other.example.org/v1", "LLM_KEY@llm.example.org", False),
+        ("LLM_KEY", "http://localhost:9/v1", "LLM_KEY@localhost", True),
+    ],
+)
+def test_a_config_sends_no_key_that_is_not_meant_for_its_server(
+    monkeypatch: pytest.MonkeyPatch, variable: str, url: str, listed: str, allowed: bool
+) -> None:
+    monkeypatch.setenv(variable, "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_KEYS", listed)
+    if allowed:
+        assert model(url, api_key_env=variable).api_key() == "sk-4f0e-hidden-9a7"
+        return
+    says = rf"toy: api_key_env: {variable} .*ROBUSTIFY_KEYS={variable}@"
+    with pytest.raises(AuthorisationError, match=says) as e:
+        Client(model(url, api_key_env=variable))
+    assert "hidden" not in str(e.value)
+
+
+def test_where_servers_are_forbidden_none_is_asked(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_NO_SERVERS", "1")
+    with pytest.raises(AuthorisationError, match=r"toy: .*\$ROBUSTIFY_NO_SERVERS forbids"):
+        check_model(model(server), tmp_path)
+    with pytest.raises(AuthorisationError, match="forbids"):
+        check_model(RayModel(name="m", engine="ray", address="10.0.0.7:6379"), tmp_path)
+    assert server.completions == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:pass@h/v1", "http://h/v1?key=1", "h:8000/v1", "ftp://h/v1", "http:///v1"]
+)
+def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(UsageError) as e:
+        config(url)
+    assert "base_url" in str(e.value)
+    assert "pass" not in str(e.value).replace("password", "")
+
+
+# what the scores are kept under
+
+
+def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_path: Path) -> None:
+    with stub() as one, stub(Toy(seed=1)) as two, stub() as again:
+        first, other = scored(one, tmp_path, REQUESTS), scored(two, tmp_path, REQUESTS)
+        assert scored(again, tmp_path, REQUESTS) == first != other
+        assert not [body for body in again.bodies if "secret" in str(body)]
+        with Cache(tmp_path) as cache:
+            variants = []
+            for server in (one, two, again):
+                with OpenAIServer(model(server), cache) as engine:
+                    variants.append(engine.fingerprint()["variant"])
+    assert variants == ["0", "1", "0"]
+
+
+# writing
+
+
+@pytest.mark.parametrize(
+    ("manner", "chat"),
+    [({}, True), ({"chat_field": "max_completion_tokens"}, True), ({"chat": False}, False)],
+)
+def test_it_writes_by_chat_and_where_there_is_none_by_completions(
+    manner: dict[str, Any], chat: bool, tmp_path: Path
+) -> None:
+    with stub(**manner) as server, OpenAIServer(model(server)) as engine:
+        replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
+        assert engine.has_chat_template is chat
+    assert len(replies) == 19
+    assert not chat or replies == [f"echo {n}" for n in range(1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("manner", "error", "says"),
+    [
+        ({"chat": False, "completions": False}, ModelError, "supports neither chat nor completions"),
+        ({"max_length": 30}, DataError, r"^prompt 1: does not fit"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    manner: dict[str, Any], error: type[Exception], says: str, tmp_path: Path
+) -> None:
+    with (
+        stub(**manner) as server,
+        OpenAIServer(model(server)) as engine,
+        pytest.raises(error, match=says) as e,
+    ):
+        engine.write(["short", "the secret cat " * 20, "short"], max_tokens=3)
+    assert no_text(e.value)
+
+
+# threads
+
+
+def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "GATHERED", 0.01)
+    server.manner.service = 0.02
+    reference = scored(server, tmp_path / "reference", MANY)
+
+    def interrupt(n: int) -> None:
+        if n:
+            raise KeyboardInterrupt
+
+    with Cache(tmp_path) as cache, OpenAIServer(model(server, concurrency=2), cache) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            engine.loglikelihoods(MANY, interrupt)
+        kept = cache.info()["rows"]
+    time.sleep(0.3)
+    assert 0 < kept < len(MANY)
+    before = server.completions
+    assert scored(server, tmp_path, MANY) == reference
+    handshake = 6
+    assert server.completions - before <= len(MANY) - kept + handshake
+
+
+# a whole run
+
+
+@pytest.fixture
+def items(tmp_path: Path, toys: list[Item]) -> Path:
+    write_items(tmp_path / "items.jsonl", toys)
+    return tmp_path / "items.jsonl"
+
+
+def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
+    tmp_path: Path, items: Path
+) -> None:
+    with stub() as server:
+        for name in ("cold", "warm"):
+            asked = config(server, items, price_in=2.0, price_out=4.0)
+            run = steps.robustify(asked, tmp_path / name, tmp_path / "cache")
+            server.bodies, sent = [], server.bodies
+    assert not any("cup number" in str(body) for body in sent)
+    assert files_of(tmp_path / "cold") == files_of(tmp_path / "warm")
+    cold, warm = (json.loads((tmp_path / name / "run.log").read_text()) for name in ("cold", "warm"))
+    assert cold["model"] == "toy"
+    assert cold["tokens_in"] > warm["tokens_in"] > 0
+    assert cold["cost"] == pytest.approx((2 * cold["tokens_in"] + 4 * cold["tokens_out"]) / 1e6)
+    assert "run.log" not in run.manifest["files"]
+    assert "tokens_in" not in json.dumps(run.manifest)
+
+
+def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
+    tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
+    with stub(key="sk-4f0e-hidden-9a7") as server:
+        run = steps.robustify(
+            config(server, items, api_key_env="ROBUSTIFY_API_KEY", price_in=2.0, price_out=4.0),
+            tmp_path / "run",
+            tmp_path / "c",
+        )
+        port = server.url.split(":")[2].split("/")[0]
+    held = b"".join(p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file())
+    assert b"4f0e" not in held
+    assert f":{port}".encode() not in held
+    assert run.manifest["config"]["models"][0]["base_url"] == "http://localhost/v1"
+    assert steps.rejudge(run, {}, tmp_path / "judged").summary == run.summary
+
+
+def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Path) -> None:
+    with stub(lists=("toy", "alias"), root="org/toy-7b") as server:
+        asked = config(server, items, models=[{}, {"name": "second", "model": "toy"}])
+        with pytest.raises(UsageError, match="toy and second are the same model"):
+            steps.robustify(asked, tmp_path / "run", tmp_path / "cache")

@@ -1,0 +1,200 @@
+"""The engine ray: units on workers give the bits of a local run, whichever is lost, and in whatever order they come."""
+
+import itertools
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.base.errors import ModelError, ResourceError
+from robustify.items.views import Request
+from robustify.models.engines import ray_workers as ray_remote
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.local.paths import Sums
+from robustify.models.engines.plan import Encoded
+from robustify.models.engines.protocols import Logprob
+from robustify.models.engines.settings import RayModel
+from tests.support.fake_ray import FakeRay
+from tests.support.model_cache import hf, spoil_config, tiny_gemma, tiny_llama, tiny_mamba
+
+REQUESTS = [
+    Request(f"Question: the cat sat {n % 7} on {n}\nAnswer:", f" {w}")
+    for n in range(110)
+    for w in ("red", "blue mat", "A")
+]
+LONG = [
+    *(Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 8, 20, 40)),
+    # Longer than two sections of two batches of 64 tokens: its pieces come from several workers.
+    Request("the", " cat sat on the mat" * 45),
+]
+
+
+torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    """The cluster that models find."""
+    ray = FakeRay(seed=5)
+    monkeypatch.setattr(ray_remote, "cluster", lambda _: nullcontext(ray))
+    return ray
+
+
+def model_at(folder: Path, **changes: Any) -> RayModel:
+    told = {"name": "tiny", "engine": "ray", "model": str(folder), "section": 2, "max_batch_tokens": 64}
+    return RayModel(**{**told, **changes})
+
+
+def locally(folder: Path, requests: list[Request], cache: Cache | None = None) -> tuple[list[Logprob], str]:
+    with hf(folder, cache, max_batch_tokens=64, section=2) as engine:
+        return engine.loglikelihoods(requests), engine.path
+
+
+def remotely(model: RayModel, folder: Path, requests: list[Request], cache: Cache | None = None) -> Any:
+    with ray_remote.open_remote(model, folder, cache) as engine:
+        return engine.loglikelihoods(requests), engine.path
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("workers", [1, 3])
+def test_units_on_workers_give_the_bits_of_a_local_run(
+    llama: Path, joined: FakeRay, seed: int, workers: int
+) -> None:
+    joined._random.seed(seed)
+    requests = [*REQUESTS, *LONG]
+    assert remotely(model_at(llama, workers=workers), llama, requests) == locally(llama, requests)
+    assert joined.calls.count("section") > 5
+
+
+def test_a_total_is_summed_in_the_order_of_the_walk_whichever_section_comes_first() -> None:
+    request = Encoded((1,), (2, 3, 4))
+    # Added in another order these are 0 or 2.
+    pieces = [(0, [(0, 1e16)]), (1, [(0, 1.0)]), (2, [(0, -1e16)])]
+    wanted = {request: (1e16 + 1.0) - 1e16}
+    for order in itertools.permutations(pieces):
+        sums = Sums([request])
+        assert [sums.completed_by(one) for one in order] == [{}, {}, wanted]
+    assert wanted[request] != (1e16 - 1e16) + 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [(tiny_mamba, "rows"), (lambda folder: tiny_gemma(folder, window=16), "trees")],
+)
+def test_every_path_is_that_of_a_local_run(tmp_path: Path, joined: FakeRay, make: Any, path: str) -> None:
+    folder = make(tmp_path)
+    requests = [*REQUESTS[:30], *LONG[:2]]
+    found = remotely(model_at(folder), folder, requests)
+    assert found == locally(folder, requests)
+    assert found[1] == path
+
+
+def test_a_unit_that_loses_one_worker_after_the_other_ends_the_run(llama: Path, joined: FakeRay) -> None:
+    joined.dies = lambda method, given: method == "section" and given[0] == 3
+    with pytest.raises(ModelError, match=f"tiny: {ray_remote.MOST} workers in a row were lost"):
+        remotely(model_at(llama), llama, REQUESTS)
+    joined.dies = lambda method, _: method == "hello"
+    with pytest.raises(ModelError, match=f"{ray_remote.MOST} workers in a row were lost"):
+        remotely(model_at(llama), llama, REQUESTS)
+    assert not any(actor.alive for actor in joined.actors)
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_workers_without_room_are_done_without_unless_none_begins(
+    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    joined.room = room
+    if room:
+        assert remotely(model_at(llama), llama, REQUESTS) == locally(llama, REQUESTS)
+    else:
+        with pytest.raises(ResourceError, match="no worker was ready after 600 s"):
+            remotely(model_at(llama), llama, REQUESTS)
+
+
+def test_a_section_of_the_usual_length_is_not_named(llama: Path) -> None:
+    # Scores that were cached before sections could be chosen stay known.
+    with hf(llama) as usual, hf(llama, section=2) as short:
+        assert "section" not in usual.fingerprint()
+        assert short.fingerprint()["section"] == "2"
+
+
+@pytest.mark.parametrize("after", [100, 200, 300])
+def test_a_run_that_ends_early_goes_on_to_the_same_bits(
+    llama: Path, joined: FakeRay, tmp_path: Path, after: int
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    seen = 0
+
+    def progress(n: int) -> None:
+        nonlocal seen
+        seen += n
+        if seen >= after:
+            raise Killed
+
+    model = model_at(llama)
+    with Cache(tmp_path) as cache:
+        with pytest.raises(Killed), ray_remote.open_remote(model, llama, cache) as engine:
+            engine.loglikelihoods(REQUESTS, progress)
+        assert 0 < cache.info()["rows"] < len(REQUESTS)
+        before = joined.calls.count("section")
+        assert remotely(model, llama, REQUESTS, cache) == locally(llama, REQUESTS)
+    again = joined.calls.count("section") - before
+    joined.calls.clear()
+    remotely(model, llama, REQUESTS)
+    assert again < joined.calls.count("section")
+
+
+def test_a_lost_worker_s_units_are_run_again(llama: Path, joined: FakeRay) -> None:
+    doomed = [2, 5, 6]
+    count = 0
+
+    def dies(method: str, _: tuple[Any, ...]) -> bool:
+        nonlocal count
+        count += method == "section"
+        return method == "section" and count in doomed
+
+    joined.dies = dies
+    assert remotely(model_at(llama), llama, REQUESTS) == locally(llama, REQUESTS)
+    assert len(joined.actors) == 2
+    assert joined.restarts == len(doomed)
+
+
+# what a worker refuses
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda folder: folder.rename(folder.with_name("elsewhere")),
+            r"the model folder .* does not exist on this worker",
+        ),
+        (
+            lambda folder: spoil_config(folder, rms_norm_eps=0.5),
+            r"the files or versions differ .* \(config\)",
+        ),
+    ],
+)
+def test_a_worker_with_other_files_refuses(
+    llama: Path, joined: FakeRay, tmp_path: Path, change: Any, says: str
+) -> None:
+    folder = Path(shutil.copytree(llama, tmp_path / "model"))
+    with ray_remote.open_remote(model_at(folder), folder, None) as engine:
+        assert engine.speller
+        change(folder)
+        with pytest.raises(ModelError, match=f"tiny: worker on .*: {says}"):
+            engine.loglikelihoods(REQUESTS)

@@ -1,0 +1,110 @@
+"""The configs that ship with the package: every one loads, and where its data are here it reads them whole."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from robustify import cli
+from robustify.base.errors import AuthorisationError
+from robustify.pipeline import config as configs
+from robustify.pipeline.steps import policy_for
+from robustify.reading.loaders import Source
+
+FOLDER = Path(__file__).parents[2] / "configs"
+ALL = sorted(FOLDER.glob("*.yaml"))
+SETS = {
+    "arc_challenge": 1172,
+    "arc_easy": 2376,
+    "commonsenseqa": 1221,
+    "gpqa": None,
+    "hellaswag": None,
+    "mmlu": None,
+    "mmlu_biology": None,
+    "mmlu_chemistry": None,
+    "mmlu_physics": None,
+    "mmlu_pro": None,
+    "mmlu_ten": 2657,
+    "openbookqa": 500,
+    "piqa": None,
+    "sciq": None,
+    "truthfulqa": 409,
+}
+"""The field's public sets; a number where the data are in the collection that tests may use."""
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBUSTIFY_DATA", "data")
+    monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "data")
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_every_config_loads(path: Path) -> None:
+    config = configs.load(path)
+    assert config.data
+    assert re.fullmatch(r"[a-z0-9-]+", config.name)
+    if config.sensitivity != "public":
+        with pytest.raises(AuthorisationError):
+            policy_for(config)
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_of_the_field_is_screened_by_the_three_voters_of_d4_beside_an_older_model(name: str) -> None:
+    config = configs.load(configs.find_config(name))
+    assert config.sensitivity == "public"
+    assert config.voters == ("llama-3.3-70b", "llama-4-scout", "olmo-2-32b")
+    assert [m.name for m in config.models if m.role == "under_test"] == ["llama-2-70b"]
+    assert (config.screen.criterion, config.screen.mode) == ("unanimous", "letter")
+    assert config.notes
+
+
+def test_where_the_models_lie_is_needed_by_nothing_that_asks_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: demo_benign.yaml\nmodels: [{name: big, model: $ROBUSTIFY_MODELS/Llama}]\n")
+    monkeypatch.delenv("ROBUSTIFY_MODELS", raising=False)
+    assert configs.load(path).models[0].reference == "$ROBUSTIFY_MODELS/Llama"
+    monkeypatch.setenv("ROBUSTIFY_MODELS", "here")
+    assert configs.load(path).models[0].reference == "here/Llama"
+
+
+def hub_forms(path: Path) -> list[dict[str, Any]]:
+    """The sources in the comment that says how the set is taken from the Hub."""
+    told = [line.removeprefix("# ") for line in path.read_text(encoding="utf-8").splitlines()]
+    start = next((at for at, line in enumerate(told) if line.startswith("data: {") or line == "data:"), None)
+    if start is None:
+        return []
+    lines = [told[start], *(line for line in told[start + 1 :] if line.startswith("  - {hub"))]
+    data = yaml.safe_load("\n".join(lines))["data"]
+    return data if isinstance(data, list) else [data]
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if name != "mmlu_ten"])
+def test_the_hub_form_is_refused_until_a_commit_is_written_in_and_then_whole(name: str) -> None:
+    forms = hub_forms(FOLDER / f"{name}.yaml")
+    assert forms
+    for form in forms:
+        with pytest.raises(ValueError, match="revision is not a commit"):
+            Source.model_validate(form)
+        assert Source.model_validate({**form, "revision": "0" * 40}).split
+
+
+@pytest.mark.parametrize("name", [name for name, n in SETS.items() if n is not None])
+def test_validate_reads_the_real_files(
+    data: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_DATA", str(data))
+    monkeypatch.setattr(sys, "argv", ["robustify", "validate", name, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = json.loads(capsys.readouterr().out)
+    assert ended.value.code in (0, None)
+    assert (told["n_items"], told["n_quarantined"]) == (SETS[name], 0)

@@ -1,0 +1,118 @@
+"""Questions inferred from the choices: asked or read, likened to the real ones, and split among what is flagged."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError, UsageError
+from robustify.items.item import Item
+from robustify.judging.audit.people import agreement_with_people
+from robustify.judging.baselines.likeness import likeness_by_words
+from robustify.models.replies import Replies
+from robustify.pipeline.inferring import Inferring, inferred_by, like_the_real, questions_in_tables
+from robustify.pipeline.steps import rejudge
+from robustify.report.explaining import evidence_of, explained
+from tests.support.exported_run import made_run, made_up
+
+ITEMS = [
+    Item("a", "Which bird swims?", ("duck", "wren"), 0),
+    Item("b", "Which tool cuts?", ("saw", "glue"), 0),
+]
+
+
+class Author:
+    """A model that writes two lines, and counts what it is asked."""
+
+    name = "author"
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        assert max_tokens == 40
+        self.prompts += prompts
+        return ["\n Which bird swims?\nand more" for _ in prompts]
+
+
+def test_a_model_sees_the_choices_alone_and_is_asked_once(tmp_path: Path) -> None:
+    author = Author()
+    for _ in range(2):
+        with Replies(tmp_path) as kept:
+            found = inferred_by(author, Inferring(), ITEMS, kept)
+    assert found == {"author": {"a": "Which bird swims?", "b": "Which bird swims?"}}
+    assert len(author.prompts) == 2
+    assert "- duck\n- wren\n" in author.prompts[0]
+    assert not any(item.stem in prompt for item in ITEMS for prompt in author.prompts)
+
+
+def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> None:
+    with Replies(None) as kept:
+        assert inferred_by(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
+        assert inferred_by(object(), Inferring(), ITEMS, kept) == {}
+        scorer = type("Scorer", (), {"name": "s"})()
+        with pytest.raises(UsageError, match="the engine of s cannot generate text"):
+            inferred_by(scorer, Inferring(models=("s",)), ITEMS, kept)
+
+
+def test_a_table_is_read_and_its_faults_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('item,model,text\na,m,"Which bird, then?"\nb,n,Which?\n')
+    found = questions_in_tables(Inferring(tables=(str(path),)))
+    assert found == {"m": {"a": "Which bird, then?"}, "n": {"b": "Which?"}}
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"item": "a", "model": "m"}\n')
+    with pytest.raises(DataError, match=r"t\.jsonl:1.*`text`"):
+        questions_in_tables(Inferring(tables=(str(path),)))
+
+
+def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
+    assert likeness_by_words("Which bird swims?", "which BIRD swims") == 1
+    assert likeness_by_words("Which bird swims?", "Which bird is that?") == pytest.approx(2 / 3)
+    assert likeness_by_words("Which bird?", "Name a tool") == 0
+    rows = list(
+        like_the_real(ITEMS, {"m": {"a": "Which bird swims?"}, "n": {"a": "A tool."}}, tmp_path, keep=True)
+    )
+    assert [(row.model, row.item, row.correct, row.error) for row in rows] == [
+        ("m", "a", 1.0, None), ("m", "b", None, "no_question"), ("n", "a", 0.0, None), ("n", "b", None, "no_question"),
+    ]  # fmt: skip
+
+
+def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) -> None:
+    texts = {i.id: "Something else?" if int(i.id[1:]) % 2 else i.stem for i in made_up() if i.id != "i5"}
+    rows_ = [json.dumps({"item": item, "model": "m", "text": text}) for item, text in texts.items()]
+    (tmp_path / "inferred.jsonl").write_text("\n".join(rows_))
+    run = made_run(tmp_path, overrides={"infer_question.tables": (str(tmp_path / "inferred.jsonl"),)})
+    found = run.summary.inference
+    assert found is not None
+    flagged = [item for item, verdict in run.verdicts.items() if verdict == "shortcut" and item != "i5"]
+    even = [item for item in flagged if int(item[1:]) % 2 == 0]
+    assert (found.by, found.flagged.n, found.unasked) == ("words", len(flagged), 1)
+    assert found.flagged.value == pytest.approx(len(even) / len(flagged))
+    assert f'{len(even)} are "question inferred"' in " ".join(
+        (run.folder / "report.html").read_text().split()
+    ).replace("&#34;", '"')
+    rows = {row["item"]: row for row in evidence_of(run)}
+    assert (rows["i0"]["likeness"], rows["i0"]["inferred"]) == ({"words": 1.0}, True)
+    assert (rows["i5"]["likeness"], rows["i5"]["inferred"]) == ({"words": None}, None)
+    assert 0 < rows["i0"]["p_key"] < 1
+    assert any("by words: 1.00" in line for line in explained(run, "i0")[1])
+    island = (run.folder / "explorer.html").read_text()
+    assert '"inferred":true' in island
+    assert "Something else" not in island
+    again = rejudge(run, {"screen.criterion": "majority"}, tmp_path / "again").summary.inference
+    assert again is not None
+    assert again.unasked == 1
+
+
+def test_people_s_labels_are_ranked_by_likeness_and_by_the_probability_of_the_key() -> None:
+    row = {"verdict": "robust"}
+    likeness = [1, 0.75, 0.5, None, 0]
+    rows = [
+        {**row, "item": str(n), "p_key": n / 10, "likeness": {"words": at}} for n, at in enumerate(likeness)
+    ]
+    found = agreement_with_people(rows, {str(at): at >= 2 for at in range(5)})["rankings"]
+    assert found["p_key"]["auroc"]["value"] == 1
+    inferred = found["not_inferred_by_words"]["auroc"]
+    assert (inferred["value"], inferred["n"]) == (1, 4)

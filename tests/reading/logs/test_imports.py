@@ -1,0 +1,534 @@
+"""From logs to a judged run: matching by content, what is refused, and runs whose items have no text."""
+
+import json
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robustify.base.arrays import Floats
+from robustify.base.errors import DataError, UsageError
+from robustify.items.item import Item
+from robustify.pipeline import steps
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import LogPath, parse_log_path
+from robustify.runs.run import Run, open_run, write_items
+from tests.support.exported_run import made_run
+from tests.support.fake_logs import (
+    boxes,
+    inspect_sample,
+    inspect_tree,
+    jsonl,
+    lm_eval_row,
+    results,
+    scores_for,
+)
+from tests.support.trees import measured
+
+SECRET = "zanzibar-platypus"
+DATE = "2026-01-02T03-04-05.678"
+PICKS: dict[str, list[int]] = {
+    "one": [0, 1, 2, 3, 0, 1, 2, 3],
+    "two": [0, 1, 2, 3, 1, 2, 3, 0],
+    "three": [0, 1, 3, 3, 0, 1, 2, 2],
+}
+
+
+def logged(folder: Path, model: str, items: list[Item], picks: list[int], **more: object) -> Path:
+    rows = [
+        lm_eval_row(item, at, scores, **more)
+        for at, (item, scores) in enumerate(zip(items, scores_for(picks), strict=True))
+    ]
+    return jsonl(folder / model / "samples_boxes.jsonl", rows)
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    return boxes(8)
+
+
+@pytest.fixture
+def logs(tmp_path: Path, items: list[Item]) -> list[LogPath]:
+    return [LogPath(logged(tmp_path / "logs", m, items, p), view="full") for m, p in PICKS.items()]
+
+
+@pytest.fixture
+def data(tmp_path: Path, items: list[Item]) -> Path:
+    write_items(tmp_path / "boxes.jsonl", items)
+    return tmp_path / "boxes.jsonl"
+
+
+def blind(folder: Path, picks: dict[str, list[int | None]], keys: str) -> Path:
+    """A table of choices-only picks without any text."""
+    rows = [
+        {"model": m, "id": f"i{at}", "condition": "choices_only", "bank": f"bank {at % 2}", "gold": key,
+         "pick": None if pick is None else "ABCD"[pick]}
+        for m, held in picks.items()
+        for at, (key, pick) in enumerate(zip(keys, held, strict=True))
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "picks.json").write_text(json.dumps(rows))
+    return folder / "picks.json"
+
+
+def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
+    return [
+        (r["model"], r["item"], tuple(r["order"]), r["pick"], r["correct"])
+        for r in run.answers.table.to_pylist()
+        if r["view"] == view
+    ]
+
+
+def import_one(folder: Path, items: list[Item], picks: list[int] | None = None, *data: Path) -> Run:
+    """A run of the logged answers of model "one", by default its usual picks."""
+    log = logged(folder / "logs", "one", items, PICKS["one"] if picks is None else picks)
+    return import_logs([LogPath(log)], folder / "out", data=data)
+
+
+# Matching
+
+
+def test_rows_are_matched_by_content_whatever_their_order_and_that_of_their_choices(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    draw = random.Random(5)
+    order = {item.id: draw.sample(range(4), 4) for item in items}
+    shown = [item.permuted(order[item.id]) for item in items]
+    draw.shuffle(shown)
+    by_stem = {item.stem: item for item in items}
+    wanted = [draw.randrange(4) for _ in shown]
+    picks = [order[by_stem[i.stem].id].index(w) for i, w in zip(shown, wanted, strict=True)]
+    run = import_one(tmp_path, shown, picks, data)
+    expected = {by_stem[i.stem].id: w for i, w in zip(shown, wanted, strict=True)}
+    found = rows(run)
+    assert [r[1] for r in found] == [item.id for item in items]
+    assert {r[1]: r[3] for r in found} == expected
+    assert {r[1]: list(r[2]) for r in found} == order
+    assert all(r[4] == float(r[3] == next(i.key for i in items if i.id == r[1])) for r in found)
+    held = run.answers.block("full", "one")
+    assert held.scores.argmax(axis=1).tolist() == [expected[item.id] for item in items]
+
+
+def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
+    items[2] = replace(items[2], stem=items[2].stem.upper())
+    run = import_one(tmp_path, items, None, data)
+    assert run.manifest["data"]["n_items"] == 8
+    assert any("folded stem" in note and note.endswith(": 1") for note in run.manifest["config"]["notes"])
+
+
+def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
+    plant = Item("x", "Which genotype is it?", ("RR", "Rr", "rr"), 1)
+    write_items(tmp_path / "data.jsonl", [plant, *boxes(2)])
+    shouted = replace(plant, choices=("RR", "RR", "RR"))
+    rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
+    log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    assert run.manifest["data"]["quarantined"] == [
+        {"line": 1, "reason": "no item in the data has this content", "file": "samples_x.jsonl"}
+    ]
+    assert run.manifest["import"]["items"] == {"from": "data", "n": 1, "left_out": 2}
+
+
+def test_what_matches_no_item_is_listed_by_line_and_counted(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    shown = [*items[:3], replace(items[3], stem=f"Which {SECRET} is it?"), *items[4:]]
+    # Rows that stand at each other's index are told by their content too.
+    shown[0], shown[1] = shown[1], shown[0]
+    run = import_one(tmp_path, shown, None, data)
+    assert [(r[1], r[3]) for r in rows(run)] == [
+        ("b0", 1), ("b1", 0), ("b2", 2), ("b4", 0), ("b5", 1), ("b6", 2), ("b7", 3),
+    ]  # fmt: skip
+    assert any(
+        note.startswith("rows that match no item of this run") and note.endswith(": 1")
+        for note in run.manifest["config"]["notes"]
+    )
+    assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
+        {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item in the data has this content"}
+    ]
+    assert run.manifest["import"]["logs"][0]["set_aside"] == 1
+    assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
+    assert measured(run.summary, "full", "one")["all"]["n"] == 7
+    for path in run.folder.rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+
+
+def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
+    others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
+    with pytest.raises(DataError, match=r"none of the 4 rows matches an item of boxes") as error:
+        import_one(tmp_path, others, [0, 0, 0, 0], data)
+    assert SECRET not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path: Path, data: Path) -> None:
+    others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in others])))
+    with pytest.raises(DataError, match="although one has this ID"):
+        import_logs([LogPath(path)], tmp_path / "out", data=[data])
+
+
+def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    write_items(data, [replace(items[0], key=3), *items[1:]])
+    run = import_one(tmp_path, items, None, data)
+    assert (
+        "samples_boxes.jsonl: rows whose key differs from the data (the key of the data was used): 1"
+        in (run.manifest["config"]["notes"])
+    )
+    assert rows(run)[0][3:] == (0, 0.0)
+
+
+def test_two_logs_that_disagree_on_a_key_do_not_speak_of_data(tmp_path: Path, items: list[Item]) -> None:
+    shown = {"one": items, "two": [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]}
+    paths = [LogPath(logged(tmp_path, model, its, PICKS[model]), view="full") for model, its in shown.items()]
+    notes = import_logs(paths, tmp_path / "out").manifest["config"]["notes"]
+    assert "samples_boxes.jsonl: rows whose key differs from an earlier log (the first key was used): 1" in {
+        note.rpartition("/")[2] for note in notes
+    }
+    assert not any("from the data" in note for note in notes)
+
+
+def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) -> None:
+    held = [
+        *boxes(3),
+        replace(boxes(3)[1], id="again", key=2),
+        replace(boxes(3)[2].permuted([3, 2, 1, 0]), id="turned"),
+    ]
+    write_items(tmp_path / "data.jsonl", held)
+    log = logged(tmp_path / "logs", "one", held, [0, 1, 2, 3, 0])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    assert [(r[1], r[2], r[3]) for r in rows(run)] == [
+        (item.id, (0, 1, 2, 3), pick) for item, pick in zip(held, [0, 1, 2, 3, 0], strict=True)
+    ]
+    without = import_logs([LogPath(log)], tmp_path / "none")
+    assert [i.stem for i in without.items or ()] == [i.stem for i in held]
+
+
+@pytest.mark.parametrize("first", ["own", "turned"])
+def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
+    tmp_path: Path, items: list[Item], data: Path, first: str
+) -> None:
+    turned = [item.permuted([3, 2, 1, 0]) for item in items]
+    given_ = {
+        "own": LogPath(logged(tmp_path / "a", "one", items, PICKS["one"])),
+        "turned": LogPath(
+            logged(tmp_path / "b", "one", turned, [3 - p for p in PICKS["one"][:4]] + [0, 0, 0, 0])
+        ),
+    }
+    both = [given_[first], *(log for name, log in given_.items() if name != first)]
+    run = import_logs(both, tmp_path / "out", data=[data])
+    assert run.manifest["data"]["n_items"] == 8
+    told = run.summary.tree()["permutation"]["by_model"]["one"]
+    assert (told["orders"], told["n"]) == (2, 8)
+    firsts = {r[1]: r[2] for r in reversed(rows(run))}
+    assert set(firsts.values()) == {(0, 1, 2, 3)}, (
+        "an item's own order is the plain one, whichever log came first"
+    )
+    right = sum(p == i.key for p, i in zip(PICKS["one"], items, strict=True))
+    assert measured(run.summary, "full", "one")["all"]["value"] == right / 8
+
+
+def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, items: list[Item]) -> None:
+    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
+    with pytest.raises(DataError) as error:
+        import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out")
+    assert len(error.value.lines) == 1
+    assert "samples_again.jsonl:1: the row repeats samples_boxes.jsonl:1 (model one" in error.value.lines[0]
+    assert "8 such rows" in error.value.lines[0]
+    with pytest.raises(UsageError, match="listed twice"):
+        import_logs([LogPath(log), LogPath(log)], tmp_path / "out")
+
+
+def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
+    tmp_path: Path, items: list[Item]
+) -> None:
+    given_ = [
+        LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"])),
+        LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
+    ]
+    run = import_logs(given_, tmp_path / "out")
+    assert "two, view full: items without a row: 3 of 8" in run.manifest["config"]["notes"]
+    assert [measured(run.summary, "full", m)["all"]["n"] for m in ("one", "two")] == [8, 5]
+
+
+# The run
+
+
+def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
+    tmp_path: Path, logs: list[LogPath], items: list[Item]
+) -> None:
+    run = import_logs(logs, tmp_path / "out", name="my boxes")
+    summary = run.summary.tree()
+    for model, picks in PICKS.items():
+        right = sum(p == i.key for p, i in zip(picks, items, strict=True))
+        assert summary["measures"]["model"]["full"][model]["all"]["value"] == right / 8
+    assert summary["screen"] is None
+    assert summary["measures"]["rule"]["rule"]["longest_answer"]["all"]["n"] == 8
+    assert summary["splits"]["undecided"] == 8
+    assert (run.manifest["config"]["name"], run.manifest["signature"].split("|")[0]) == (
+        "my-boxes",
+        "set:my-boxes",
+    )
+    run.require_unchanged()
+
+
+def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
+    tmp_path: Path, logs: list[LogPath], data: Path
+) -> None:
+    for name in ("a", "b"):
+        import_logs(logs, tmp_path / name, data=[data])
+    for path in sorted((tmp_path / "a").rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+            assert str(tmp_path).encode() not in path.read_bytes(), path
+
+
+def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs: list[LogPath]) -> None:
+    run = import_logs(logs, tmp_path / "out")
+    again = steps.rejudge(run, {}, tmp_path / "again")
+    assert again.manifest == run.manifest
+
+
+@pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
+def test_the_encoder_audits_an_import_as_it_does_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], audits: bool
+) -> None:
+    def vectors(_folder: Path, texts: list[str], _kept: Path, _progress: object) -> Floats:
+        found = np.random.default_rng(0).normal(size=(len(texts), 8))
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    monkeypatch.setattr("robustify.models.downloads.encoder", lambda _: tmp_path)
+    monkeypatch.setattr("robustify.pipeline.by_meaning._vectors", vectors)
+    run = made_run(tmp_path, overrides=chosen)
+    assert run.summary.residual is not None
+    assert (run.summary.residual.encoder is not None) == audits
+
+
+def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Item]) -> None:
+    given_ = [
+        LogPath(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
+        for m, p in PICKS.items()
+    ]
+    run = import_logs(given_, tmp_path / "out", overrides={"screen.criterion": "majority"})
+    screen = run.summary.tree()["screen"]
+    assert list(screen["voters"]) == ["one", "two", "three"]
+    right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
+    assert run.summary.tree()["splits"]["shortcut"] == sum(sum(votes) >= 2 for votes in right)
+    assert run.manifest["signature"].split("|")[3:5] == [
+        "voters:one,two,three", "screen:majority/letter/lm-eval/as-logged",
+    ]  # fmt: skip
+    assert run.summary.tree()["residual"]["leave_one_out"].keys() == {"one", "two", "three"}
+
+
+def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
+    picks = [{"model": m, "item": f"i{at}", "condition": how, "key": "A", "pick": "AB"[at % 2], "k": 4}
+             for m in ("one", "two") for how in ("no_image", "with_image") for at in range(40)]  # fmt: skip
+    (tmp_path / "picks.json").write_text(json.dumps(picks))
+    code, out, _ = robustify("import", tmp_path / "picks.json", "-o", tmp_path / "out", "--hidden", "image",
+                               "--criterion", "unanimous")  # fmt: skip
+    assert code == 7, "half of the items are removed"
+    assert "without their image" in " ".join(out.split())
+    summary = open_run(tmp_path / "out").summary
+    assert summary.screen.hidden == "image"
+    assert measured(summary, "full", "one")["all"]["n"] == 40
+
+
+# Runs whose items have no text
+
+KEYS = "ABCDABCD"
+VOTES: dict[str, list[int | None]] = {
+    "one": [0, 1, 2, 3, 3, 3, 3, 3], "two": [0, 1, 2, 0, 3, 3, None, 3], "three": [0, 1, 1, 3, 3, 2, 3, 3],
+}  # fmt: skip
+NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_eval_tasks"}
+
+
+@pytest.fixture
+def textless(tmp_path: Path) -> Run:
+    counted = {"screen.criterion": "unanimous"}
+    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", overrides=counted)
+
+
+def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tmp_path: Path) -> None:
+    assert not NO_TEXT & {p.name for p in textless.folder.iterdir()}
+    assert (textless.items, textless.holds_text) == (None, False)
+    summary = textless.summary.tree()
+    assert summary["splits"]["shortcut"] == 3
+    assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
+        m: m for m in VOTES
+    }
+    assert list(summary["screen"]["voters"]) == list(VOTES)
+    assert not summary["measures"]["rule"]
+    assert summary["splits"]["cloze"] is summary["residual"]["probe"] is None
+    assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
+    assert summary["screen"]["voters"]["two"]["unanswered"] == 1
+    assert summary["screen"]["voters"]["two"]["answered"] == 7
+    assert any(
+        "the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"]
+    )
+    assert "the texts of the 8 items" in (textless.folder / "report.html").read_text()
+
+
+def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
+    textless: Run, tmp_path: Path
+) -> None:
+    open_run(textless.folder).require_unchanged()
+    assert steps.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
+    other = steps.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
+    assert other.summary.tree()["splits"]["shortcut"] == 5
+    assert other.summary.tree()["benchmark"]["topics"] == textless.summary.tree()["benchmark"]["topics"]
+    assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
+    (textless.folder / "report.html").unlink()
+    steps.rejudge(textless, {}, textless.folder).require_unchanged()
+
+
+# The command line
+
+
+def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
+    robustify, logs: list[LogPath], data: Path
+) -> None:
+    code, out, err = robustify("import", *(log.path for log in logs), "--data", data, "-o", "out", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
+    assert set(told["summary"]["models"]) == set(PICKS)
+    assert "the view was assumed to be full (to change this, use --view)" in err
+
+
+def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
+    code, _, _ = robustify("import", f"mine=choices_only:{logs[0].path}", "-o", "out")
+    assert code == 3, "its prompts show the question"
+    code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
+    assert code == 0
+    assert {r[0] for r in rows(open_run(Path("out")))} == {"mine", "two"}
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "view", "path"),
+    [
+        ("a.jsonl", None, None, "a.jsonl"),
+        ("m=a.jsonl", "m", None, "a.jsonl"),
+        ("cloze:a.jsonl", None, "cloze", "a.jsonl"),
+        ("o/m=full:a=b.jsonl", "o/m", "full", "a=b.jsonl"),
+        ("x:a.jsonl", None, None, "x:a.jsonl"),
+    ],
+)
+def test_a_prefix_is_read_off_a_path(text: str, model: str | None, view: str | None, path: str) -> None:
+    assert parse_log_path(text) == LogPath(Path(path), model, view)
+
+
+def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("full:pretrained=x.jsonl").write_text("")
+    assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
+
+
+def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
+    many = blind(tmp_path, {name: votes * 4 for name, votes in VOTES.items()}, KEYS * 4)
+    code, _, _ = robustify("import", many, "-o", "out", "--criterion", "unanimous")
+    assert code == 7, "so few robust items are too few"
+    assert robustify("check", "out")[0] == 7
+    assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
+    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "told"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", 3, "binary file"),
+        ("a.jsonl", b"", 3, "empty"),
+        ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "may be truncated"),
+        ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is not a JSON number"),
+        ("a.csv", b"model,key\nm,A\n", 3, "no column contains picks; found the columns model, key"),
+        ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: found 1 cell; expected 3"),
+        ("folder", None, 2, "is a folder, not a log"),
+        ("nowhere", None, 2, "the file does not exist"),
+    ],
+)
+def test_what_is_no_log_is_one_line_and_its_exit_code(
+    robustify, tmp_path: Path, name: str, content: bytes | None, code: int, told: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    elif name == "folder":
+        (tmp_path / name).mkdir()
+    ended, out, err = robustify("import", name, "-o", "out")
+    assert (ended, out) == (code, ""), err
+    assert told in err
+    assert len(err.strip().split("\n")) == 1
+    assert SECRET not in err
+    assert not Path("out").exists()
+
+
+def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
+    robustify, tmp_path: Path, items: list[Item]
+) -> None:
+    path = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    with path.open("a") as file:
+        file.write('{"doc_id": 8, "doc": {"question": "' + SECRET)
+    code, _, err = robustify("import", path, "-o", "out")
+    assert (code, len(err.strip().split("\n"))) == (3, 1)
+    assert "samples_boxes.jsonl:9: not valid JSON: it ends too early" in err
+    code, _, err = robustify("import", path, "-o", "out", "--skip-bad")
+    run = open_run(Path("out"))
+    assert code == 0
+    assert [q["line"] for q in run.manifest["data"]["quarantined"]] == [9]
+    assert run.summary.tree()["benchmark"]["n_quarantined"] == 1
+    assert SECRET not in err
+
+
+def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[LogPath]) -> None:
+    code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
+    assert (code, "applies only to tables of picks" in err) == (2, True)
+
+
+def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in items])))
+    log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
+    run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out")
+    assert (
+        "mockllm/model, view full: asked with the templates inspect, lm-eval; rates are for the first one"
+        in (run.manifest["config"]["notes"])
+    )
+
+
+def dated(folder: Path, items: list[Item], place: str, **more: object) -> list[LogPath]:
+    """The logs of two models, each with its results file beside it; the models lie at `place`."""
+    paths = []
+    for model in ("one", "two"):
+        log = logged(folder, model, items, PICKS[model], **more)
+        paths.append(LogPath(log.rename(log.with_name(f"samples_boxes_{DATE}.jsonl"))))
+        results(log.parent, DATE, "boxes", f"{place}{model}", 8)
+    return paths
+
+
+def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Item]) -> None:
+    given_ = dated(tmp_path, items, "", hidden=True)
+    for log in given_:
+        path = next(log.path.parent.glob("results_*.json"))
+        path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
+    with pytest.raises(UsageError, match="one and two are the same model"):
+        import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
+    run = import_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out")
+    assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
+        "one": "float32", "two": "float32",
+    }  # fmt: skip
+    assert [log["file"] for log in run.manifest["import"]["logs"]] == [
+        f"1/samples_boxes_{DATE}.jsonl", f"2/samples_boxes_{DATE}.jsonl",
+    ]  # fmt: skip
+    assert b"/home/me" not in (run.folder / "run.json").read_bytes()

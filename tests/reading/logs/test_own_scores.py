@@ -1,0 +1,352 @@
+"""A log's own scores: the lengths of lm-eval, losses, ties, and scores that contradict the key."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.base.errors import DataError
+from robustify.items.item import Item
+from robustify.reading.logs import Log, LogOptions, gather, read_log
+from robustify.reading.logs.own_scores import scored_right
+from tests.support.fake_logs import (
+    boxes,
+    inspect_sample,
+    inspect_tree,
+    jsonl,
+    lighteval_parquet,
+    lm_eval_row,
+    results,
+    scores_for,
+    written_row,
+)
+
+FORMS: list[tuple[Any, Any]] = [
+    (1, 0), (1.0, 0.0), (True, False), ("1.0", "0.0"), ("true", "false"), ("C", "I"), ("CORRECT", "INCORRECT"),
+    ([1.0], [0.0]), ({"accuracy": 1}, {"accuracy": 0}),
+]  # fmt: skip
+"""Right and wrong, in the forms of several harnesses."""
+
+
+def log_of(path: Path, rows: list[dict[str, object]], **wanted: object) -> Log:
+    return read_log(jsonl(path, rows), LogOptions(**wanted))
+
+
+def uneven(n: int = 12) -> list[Item]:
+    """Items whose options have very different lengths, so that lengths decide which one is best."""
+    words = ("ant", "a red fox", "the old brown bear", "elk")
+    return [
+        Item(f"u{i}", f"Who lives in house {i}?", tuple(f"{w} {i}" for w in words), i % 4) for i in range(n)
+    ]
+
+
+def nearly(items: list[Item], extra: int) -> list[list[float]]:
+    """Scores per character that are close, so that counting `extra` characters more would change the best option."""
+    out = []
+    for at, item in enumerate(items):
+        own = [-1.0 * (len(choice) + 0.5 * extra) for choice in item.choices]
+        own[at % item.k] *= 0.97 + 0.02 * (at % 3)
+        out.append(own)
+    return out
+
+
+@pytest.mark.parametrize("delimiter", [" ", "", "\n", "\n\n", ": ", "\tAnswer: "])
+@pytest.mark.parametrize("first", ["", " "])
+@pytest.mark.parametrize("named", ["list", "object", "columns", "hidden"])
+def test_lengths_are_those_of_the_choices_whatever_the_delimiter(
+    tmp_path: Path, delimiter: str, first: str, named: str
+) -> None:
+    items = uneven()
+    if named == "hidden" and (first or not delimiter or delimiter.startswith("\t")):
+        pytest.skip("the docs do not contain these choices, so nothing tells the delimiter from the choice")
+    rows, best = [], []
+    for at, (item, scores) in enumerate(zip(items, nearly(items, len(delimiter)), strict=True)):
+        texts = [first + choice for choice in item.choices]
+        row = lm_eval_row(item, at, scores, texts=True)
+        for pair, text in zip(row["arguments"].values(), texts, strict=True):
+            pair["arg_1"] = delimiter + text
+        doc = {"question": item.stem, "answer": item.key}
+        match named:
+            case "list":
+                row["doc"] = {**doc, "choices": texts}
+            case "object":
+                row["doc"] = {"question": item.stem, "choices": {"text": texts, "label": list("ABCD")},
+                              "answerKey": "ABCD"[item.key]}  # fmt: skip
+            case "columns":
+                row["doc"] = {**doc, **dict(zip("ABCD", texts, strict=True)), "answer": "ABCD"[item.key]}
+            case _:
+                row["doc"] = {**doc, "choices": [text.upper() for text in texts]}
+        best.append(int(np.argmax([s / len(t) for s, t in zip(scores, texts, strict=True)])))
+        row["acc_norm"] = float(best[-1] == item.key)
+        row["acc"] = float(int(np.argmax(scores)) == item.key)
+        rows.append(row)
+    log = log_of(tmp_path / "samples_u.jsonl", rows, view="cloze")
+    assert not log.faults
+    assert not any("computed with the lengths" in note for note in log.notes)
+    table = gather([log], None).answers.table
+    assert table["pick"].to_pylist() == best
+
+
+def test_the_results_file_gives_the_delimiter_of_choices_that_no_doc_contains(tmp_path: Path) -> None:
+    path = tmp_path / "samples_u.jsonl"
+    rows = []
+    for at, (item, scores) in enumerate(zip(uneven(), scores_for([0] * 12), strict=True)):
+        row = lm_eval_row(item, at, scores, texts=True)
+        row["doc"]["choices"] = [choice.upper() for choice in item.choices]
+        for pair in row["arguments"].values():
+            pair["arg_1"] = f" -- {pair['arg_1'].strip()}"
+        rows.append(row)
+    tree = json.loads(results(jsonl(path, rows).parent, "x", "u", "tiny", 12).read_text())
+    tree["configs"] = {"u": {"target_delimiter": " -- "}}
+    (tmp_path / "results_x.json").write_text(json.dumps(tree))
+    (reply, *_) = read_log(path, LogOptions(view="cloze")).replies
+    assert reply.n_chars == tuple(map(len, uneven()[0].choices))
+
+
+def test_a_norm_that_differs_is_named_and_not_blamed_on_the_key(tmp_path: Path) -> None:
+    rows = [
+        lm_eval_row(i, at, s, texts=True)
+        for at, (i, s) in enumerate(zip(boxes(), scores_for([0] * 6), strict=True))
+    ]
+    rows[2]["acc_norm"] = 1.0 - rows[2]["acc_norm"]
+    log = log_of(tmp_path / "samples_u.jsonl", rows)
+    assert not log.faults
+    assert any("1 (lines 3)" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize("above", [2.5, 0.2, "1e-3"])
+def test_losses_are_refused(tmp_path: Path, texts: bool, above: float | str) -> None:
+    rows = [lm_eval_row(item, at, [above] * 4, texts=texts) for at, item in enumerate(boxes())]
+    faults = log_of(tmp_path / "samples_u.jsonl", rows).faults
+    assert len(faults) == 6
+    assert all("above 0" in fault.reason and "loss" in fault.reason for fault in faults)
+
+
+def test_losses_of_lighteval_are_refused_and_rounding_is_not(tmp_path: Path) -> None:
+    log = read_log(lighteval_parquet(tmp_path / "d.parquet", boxes(2), [[1.0, 2.0, 3.0, 4.0]] * 2, letters=True),
+                   LogOptions())  # fmt: skip
+    assert ["above 0" in fault.reason for fault in log.faults] == [True, True]
+    log = read_log(lighteval_parquet(tmp_path / "e.parquet", boxes(2), [[1e-9, -2.0, -3.0, -4.0]] * 2, letters=True),
+                   LogOptions())  # fmt: skip
+    assert not log.faults
+
+
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize("score", [0.0, -3.5])
+def test_rows_in_which_all_scores_are_equal_are_named(tmp_path: Path, texts: bool, score: float) -> None:
+    rows = [
+        lm_eval_row(item, at, [score] * 4, texts=texts, acc=0.0, acc_norm=0.0)
+        for at, item in enumerate(boxes())
+    ]
+    notes = gather([log_of(tmp_path / "samples_u.jsonl", rows)], None).notes
+    assert any("same score, so that they tie: 6 of 6" in note for note in notes)
+
+
+@pytest.mark.parametrize(("right", "wrong"), FORMS)
+def test_scores_have_many_forms(right: object, wrong: object) -> None:
+    assert scored_right(right) is True
+    assert scored_right(wrong) is False
+    assert [scored_right(one) for one in (0.5, "P", "N", None, [], [1, 0], {"a": 1, "b": 1}, 2)] == [None] * 8
+
+
+@pytest.mark.parametrize(("right", "wrong"), FORMS)
+@pytest.mark.parametrize("name", ["acc", "acc_norm", "exact_match", "mcq_accuracy", "is_correct"])
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_scored_log_that_contradicts_its_key_is_refused(
+    tmp_path: Path, name: str, right: object, wrong: object, texts: bool
+) -> None:
+    rows = []
+    for at, (item, scores) in enumerate(zip(boxes(8), scores_for([i % 4 for i in range(8)]), strict=True)):
+        row = lm_eval_row(item, at, scores, texts=texts)
+        row.pop("acc"), row.pop("acc_norm", None)
+        rows.append({**row, name: right})
+    assert not log_of(tmp_path / "samples_u.jsonl", rows).faults
+    # The key of every doc is read as the next option, as if a number counted from 1 counted from 0.
+    for row in rows:
+        row["doc"]["answer"] = (row["doc"]["answer"] + 1) % 4
+    rows[5][name] = wrong
+    faults = log_of(tmp_path / "samples_v.jsonl", rows).faults
+    assert [fault.line for fault in faults] == [1, 2, 3, 4, 5, 7, 8]
+    assert all("key" in fault.reason and name in fault.reason for fault in faults)
+
+
+@pytest.mark.parametrize(("right", "wrong"), FORMS)
+def test_a_written_log_that_contradicts_its_key_is_refused(tmp_path: Path, right: Any, wrong: Any) -> None:
+    items = boxes(8)
+    rows = [written_row(item, at, "ABCD"[item.key], "none", right) for at, item in enumerate(items)]
+    assert not log_of(tmp_path / "samples_u.jsonl", rows).faults
+    for row in rows[:4]:
+        row["doc"]["answer"] = (row["doc"]["answer"] + 1) % 4
+    rows[6]["exact_match"] = wrong
+    assert [f.line for f in log_of(tmp_path / "samples_v.jsonl", rows).faults] == [1, 2, 3, 4, 7]
+
+
+def test_lm_eval_may_not_see_that_a_reply_is_right(tmp_path: Path) -> None:
+    rows = [written_row(item, at, "(ABCD)"[item.key + 1], "none", 1.0) for at, item in enumerate(boxes())]
+    rows[3] |= {"filtered_resps": ["(D)"], "exact_match": 0.0}
+    rows[2] |= {"filtered_resps": ["C\n"], "exact_match": 0.0}
+    assert not log_of(tmp_path / "samples_u.jsonl", rows).faults
+
+
+@pytest.mark.parametrize(("right", "wrong"), FORMS)
+@pytest.mark.parametrize("scorer", ["choice", "match", "my_scorer"])
+def test_an_inspect_log_that_contradicts_its_key_is_refused(
+    tmp_path: Path, scorer: str, right: object, wrong: object
+) -> None:
+    samples = []
+    for item in boxes(8):
+        sample = inspect_sample(item, "ABCD"[item.key])
+        sample["scores"] = {scorer: {"answer": "ABCD"[item.key], "value": right}}
+        samples.append(sample)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(inspect_tree(samples)))
+    assert not read_log(path, LogOptions()).faults
+    for sample in samples[:3]:
+        sample["target"] = "BCDA"["ABCD".index(sample["target"])]
+    samples[7]["scores"][scorer]["value"] = wrong
+    path.write_text(json.dumps(inspect_tree(samples)))
+    faults = read_log(path, LogOptions()).faults
+    assert [fault.line for fault in faults] == [1, 2, 3, 8]
+    assert all("target" in fault.reason and "scored as" in fault.reason for fault in faults)
+
+
+@pytest.mark.parametrize("letters", [True, False])
+def test_lighteval_details_that_contradict_their_key_are_refused(tmp_path: Path, letters: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = lighteval_parquet(tmp_path / "d.parquet", boxes(), scores_for([0, 1, 2, 3, 0, 1]), letters=letters)
+    assert not read_log(path, LogOptions()).faults
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        row["doc"]["gold_index"] = (row["doc"]["gold_index"] + 1) % 4
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    assert len(read_log(path, LogOptions()).faults) == 6
+
+
+@pytest.mark.parametrize(("right", "wrong"), [*FORMS[:7], ("yes", "no")])
+@pytest.mark.parametrize("column", ["correct", "is_correct", "acc", "exact_match", "score"])
+def test_a_table_of_picks_that_contradicts_its_key_is_refused(
+    tmp_path: Path, column: str, right: object, wrong: object
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"item": f"i{at}", "key": "ABCD"[at % 4], "pick": "ABCD"[at % 4], column: right} for at in range(8)
+    ]
+    assert not log_of(tmp_path / "p.jsonl", rows, model="m").faults
+    rows[2]["pick"], rows[5][column] = "D", wrong
+    faults = log_of(tmp_path / "p.jsonl", rows, model="m").faults
+    assert [fault.line for fault in faults] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"results": {"u": {"acc,none": 0.5}}, "config": {}, "versions": {"u": 1}},
+        {"results": {"u": {"acc": 0.5}}, "versions": {"u": 0}},
+        {"results": {"all": {"acc": 0.5}, "u|0": {"acc": 0.5}}, "config_general": {}, "versions": {}},
+        {"results": {"g": {}}, "groups": {"g": {}}, "configs": {"u": {"metric_list": [{"metric": "acc"}]}}},
+    ],
+)
+def test_results_alone_say_which_file_is_needed(tmp_path: Path, tree: dict[str, object]) -> None:
+    path = tmp_path / "results_2026.json"
+    path.write_text(json.dumps(tree))
+    with pytest.raises(DataError, match=r"samples_\*.jsonl.*--log_samples"):
+        read_log(path, LogOptions())
+
+
+def requested(
+    options: list[str], target: str, doc: dict[str, object], context: str = "Q:\nA:"
+) -> dict[str, object]:
+    """A row whose options are in its requests alone; the target is the most likely one."""
+    return {
+        "doc": doc,
+        "target": target,
+        "arguments": {f"gen_args_{j}": {"arg_0": context, "arg_1": f" {o}"} for j, o in enumerate(options)},
+        "resps": [[[str(-1.0 - j), "False"]] for j in range(len(options))],
+        "filter": "none",
+        "metrics": ["acc"],
+        "acc": 1.0,
+    }
+
+
+def test_options_that_only_the_requests_contain_are_read_there(tmp_path: Path) -> None:
+    rows = [
+        {
+            "doc_id": at,
+            **requested(["yes", "no"], "0", {"question": f"Is {at} odd?", "passage": "Odd.", "label": 0}),
+        }
+        for at in range(4)
+    ]
+    log = log_of(tmp_path / "samples_boolq.jsonl", rows)
+    assert (log.faults, [r.item.choices for r in log.replies]) == ((), [("yes", "no")] * 4)
+    assert gather([log], None).answers.table["correct"].to_pylist() == [1.0] * 4
+    assert any("read from the requests" in note for note in log.notes)
+    rows = [
+        {
+            "doc_id": at,
+            **requested(["True", "False"], "True", {"input": f"not not True {at} is", "target": "True"}),
+        }
+        for at in range(4)
+    ]
+    log = log_of(tmp_path / "samples_bbh_boolean.jsonl", rows)
+    assert (log.faults, {r.item.key for r in log.replies}) == ((), {0})
+
+
+@pytest.mark.parametrize("form", ["({}) {}", "{}. {}", "{}) {}", "{}: {}"])
+@pytest.mark.parametrize("shown", ["doc", "prompt"])
+def test_scored_letters_get_the_texts_of_the_lines_that_they_label(
+    tmp_path: Path, form: str, shown: str
+) -> None:
+    rows = []
+    for at in range(4):
+        texts = [f"{colour} {at}" for colour in ("red", "green", "blue")]
+        lines = "\n".join(form.format(letter, text) for letter, text in zip("ABC", texts, strict=True))
+        stem = f"Which colour has box {at}?"
+        whole = f"{stem}\nOptions:\n{lines}"
+        doc: dict[str, object] = {"input": whole if shown == "doc" else stem, "target": "(A)"}
+        rows.append({"doc_id": at, **requested(["(A)", "(B)", "(C)"], "(A)", doc, f"Q: {whole}\nA:")})
+    log = log_of(tmp_path / "samples_bbh.jsonl", rows)
+    assert log.faults == ()
+    assert [(r.item.stem, r.item.choices, r.item.key) for r in log.replies] == [
+        (f"Which colour has box {at}?", (f"red {at}", f"green {at}", f"blue {at}"), 0) for at in range(4)
+    ]
+    assert {r.view for r in log.replies} == {"full"}
+
+
+def test_a_written_answer_gets_the_options_that_its_prompt_shows(tmp_path: Path) -> None:
+    rows = []
+    for at in range(4):
+        shown = f"Which colour has box {at}?\nOptions:\n(A) red {at}\n(B) green {at}"
+        row = written_row(boxes()[0], at, "(B)", "none", 0.0)
+        row |= {"target": "(A)", "doc": {"input": shown, "target": "(A)", "why": "(A) no\n(B) yes"}}
+        row["arguments"]["gen_args_0"]["arg_0"] = f"Q: {shown}\nA:"
+        rows.append(row)
+    log = log_of(tmp_path / "samples_bbh.jsonl", rows)
+    assert log.faults == ()
+    assert [(r.item.choices, r.item.key, r.pick) for r in log.replies] == [
+        ((f"red {at}", f"green {at}"), 0, 1) for at in range(4)
+    ]
+    for row in rows:
+        row["doc"]["input"] = row["arguments"]["gen_args_0"]["arg_0"] = "Which colour?"
+    with pytest.raises(DataError, match="the layout is unknown"):
+        log_of(tmp_path / "samples_v.jsonl", rows)
+
+
+def test_scored_letters_without_texts_are_refused(tmp_path: Path) -> None:
+    rows = [{"doc_id": 0, **requested(["(A)", "(B)"], "(A)", {"input": "Which one?", "target": "(A)"})}]
+    faults = log_of(tmp_path / "samples_bbh.jsonl", rows).faults
+    assert ["only labels" in fault.reason for fault in faults] == [True]
+
+
+def test_placeholders_among_the_options_of_a_log_are_named(tmp_path: Path) -> None:
+    items = [Item(i.id, i.stem, (*i.choices[:3], "N/A"), i.key % 3) for i in boxes()]
+    rows = [lm_eval_row(item, at, [-1.0, -2.0, -3.0, -4.0], acc_norm=0.0) for at, item in enumerate(items)]
+    for row, item in zip(rows, items, strict=True):
+        row["acc"] = float(item.key == 0)
+        row["metrics"] = ["acc"]
+        del row["acc_norm"]
+    notes = gather([log_of(tmp_path / "samples_u.jsonl", rows)], None).notes
+    assert any("6 of 6 items have placeholders such as N/A" in note for note in notes)

@@ -1,0 +1,330 @@
+"""Plain tables of picks: which column is what, how choices are named, and what is refused rather than guessed."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError, UsageError
+from robustify.reading.loaders import FieldMap, Loaded, Source, load
+from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
+from robustify.reading.logs.pick_tables import PARTS
+from robustify.runs.run import write_items
+from tests.support.fake_logs import boxes, jsonl
+
+LONG = [
+    {"model": model, "item": f"i{at}", "key": key, "pick": pick, "condition": "choices_only"}
+    for model, picks in (("one", "ABCA"), ("two", "BBCD"))
+    for at, (key, pick) in enumerate(zip("ABAD", picks, strict=True))
+]
+
+
+def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+    return path
+
+
+def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wanted: object) -> Log:
+    written = table(path, rows) if path.suffix == ".csv" else jsonl(path, rows)
+    return read_log(written, LogOptions(columns=mapping(said), **wanted))
+
+
+def without_ids() -> list[dict[str, object]]:
+    return [{name: cell for name, cell in row.items() if name != "item"} for row in LONG]
+
+
+def numbered(first: int) -> list[dict[str, object]]:
+    return [
+        {**r, "key": "ABCD".index(r["key"]) + first, "pick": "ABCD".index(r["pick"]) + first} for r in LONG
+    ]
+
+
+def rows_of(log: Log) -> list[tuple[object, ...]]:
+    rows = gather([log], None).answers.table.to_pylist()
+    return [(r["model"], r["item"], r["key"], r["pick"], r["correct"]) for r in rows]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_a_long_table_names_model_item_key_and_pick(tmp_path: Path, name: str) -> None:
+    log = log_of(tmp_path / "x.csv", LONG) if name == "a.csv" else log_of(tmp_path / name, LONG)
+    if name == "a.json":
+        (tmp_path / name).write_text(json.dumps(LONG))
+        log = read_log(tmp_path / name, LogOptions())
+    assert rows_of(log) == [
+        ("one", "i0", 0, 0, 1.0), ("one", "i1", 1, 1, 1.0), ("one", "i2", 0, 2, 0.0), ("one", "i3", 3, 0, 0.0),
+        ("two", "i0", 0, 1, 0.0), ("two", "i1", 1, 1, 1.0), ("two", "i2", 0, 2, 0.0), ("two", "i3", 3, 3, 1.0),
+    ]  # fmt: skip
+    assert {reply.view for reply in log.replies} == {"choices_only"}
+    assert any("4 choices" in note for note in log.notes)
+
+
+def test_a_null_pick_or_a_word_is_unanswered_and_never_wrong(tmp_path: Path) -> None:
+    rows = [dict(row) for row in LONG]
+    rows[0]["pick"], rows[1]["pick"], rows[2]["pick"] = None, "", "To"
+    assert [r[3:] for r in rows_of(log_of(tmp_path / "a.jsonl", rows))[:4]] == [(None, None)] * 3 + [(0, 0.0)]
+
+
+def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> None:
+    rows = [{**row, "pick": pick} for row, pick in zip(LONG, [" A", "(B)", "C.", "d "] * 2, strict=True)]
+    assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2, 3] * 2
+
+
+DRESSED = {
+    "bold": "**{mark}**", "dollars": "${mark}$", "boxed": r"\boxed{{{mark}}}", "with its text": "{mark}) {text}",
+    "of two lines": "{mark}\nAnswer text: {text}", "announced": "The answer is ({mark}).", "its text": "{text}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dress", DRESSED)
+@pytest.mark.parametrize("marks", ["ABCD", "abcd", "أبجد", "АБВГ", "ابتث", ["i", "ii", "iii", "iv"]])
+def test_an_answer_counts_in_whatever_words_it_names_one_choice(
+    tmp_path: Path, dress: str, marks: Sequence[str]
+) -> None:
+    rows: list[dict[str, object]] = []
+    for at, item in enumerate(boxes(8)):
+        pick = (at + at % 3) % 4
+        said = DRESSED[dress].format(mark=marks[pick], text=item.choices[pick])
+        rows.append({"model": "m", "question": item.stem, "options": json.dumps(item.choices), "key": marks[item.key],
+                     "pick": said if at % 2 else marks[pick]})  # fmt: skip
+    found = rows_of(log_of(tmp_path / "a.csv", rows, view="full"))
+    assert [r[2:4] for r in found] == [(i.key, (at + at % 3) % 4) for at, i in enumerate(boxes(8))]
+
+
+def test_an_answer_that_names_two_choices_or_none_is_unanswered_and_says_why(tmp_path: Path) -> None:
+    said = {
+        "A or B": "several options",
+        "B) red 1": "mark and text differ",
+        "E": "beyond the options",
+        "A red one": "no mark",
+    }
+    rows = [
+        {"model": "m", "question": i.stem, "options": json.dumps(i.choices), "key": "A", "pick": pick}
+        for i, pick in zip(boxes(4), said, strict=True)
+    ]
+    table = gather([log_of(tmp_path / "a.jsonl", rows, view="full")], None).answers.table
+    assert dict(zip(said, table["error"].to_pylist(), strict=True)) == said
+
+
+def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"
+    ):
+        gather([log_of(tmp_path / "a.csv", without_ids())], None)
+
+
+def test_rows_with_ids_need_no_order_and_a_model_may_lack_some(tmp_path: Path) -> None:
+    found = gather([log_of(tmp_path / "a.csv", [*LONG[:4], *LONG[:3:-1][:3]])], None)
+    assert found.answers.block("choices_only", "two").item.tolist() == [1, 2, 3]
+
+
+def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.csv:10: the row repeats a\.csv:3 \(model one"):
+        gather([log_of(tmp_path / "a.csv", [*LONG, LONG[1]])], None)
+
+
+def test_one_item_with_two_keys_is_refused(tmp_path: Path) -> None:
+    rows = [dict(row) for row in LONG]
+    rows[6]["key"] = "B"
+    with pytest.raises(DataError, match=r"a\.csv:8: the key, topic, or number of choices differs"):
+        gather([log_of(tmp_path / "a.csv", rows)], None)
+
+
+@pytest.mark.parametrize(("first", "shift"), [("first==1", 1), ("", 0)])
+def test_numbers_count_from_what_is_said_or_from_a_0_that_is_there(
+    tmp_path: Path, first: str, shift: int
+) -> None:
+    said = [first] if first else []
+    assert [r[2:4] for r in rows_of(log_of(tmp_path / "a.jsonl", numbered(shift), *said))] == [
+        r[2:4] for r in rows_of(log_of(tmp_path / "b.csv", LONG))
+    ]
+
+
+def test_a_column_with_gaps_holds_whole_numbers_all_the_same(tmp_path: Path) -> None:
+    rows = [{**row, "pick": float(str(row["pick"]))} for row in numbered(0)]
+    rows[2]["pick"] = ""
+    for path in (tmp_path / "a.jsonl", tmp_path / "a.csv"):
+        assert [r[3] for r in rows_of(log_of(path, rows))] == [0, 1, None, 0, 1, 1, 2, 3]
+
+
+def test_numbers_that_may_count_from_1_are_refused_with_the_mapping_to_write(tmp_path: Path) -> None:
+    for path in (tmp_path / "a.jsonl", tmp_path / "a.csv"):
+        with pytest.raises(DataError, match="--map first==0 or --map first==1"):
+            log_of(path, numbered(1))
+
+
+WIDE = [
+    {"question": i.stem, "options": json.dumps(i.choices), "gold": i.choices[i.key], "m1": "A", "m-2": p}
+    for i, p in zip(boxes(4), ("A", " B", "To", ""), strict=True)
+]
+
+
+def test_a_wide_table_has_a_column_of_picks_for_each_model(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"no column contains picks; found the columns .*--map pick=NAME,NAME"
+    ):
+        log_of(tmp_path / "a.csv", WIDE)
+    log = log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", view="full")
+    found = gather([log], None)
+    assert [i.choices for i in found.items or ()] == [i.choices for i in boxes(4)]
+    assert found.answers.block("full", "m1").pick.tolist() == [0, 0, 0, 0]
+    assert found.answers.block("full", "m-2").pick.tolist() == [0, 1, -1, -1]
+    with pytest.raises(UsageError, match="a column of picks for each model"):
+        log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", model="m3")
+
+
+MIXED = [*boxes(3, 2), *(replace(i, id=f"c{i.id}", stem=f"Or {i.stem}") for i in boxes(3, 5))]
+
+
+def by_id(path: Path, **changed: object) -> Log:
+    rows = [{"model": "m", "id": i.id, "pick": "ABCDE"[i.key], **changed} for i in MIXED]
+    return log_of(path, rows, view="full", keyed=True)
+
+
+def bench(tmp_path: Path) -> Loaded:
+    write_items(tmp_path / "items.jsonl", MIXED)
+    return load(Source(path=str(tmp_path / "items.jsonl")))
+
+
+def test_rows_with_ids_need_no_number_of_choices_where_the_items_are_given(tmp_path: Path) -> None:
+    found = gather([by_id(tmp_path / "a.csv")], bench(tmp_path))
+    assert found.answers.block("full", "m").correct.tolist() == [1.0] * 6
+    assert not found.set_aside
+    # A letter beyond an item's own choices names none of them.
+    found = gather([by_id(tmp_path / "b.csv", pick="C")], bench(tmp_path))
+    assert found.answers.block("full", "m").pick.tolist() == [-1] * 3 + [2] * 3
+
+
+def test_a_key_that_contradicts_the_item_of_its_id_is_refused_by_line(tmp_path: Path) -> None:
+    log = by_id(tmp_path / "a.csv", key="A")
+    with pytest.raises(DataError) as error:
+        gather([log], bench(tmp_path))
+    wrong = [n for n, i in enumerate(MIXED, start=2) if i.key]
+    assert [line.split(": ")[0] for line in error.value.lines] == [f"a.csv:{n}" for n in wrong]
+    assert all("the key differs from that of the item with this ID" in line for line in error.value.lines)
+    found = gather([log], bench(tmp_path), skip_bad=True)
+    assert [row.line for row in found.set_aside] == wrong
+
+
+def test_a_key_that_names_identical_choices_says_so(tmp_path: Path) -> None:
+    rows = [{"model": "m", "stem": "Which?", "choices": ["red", "red", "blue"], "key": "red", "pick": "blue"}]
+    (fault,) = log_of(tmp_path / "a.jsonl", rows).faults
+    assert fault.reason == "the key is text that names 2 identical choices"
+
+
+def test_a_letter_is_a_letter_even_where_a_choice_is_one(tmp_path: Path) -> None:
+    row = {"stem": "Which?", "choices": json.dumps(["B", "A", "C"]), "key": "C"}
+    rows = [{"id": f"i{n}", "model": "m", **row, "pick": pick} for n, pick in enumerate("ABC")]
+    assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2]
+
+
+def test_picks_may_be_the_texts_of_choices(tmp_path: Path) -> None:
+    rows = [
+        {"model": "m", "stem": i.stem, "choices": list(i.choices), "key": i.key, "pick": f" {i.choices[2]} "}
+        for i in boxes(4)
+    ]
+    assert [r[3] for r in rows_of(log_of(tmp_path / "a.jsonl", rows))] == [2] * 4
+
+
+SIDED = [
+    {"pair": n, "q": i.stem, "a_side": i.choices[0], "b_side": i.choices[1], "x_pA": 0.9, "x_pB": 0.1,
+     "x_picked": "A", "x_right": 1, "y_pA": 0.0, "y_pB": 1.0, "y_picked": "B", "y_right": 0}
+    for n, i in enumerate(boxes(4))
+]  # fmt: skip
+SAID = ("stem=q", "choices=a_side,b_side", "key==A", "pick=*_picked", "correct=*_right")
+
+
+def test_what_a_table_does_not_say_can_be_said_for_every_row(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"there is no column for the key; found the columns pair, q, .*--map key==VALUE"
+    ):
+        log_of(tmp_path / "a.csv", SIDED)
+    rows = rows_of(log_of(tmp_path / "a.csv", SIDED, *SAID, view="choices_only"))
+    assert [r[0] for r in rows] == ["x"] * 4 + ["y"] * 4
+    assert {r[2:] for r in rows} == {(0, 0, 1.0), (0, 1, 0.0)}
+
+
+def test_probabilities_become_logarithms_and_must_agree_with_the_picks(tmp_path: Path) -> None:
+    found = gather([log_of(tmp_path / "a.csv", SIDED, *SAID, "scores=*_pA,*_pB")], None)
+    assert found.answers.block("full", "x").scores[0].tolist() == pytest.approx(
+        [-0.10536, -2.302585], abs=1e-5
+    )
+    assert found.answers.block("full", "y").scores[0].tolist() == pytest.approx([-27.631, 0.0], abs=1e-3)
+    wrong = [{**row, "x_picked": "B", "x_right": 0} for row in SIDED]
+    faults = log_of(tmp_path / "b.csv", wrong, *SAID, "scores=*_pA,*_pB").faults
+    assert [f.line for f in faults] == [2, 3, 4, 5]
+
+
+def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) -> None:
+    rows = [{**row, "x_right": int(row["pair"] != 2)} for row in SIDED]
+    faults = log_of(tmp_path / "a.csv", rows, *SAID).faults
+    assert [(f.line, f.reason) for f in faults] == [
+        (4, "the `correct` column says wrong, but key and pick imply the opposite. Check the columns.")
+    ]
+
+
+def test_two_columns_that_could_each_be_the_key_are_refused(tmp_path: Path) -> None:
+    rows = [{**row, "gold": "A"} for row in LONG]
+    with pytest.raises(
+        DataError, match=r"`key` and `gold` could each be the key\. Select one, as in --map key=key"
+    ):
+        log_of(tmp_path / "a.csv", rows)
+    assert [r[2] for r in rows_of(log_of(tmp_path / "a.csv", rows, "key=gold", "k==4"))] == [0] * 8
+
+
+def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) -> None:
+    rows = [{**row, "condition": "warm"} for row in LONG]
+    with pytest.raises(DataError, match="the view column contains 1 unknown values; expected choices_only"):
+        log_of(tmp_path / "a.csv", rows)
+    assert {r.view for r in log_of(tmp_path / "a.csv", rows, view="full").replies} == {"full"}
+    with pytest.raises(UsageError, match="that contradicts the view given for this log"):
+        log_of(tmp_path / "a.csv", LONG, view="full")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("key", "expected PART=COLUMN"),
+        ("kee=gold", "unknown part 'kee'"),
+        ("key=nowhere", "a column 'nowhere' that does not exist"),
+        ("first==2", "expected --map first==0 or --map first==1"),
+        ("key_is=word", "expected one of auto, index"),
+        ("key_is=index", "`key_is` is for logs"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        log_of(tmp_path / "a.csv", LONG, said)
+    with pytest.raises(UsageError, match="given twice"):
+        mapping(["key=a", "key=b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("A question,x,y,A\nAnother question,x,y,B\nA third one,x,y,A\n", "items without picks"),
+        ("a,b\n1,2\n", "no column contains picks; found the columns a, b"),
+        ('"What is SECRET?","the SECRET thing"\n1,2\n', "names not shown"),
+        ("model,key,pick\nm,A,C\nm,B,A\n", "The keys name 2 and the picks name 3.*--map k==N"),
+    ],
+)
+def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=told) as error:
+        read_log(tmp_path / "a.csv", LogOptions())
+    assert "SECRET" not in str(error.value)
+
+
+def test_a_key_that_names_no_choice_is_told_by_line(tmp_path: Path) -> None:
+    rows = [{**LONG[0], "key": "Q", "item": "bad"}, *LONG]
+    faults = log_of(tmp_path / "a.csv", rows, "k==4").faults
+    assert [(f.line, f.reason) for f in faults] == [(2, "the key is text that names none of 4 choices")]
+
+
+def test_parts_of_an_item_have_the_names_that_the_loaders_know() -> None:
+    assert set(FieldMap.model_fields) <= set(PARTS)

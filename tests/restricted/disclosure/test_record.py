@@ -1,0 +1,198 @@
+"""The record of releases: what it refuses beside what was published, and that it is not changed unseen."""
+
+import json
+import stat
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.key_file import Key
+from robustify.items.item import Item
+from robustify.restricted.disclosure import record
+from robustify.restricted.disclosure.record import Release, SplitOf, refusal, split_of
+from tests.support.command import invoked
+from tests.support.restricted_set import SECRET, key_file
+
+K, BUDGET = 10, 50.0
+KEY = Key.of(SECRET)
+ALL = range(120)
+
+
+def release(
+    items: Iterable[int] = ALL, split: str = "s", *, name: str = "a", version: str = "1", bits: float = 30.0,
+    what: str = "page",
+) -> Release:  # fmt: skip
+    chosen = tuple(f"c{i:04d}" for i in items)
+    of = SplitOf(f"{name} {version} {chosen}", chosen, split)
+    return Release(name, version, what, f"{name} {version} {bits} {split} {what}", bits, of)
+
+
+ITEMS, SPLIT, CELL, BITS = "with other items", "another split", "fewer than 10", "of 50 bits are spent"
+CASES: dict[str, tuple[Release, list[Release], str]] = {
+    "another criterion or voter": (release(split="t", bits=1), [release()], SPLIT),
+    "another criterion, as a list": (release(split="t", bits=0, what="robust"), [release()], SPLIT),
+    "another criterion under another name": (release(split="t", name="b", bits=1), [release()], SPLIT),
+    "another criterion in another version": (release(split="t", version="2", bits=1), [release()], SPLIT),
+    "a list of the same split": (release(bits=0, what="robust"), [release(bits=50)], ""),
+    "another model within the budget": (release(bits=20), [release()], ""),
+    "another model over the budget": (release(bits=20.1), [release()], BITS),
+    "three models over the budget": (release(bits=20), [release(bits=20), release(bits=11)], BITS),
+    "renamed within the budget": (release(name="b", bits=20), [release()], ""),
+    "renamed over the budget": (release(name="b"), [release()], BITS),
+    "one item more under the same version": (release(range(121), bits=1), [release()], ITEMS),
+    "no common item under the same version": (release(range(200, 260), bits=1), [release()], ITEMS),
+    "one item more under another version": (release(range(121), version="2", bits=1), [release()], CELL),
+    "one item less under another name": (release(range(119), name="b", bits=1), [release()], CELL),
+    "one item exchanged": (release(range(1, 121), version="2", bits=1), [release()], CELL),
+    "20 items more": (release(range(140), "t", version="2", bits=20), [release()], ""),
+    "20 items more over the budget": (release(range(140), "t", version="2"), [release()], BITS),
+    "half of the items": (release(range(60), "t", name="b", bits=1), [release()], ""),
+    "three sets with five items between them": (
+        release([*range(5), *range(30, 45), *range(60, 75), *range(100, 120)], "t", name="d", bits=1),
+        [release(range(60)), release([*range(30), *range(60, 90)], "u", name="c", bits=1)], CELL,
+    ),
+    "another set": (release(range(200, 260), "t", name="b"), [release()], ""),
+    "another set that shares the choices of a few items": (
+        release([*range(9), *range(200, 260)], "t", name="b"), [release()], "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("new", "earlier", "why"), CASES.values(), ids=CASES)
+def test_what_may_be_published_beside_earlier_releases(
+    new: Release, earlier: list[Release], why: str
+) -> None:
+    found = refusal(new, earlier, K, BUDGET)
+    assert (found is None) == (why == "")
+    assert why in (found or "")
+    assert refusal(new, [], K, BUDGET) is None
+
+
+def items(n: int, stem: str = "which lamp", name: str = "a") -> list[Item]:
+    return [Item(f"{name}{i}", f"{stem} {i}?", (f"the lamp {i}", f"the kettle {i}"), i % 2) for i in range(n)]
+
+
+def test_a_split_is_known_by_its_choices_whatever_its_name_stems_order_case_and_punctuation() -> None:
+    verdicts = {f"{name}{i}": "shortcut" if i % 3 else "robust" for i in range(30) for name in "ab"}
+    first = split_of(KEY, items(30), verdicts)
+    edited = [
+        Item(i.id, i.stem, tuple(f"{c.upper()}." for c in i.choices), i.key)
+        for i in items(30, "who has the lamp", "b")[::-1]
+    ]
+    again = split_of(KEY, edited, verdicts)
+    assert (again.digests, again.split) == (first.digests, first.split)
+    assert again.items != first.items
+    other = split_of(KEY, items(30), {**verdicts, "a3": "undecided"})
+    assert (other.digests, other.items) == (first.digests, first.items)
+    assert other.split != first.split
+    # Another key has other digests, and a text is in none of them.
+    assert not set(split_of(Key.of(bytes(range(32))), items(30), verdicts).digests) & set(first.digests)
+    assert "lamp" not in str(first)
+
+
+# The file.
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("ROBUSTIFY_GATE_KEY_FILE", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(key_file(tmp_path)))
+    assert invoked("restricted", "key", "releases", "--begin").return_value == 0
+    return record.record_file()
+
+
+def recorded(file: Path, new: Release) -> Release:
+    return record.record(KEY, file, new, K, BUDGET)
+
+
+def test_releases_are_appended_and_the_same_content_costs_nothing(file: Path) -> None:
+    first = recorded(file, release())
+    before = file.read_text("ascii")
+    assert recorded(file, release()) == first
+    assert file.read_text("ascii") == before
+    with pytest.raises(AuthorisationError, match="30 of 50 bits are spent") as refused:
+        recorded(file, release(bits=40))
+    assert (len(refused.value.lines), refused.value.exit_code) == (1, 4)
+    recorded(file, release(bits=15))
+    assert file.read_text("ascii").startswith(before)
+    assert record.releases_of(KEY, file) == [release(), release(bits=15)]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_two_at_once_lose_nothing(file: Path) -> None:
+    new = [release(range(1000 * n, 1000 * n + 40), name=f"s{n}") for n in range(1, 7)]
+    threads = [threading.Thread(target=recorded, args=(file, one)) for one in new]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.dataset for one in record.releases_of(KEY, file)) == [f"s{n}" for n in range(1, 7)]
+
+
+def without_line(file: Path) -> None:
+    lines = file.read_text("ascii").splitlines(keepends=True)
+    file.write_text("".join([lines[0], lines[2]]), encoding="ascii")
+
+
+def linked(file: Path) -> None:
+    file.rename(file.with_suffix(".other"))
+    file.symlink_to(file.with_suffix(".other"))
+
+
+def of_another_key(file: Path) -> None:
+    file.unlink()
+    record.begin(Key.of(bytes(range(32))), file)
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda file: file.unlink(), "restricted key releases --begin"),
+    "a line taken out": (without_line, ":2: The line was edited"),
+    "edited": (lambda file: file.write_text(file.read_text("ascii").replace("30.0", "3.0", 1)), ":2: The line was edited"),
+    "torn": (lambda file: file.write_bytes(file.read_bytes()[:-1]), ":3: The line was edited"),
+    "empty": (lambda file: file.write_bytes(b""), "is not a record of releases"),
+    "not text": (lambda file: file.write_bytes(b"\xff\0\n"), ":1: The line was edited"),
+    "deeply nested": (lambda file: file.write_text("[" * 100_000 + "\n"), ":1: The line was edited"),
+    "of another key": (of_another_key, "or the key is not"),
+    "open to others": (lambda file: file.chmod(0o640), "chmod 600"),
+    "a link": (linked, "symbolic link"),
+    "in a git tree": (lambda file: subprocess.run(["git", "init", "-q", str(file.parent)], check=True), "Git work tree"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoil", "says"), FAULTS.values(), ids=FAULTS)
+def test_without_a_sound_record_nothing_is_published(
+    file: Path, spoil: Callable[[Path], object], says: str
+) -> None:
+    recorded(file, release())
+    recorded(file, release(range(300, 360), name="b"))
+    spoil(file)
+    with pytest.raises(AuthorisationError, match=says) as refused:
+        recorded(file, release(range(600, 660), name="c"))
+    assert len(refused.value.lines) == 1
+
+
+def test_a_record_is_never_begun_twice(file: Path) -> None:
+    with pytest.raises(UsageError, match="never overwritten"):
+        record.begin(KEY, file)
+
+
+def test_the_command_shows_counts_and_bits_only(file: Path) -> None:
+    recorded(file, release())
+    done = invoked("restricted", "key", "releases", "--json")
+    shown = json.loads(done.output)
+    assert [(r["set"], r["what"], r["items"], r["bits"]) for r in shown["releases"]] == [
+        ("a", "page", 120, 30.0)
+    ]
+    text = invoked("restricted", "key", "releases").output
+    assert "a 1, page: 120 items, 30.0 bits" in text
+    assert "c0001" not in text + done.output
+
+
+def test_a_release_without_bits_is_compared_too() -> None:
+    assert refusal(replace(release(split="t"), bits=0.0), [release()], K, BUDGET) is not None

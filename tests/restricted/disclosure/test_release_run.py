@@ -1,0 +1,284 @@
+"""The folder of a restricted run: sealed, private, read again by every command, and without a single item in it."""
+
+import json
+import stat
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from robustify.base.errors import AuthorisationError, DataError
+from robustify.base.files import sha256
+from robustify.pipeline.restricted_folder import emit_split, publish
+from robustify.pipeline.steps import rejudge
+from robustify.restricted.ids import read_split
+from robustify.restricted.loader import documents, require_silence
+from robustify.runs.run import Run, open_run
+from tests.support import restricted_run, restricted_set
+from tests.support.command import invoked
+
+TASKS = ("all", "robust", "shortcut", "robust_choices_only", "cloze")
+
+
+@pytest.fixture
+def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The prepared folder, with the environment that points to it."""
+    folder = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(folder).items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+@pytest.fixture
+def run(base: Path) -> Run:
+    return open_run(base / "out" / "run")
+
+
+@pytest.fixture
+def public(run: Run, tmp_path: Path) -> Path:
+    """What of it may be published."""
+    publish(run, tmp_path / "public")
+    return tmp_path / "public"
+
+
+@pytest.fixture
+def spoilt(base: Path, tmp_path: Path) -> Path:
+    """A copy of the run."""
+    return restricted_run.copied(base / "out" / "run", tmp_path / "run")
+
+
+def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
+    held = set(restricted_run.files(run.folder))
+    expected = {
+        "run.json",
+        "summary.json",
+        "report.html",
+        "report.md",
+        *(f"splits/{name}.json" for name in ("robust", "shortcut")),
+        *(f"lm_eval_tasks/mock_{name}.yaml" for name in TASKS),
+        "release.json",
+    }
+    assert held == expected
+    assert set(run.manifest["files"]) == held - {"run.json"}
+    for path in (run.folder, *run.folder.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path.name
+
+
+def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path, base: Path) -> None:
+    records = restricted_set.items()
+    words = {w.encode() for w in restricted_set.canaries(records)}
+    words |= {b"whistles", b"thimbles"}  # topics smaller than a cell
+    digest = sha256(base / "data" / "mock" / "items.jsonl").encode()
+    record = {"record": (base / "secret" / "ids.key.releases").read_bytes()}
+    files = restricted_run.files(run.folder) | record
+    for name, content in [*files.items(), *restricted_run.files(public).items()]:
+        assert not [w for w in words if w in content], name
+        assert digest not in content, name
+        assert digest[:16] not in content, name
+        assert b"rb1_" not in content or name.startswith("splits/"), name
+        assert b'"line"' not in content, name
+
+
+def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
+    told = run.manifest
+    assert run.restricted
+    assert (told["sensitivity"], told["adapter"]["id"]) == ("restricted", restricted_set.ADAPTER)
+    assert told["key_id"] in restricted_set.key_text(restricted_set.SECRET)
+    assert len(told["mac"]) == 64
+    assert set(told["data"]) == {"layout", "n_items", "hmac_sha256"}
+    assert "notes" not in told["config"]
+    assert "path" not in json.dumps(told["config"])
+
+
+def test_what_is_published_is_the_page_of_the_run_less_its_guardrails(run: Run, public: Path) -> None:
+    shown = json.loads((public / "summary.json").read_text("utf-8"))
+    mine = json.loads((run.folder / "summary.json").read_text("utf-8"))
+    assert (mine["release_level"], shown["release_level"]) == ("evaluator", "published")
+    level = {"release_level": "", "failed": [], "halting": []}
+    assert {**mine, **level} == {**shown, **level}
+    assert {p.name for p in public.iterdir()} == {"summary.json", "report.html", "report.md"}
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (public, *public.rglob("*"))} == {0o600, 0o700}
+
+
+def test_what_was_published_is_counted_and_a_few_numbers_take_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
+    run = restricted_run.run(tmp_path, out / "run")
+    some = publish(run, tmp_path / "some", ["screen"])
+    assert 0 < some.bits < run.released.bits
+    assert publish(run, tmp_path / "again", ["screen"]) == some
+    with pytest.raises(AuthorisationError, match="bits are spent"):
+        publish(run, tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
+    # Another criterion flags other items, and another model asks about the same ones.
+    other = restricted_run.config(screen={"criterion": "1-of-2", "mode": "text"})
+    second = restricted_run.run(tmp_path, out / "other", other)
+    with pytest.raises(AuthorisationError, match="another split"):
+        publish(second, tmp_path / "other", ["audit"])
+    third = restricted_run.config(models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
+    assert publish(restricted_run.run(tmp_path, out / "third", third), tmp_path / "third", ["audit"])
+
+
+def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
+    checked = invoked("check", spoilt)
+    assert checked.return_value == (7 if run.released.failed else 0)
+    assert checked.output.startswith("every guardrail passes\n")
+    assert checked.output.endswith(": evaluator\n")
+    with pytest.raises(AuthorisationError, match="Run the command again"):
+        rejudge(run, {"screen.criterion": "majority"}, spoilt)
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "label": lambda tree: tree.update(sensitivity="public"),
+    "label and seal": lambda tree: (tree.update(sensitivity="public"), tree.pop("mac")),
+    "every sign": lambda tree: [
+        tree.pop(name) for name in ("sensitivity", "mac", "key_id", "adapter", "release")
+    ],
+    "digest": lambda tree: tree["files"].update({"summary.json": "0" * 64}),
+    "cell": lambda tree: tree["release"].update(min_cell=5),
+}
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+def test_an_edited_label_or_manifest_is_refused(
+    spoilt: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    path = spoilt / "run.json"
+    tree = json.loads(path.read_text("utf-8"))
+    change(tree)
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    with pytest.raises(AuthorisationError) as refused:
+        open_run(spoilt)
+    assert refused.value.exit_code == 4
+
+
+@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/robust.json"])
+def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
+    (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
+    run = open_run(spoilt)
+    with pytest.raises(DataError, match="was changed after the run"):
+        run.require_unchanged()
+    again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
+             "splits/robust.json": lambda: emit_split(run, "robust")}  # fmt: skip
+    with pytest.raises(DataError, match="was changed after the run"):
+        again[name]()
+
+
+@pytest.mark.parametrize("key", ["none", "other"])
+def test_without_its_key_a_run_is_not_opened(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
+    if key == "other":
+        other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
+        monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
+    with pytest.raises(AuthorisationError):
+        open_run(base / "out" / "run")
+
+
+def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!function", lambda _loader, node: node.value)
+    for name in TASKS:
+        text = (run.folder / "lm_eval_tasks" / f"mock_{name}.yaml").read_text("utf-8")
+        tree = yaml.load(text, Loader)
+        assert tree["custom_dataset"] == "robustify.restricted.loader.local_items"
+        assert "dataset_path" not in tree
+        assert all((run.folder / path).is_file() for path in tree["dataset_kwargs"]["splits"])
+        assert "--log_samples" in text
+    assert not list((run.folder / "lm_eval_tasks").glob("*.py"))
+
+
+def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
+    robust, shortcut = (read_split(run.folder / "splits" / f"{name}.json") for name in ("robust", "shortcut"))
+    rows = documents([robust])
+    assert {row["id"] for row in rows} == set(robust.ids)
+    assert [row["stem"] for row in rows] == [
+        r["question"] for r in restricted_set.items() if r["question"] in {row["stem"] for row in rows}
+    ]
+    assert len(documents([robust, shortcut])) == len(robust.ids) + len(shortcut.ids)
+    with pytest.raises(DataError, match="splits of 2 sets"):
+        documents([robust, replace(shortcut, version="2")])
+    with pytest.raises(DataError, match="adapter of"):
+        documents([replace(robust, version="2")])
+    with pytest.raises(AuthorisationError, match="describes single items"):
+        documents([replace(robust, ids=robust.ids[:9])])
+    with pytest.raises(DataError, match="'labels' is not a profile"):
+        documents([robust], "labels")
+
+
+def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = restricted_set.items(80)
+    rows[0]["choices"][(rows[0]["answer"] + 1) % 4] = "Both A and B"
+    monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
+    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
+    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
+    assert 79 not in {number.n for number in run.released.numbers}
+    assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
+    asked = documents([read_split(path) for path in (run.folder / "splits").iterdir()], "cross-ref")
+    assert {row["stem"] for row in asked} == {row["question"] for row in rows[1:]}
+
+
+@pytest.mark.parametrize(
+    ("argv", "refused"),
+    [
+        (["lm_eval", "run", "--log_samples"], True),
+        (["/x/lm_eval/__main__.py", "--log_s"], True),
+        (["lm-eval", "-s"], True),
+        *(
+            (["lm_eval", "run", given], True)
+            for given in ("-c/tmp/x", "-sx", "-ws", "-xw", "-sLM5", "--p", "--l", "--w")
+        ),
+        (["lm_eval", "run", "-L", "4", "-t", "mock_robust", "-m", "hf", "--", "x"], False),
+        (["lm_eval", "--write_out=True"], True),
+        (["lm_eval", "--use_cache", "c"], True),
+        (["lm_eval", "--cache_requests", "true"], True),
+        (["lm_eval", "run", "--limit", "4", "--tasks", "mock_robust"], False),
+        (["pytest", "-s", "-x"], False),
+    ],
+)
+def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], refused: bool) -> None:
+    with pytest.raises(AuthorisationError, match="Remove this option") if refused else nullcontext():
+        require_silence(argv)
+
+
+def test_nothing_of_a_part_of_the_set_is_for_publication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
+    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limit=70))
+    assert run.released.n == 70
+    for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "robust")):
+        with pytest.raises(AuthorisationError, match="a part of the set"):
+            release()
+    assert not (tmp_path / "public").exists()
+
+
+def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 24)
+    run = restricted_run.run(tmp_path, out / "run")
+    assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
+    assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
+    assert publish(run, tmp_path / "public").bits == 0
+    assert "# mock: not judged" in (tmp_path / "public" / "report.md").read_text("utf-8")
+
+
+def test_a_run_without_models_tells_its_cues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch)
+    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(models=[]))
+    assert run.released.available is None
+    assert [n.name for n in run.released.numbers if n.value is not None] == [
+        "rule: longest answer, all items", "rule: most common position, all items",
+    ]  # fmt: skip
+    assert not (run.folder / "splits").exists()

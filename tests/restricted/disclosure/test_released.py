@@ -1,0 +1,262 @@
+"""The released page: what it shows of a summary, in which order, how coarse, and for how many bits."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
+from robustify.judging.summary.quantity import Measured, Quantity, Score
+from robustify.judging.summary.result import Summary
+from robustify.judging.summary.scored import Model
+from robustify.judging.summary.screened import TopicRow
+from robustify.report.messages import label
+from robustify.report.released_page import write_released
+from robustify.restricted.disclosure import released as releasing
+from robustify.restricted.disclosure.released import MOST, Released
+from robustify.restricted.disclosure.released import released as released_page
+from robustify.restricted.disclosure.rounding import (
+    COARSE,
+    FINE,
+    log2_choose,
+    one_digit_up,
+    rounded,
+    rounded_interval,
+)
+from robustify.restricted.disclosure.topics import TopicBlock, partition, topic_table
+from tests.support import restricted_run
+
+
+def released(summary: Summary) -> Released:
+    return released_page(summary, label)
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """The exact summary of the mock set: 200 items, two voters."""
+    return restricted_run.audited(tmp_path_factory.mktemp("exact"), 200).summary
+
+
+def topic_row(before: int, after: int) -> TopicRow:
+    return TopicRow(before=before, after=after, retention=Quantity(), p=None, p_bh=None)
+
+
+def changed(part: Any, **new: Any) -> Any:
+    return part.model_copy(update=new)
+
+
+def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
+    """The summary as if it were of a set of this size: a hundred right answers to every question."""
+    part = {"all": n, "robust": kept, "shortcut": flagged}
+    rate = Score(value=0.5, n=n, ci=(0.4, 0.6))
+    half = Measured(all=rate, kept=changed(rate, n=kept))
+    whole = {"flagged": Measured(all=Score(value=flagged / n, n=n))}
+    scores = {name: dict.fromkeys(exact.models, half) for name in ("full", "choices_only", "cloze_chars")}
+    rows = {f"t{i}": topic_row(n // 4, kept // 4) for i in range(4)}
+    return changed(
+        exact,
+        splits=changed(exact.splits, **part),
+        measures=changed(exact.measures, set=whole, model=scores),
+        topics=changed(exact.topics, by_topic=rows),
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "kept", "flagged", "step", "numbers", "topics"),
+    [
+        (40, 24, 16, COARSE, 3, False),
+        (60, 40, 20, COARSE, 4, False),
+        (200, 130, 70, COARSE, 14, True),
+        (499, 300, 199, COARSE, 20, True),
+        (500, 300, 200, FINE, 20, True),
+        (1273, 868, 405, FINE, 20, True),
+        (200, 191, 9, COARSE, 0, False),
+        (200, 9, 191, COARSE, 0, False),
+        (12, 6, 6, COARSE, 0, False),
+    ],
+)
+def test_the_budget_of_the_split_decides_how_much_is_shown(
+    exact: Summary, n: int, kept: int, flagged: int, step: float, numbers: int, topics: bool
+) -> None:
+    page = released(of_size(exact, n, kept, flagged))
+    assert (page.n, page.step, len(page.numbers), page.topics is not None) == (n, step, numbers, topics)
+    assert page.verdict in ("certified", "not certified", "inconclusive", "not judged")
+    if not numbers:
+        assert page.available is None
+        return
+    assert page.available is not None
+    assert page.available <= 0.5 * log2_choose(n, flagged) + 0.01
+    assert page.spent <= page.available
+    assert page.numbers[0].name == "flagged"
+
+
+def test_every_number_is_rounded_and_its_interval_follows_from_what_is_shown(exact: Summary) -> None:
+    page = released(exact)
+    assert page.topics is not None
+    for number in page.numbers:
+        assert number.value is not None
+        if number.kind == "p":
+            assert number.value == one_digit_up(number.value)
+            continue
+        assert number.value == rounded(number.value, page.step)
+        assert number.ci == (None if number.n is None else rounded_interval(number.value, number.n))
+    for topic in page.topics.rows:
+        assert topic.kept == rounded(topic.kept, page.step)
+        assert topic.ci == rounded_interval(topic.kept, topic.n)
+
+
+def scored(summary: Summary, measure: str, **parts: Score) -> Summary:
+    """The summary with other values of a measure for every model."""
+    old = summary.measures.model.get(measure, {})
+    new = {name: changed(old.get(name, Measured()), **parts) for name in summary.models}
+    return changed(
+        summary, measures=changed(summary.measures, model={**summary.measures.model, measure: new})
+    )
+
+
+def names(page: Released) -> list[str]:
+    return [number.name for number in page.numbers]
+
+
+def test_which_numbers_are_shown_depends_on_counts_alone(exact: Summary) -> None:
+    one = of_size(exact, 200, 130, 70)
+    other = scored(one, "full", all=Score(value=0.9, n=200))
+    other = changed(other, residual=changed(one.residual, probe=changed(one.residual.probe, value=0.7)))
+    assert names(released(one)) == names(released(other))
+    assert released(one).withheld == released(other).withheld
+    assert released(one).spent == released(other).spent
+
+
+def test_many_models_show_at_most_24_numbers(exact: Summary) -> None:
+    one = of_size(exact, 2000, 1200, 800)
+    model = {f"m{i}": Model(is_voter=False) for i in range(40)}
+    scores = {name: dict.fromkeys(model, next(iter(of.values()))) for name, of in one.measures.model.items()}
+    page = released(changed(one, models=model, measures=changed(one.measures, model=scores)))
+    assert len(page.numbers) == MOST
+    assert names(page)[:4] == [
+        "flagged", "flagged if keys were random", "p of the excess", "m0: full question, all items",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "n", "shown"),
+    [
+        (0.5, 130, 0.5),
+        (0.07, 130, None),
+        (0.96, 130, None),
+        (0.0, 130, None),
+        (1.0, 130, None),
+        (0.5, 9, None),
+    ],
+)
+def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
+    exact: Summary, value: float, n: int, shown: float | None
+) -> None:
+    one = of_size(exact, 200, 130, 70)
+    page = released(scored(one, "full", kept=Score(value=value, n=n)))
+    found = [number for number in page.numbers if number.name.endswith("full question, items kept")]
+    assert [number.value for number in found] == [shown] * 2
+    # What has no value is charged all the same: that it has none says something.
+    assert {number.bits for number in found} == {4.46}
+
+
+def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
+    one = of_size(exact, 1000, 600, 400)
+    page = released(scored(one, "free", all=Score(value=0.5, n=994), kept=Score(value=0.5, n=597)))
+    found = [number for number in page.numbers if number.group == "free"]
+    assert [(number.value, number.n) for number in found] == [(0.5, 990), (0.5, 594)] * 2
+    assert [number.group for number in page.only(["free"]).numbers] == ["free"] * 4
+
+
+def test_a_page_of_some_groups_spends_less_and_names_no_guardrail(exact: Summary) -> None:
+    page = changed(released(exact), failed=("enough_robust_items",), halting=("enough_robust_items",))
+    assert page.only([]).spent == page.spent
+    assert page.only([]).failed == page.only([]).halting == ()
+    some = page.only(["accuracy"])
+    assert some.topics is None
+    assert {number.group for number in some.numbers} == {"accuracy"}
+    assert some.owed < some.spent < page.spent
+
+
+def test_without_a_screen_nothing_is_about_flags_and_nothing_is_charged(exact: Summary) -> None:
+    page = released(changed(exact, screen=None))
+    assert (page.owed, page.available, page.spent) == (0.0, None, 0.0)
+    assert page.numbers
+    assert not [name for name in names(page) if "kept" in name and "probe" not in name]
+
+
+def test_nothing_of_the_summary_comes_through_but_what_the_page_names(exact: Summary) -> None:
+    noise = changed(exact.benchmark, name="mock")
+    text = released(changed(exact, benchmark=noise)).model_dump_json()
+    for word in ("rb1_", "likeliest", 'items":[', "ties", "defects", "quarantined", "whistles", "thimbles"):
+        assert word not in text
+
+
+HOSTILE = ("<script>alert(1)</script>", "=cmd|' /C calc'!A0", "| [a](b) `c`")
+
+
+def test_hostile_names_stay_words(exact: Summary, tmp_path: Path) -> None:
+    rows = {name: topic_row(60, 40) for name in HOSTILE}
+    page = released(changed(exact, topics=changed(exact.topics, by_topic=rows)))
+    write_released(tmp_path, changed(page, failed=HOSTILE), {"models": {name: {} for name in HOSTILE}})
+    html, md = ((tmp_path / name).read_text("utf-8") for name in ("report.html", "report.md"))
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert not re.search(
+        r"(?<!\\)(<script|\[a\]\()", md.split("Signature")[0].replace(", ".join(HOSTILE), "")
+    )
+
+
+def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
+    exact: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = released(exact).model_dump_json()
+    new = Measure("new", "scores", "accuracy", "model", None, PerItem(lambda model: model.credits["full"]))
+    more = scored(exact, "new", all=Score(value=0.5, n=200), kept=Score(value=0.5, n=100))
+    monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
+    assert released(more).model_dump_json() == before
+    shown = replace(new, disclosure=Disclosed("accuracy", 0))
+    monkeypatch.setattr(releasing, "MEASURES", (shown, *MEASURES))
+    assert released_page(more, lambda name: name).model_dump_json() != before
+
+
+# Topics.
+
+
+def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> None:
+    blocks = [
+        TopicBlock("a", 60, 40),
+        TopicBlock("b", 40, 12),
+        TopicBlock("c", 30, 28),
+        TopicBlock("d", 12, 6),
+        TopicBlock("e", 9, 9),
+    ]
+    shown = partition(blocks, 10)
+    assert [b.name for b in shown] == ["a", "Other (4 topics)"]
+    assert all(b.least >= 10 for b in shown)
+    assert sum(b.before for b in shown) == sum(b.before for b in blocks)
+    assert sum(b.after for b in shown) == sum(b.after for b in blocks)
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        ({"a": (30, 15), "b": (30, 15)}, ["a", "b"]),
+        ({"a": (30, 15), "b": (15, 6)}, ["Other (2 topics)"]),
+        ({"a": (12, 6), "b": (6, 2)}, []),
+        ({"a": (30, 30), "b": (30, 15)}, ["Other (2 topics)"]),
+        ({"x" * 61: (30, 15), "the lamp of the tower is turned by whom": (30, 15)}, ["topic 1", "topic 2"]),
+    ],
+)
+def test_topics_are_merged_or_numbered(counts: dict[str, tuple[int, int]], rows: list[str]) -> None:
+    table = topic_table({n: topic_row(b, a) for n, (b, a) in counts.items()}, 10, COARSE)
+    assert [row.name for row in table.rows] == rows
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.0, 0.001), (0.0011, 0.002), (0.04999, 0.05), (0.05, 0.05), (0.31, 0.4), (1.0, 1.0)]
+)
+def test_a_p_never_looks_rarer_than_it_is(p: float, shown: float) -> None:
+    assert one_digit_up(p) == shown

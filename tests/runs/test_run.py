@@ -1,0 +1,235 @@
+"""The run's folder: whole or not there, byte-identical, locked, checked. No model: a fake scorer asks."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from robustify.base.errors import DataError, ResourceError, RobustifyError, UsageError
+from robustify.base.files import sha256
+from robustify.export.dataset import export_dataset
+from robustify.items.item import Item
+from robustify.pipeline import public as printing
+from robustify.pipeline import steps
+from robustify.pipeline.config import Config, parse
+from robustify.runs.run import Run, open_run, run_lock, write_items
+from tests.support.fake_scorer import fake_models, finds
+from tests.support.trees import measured
+
+FILES = {
+    "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
+    "quarantine.jsonl", "evidence.jsonl", "summary.json", "report.html", "report.md",
+    "explorer.html",
+}  # fmt: skip
+
+
+@pytest.fixture
+def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Two fake voters that find the word which four of the eight keys hold."""
+    write_items(tmp_path / "items.jsonl", toys)
+    fake_models(monkeypatch, finds("right"))
+    tree = {
+        "name": "toys",
+        "sensitivity": "public",
+        "data": [{"path": str(tmp_path / "items.jsonl")}],
+        "models": [{"name": "one"}, {"name": "two"}],
+        "screen": {"criterion": "unanimous"},
+        "limits": {"min_robust": 1},
+    }
+    return parse(tree, "test")
+
+
+def audit(config: Config, folder: Path) -> Run:
+    return steps.robustify(config, folder, folder / "cache")
+
+
+def test_a_run_holds_the_files_of_the_design_and_their_digests(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    held = {str(p.relative_to(run.folder)) for p in run.folder.rglob("*") if p.is_file()}
+    assert held >= FILES
+    assert set(run.manifest["files"]) == held - {"run.json"}
+    assert all(sha256(run.folder / name) == digest for name, digest in run.manifest["files"].items())
+    run.require_unchanged()
+
+
+def test_the_split_partitions_the_items(config: Config, tmp_path: Path, toys: list[Item]) -> None:
+    run = audit(config, tmp_path / "out")
+    parts = {
+        n: [json.loads(x)["id"] for x in (run.folder / f"{n}.jsonl").read_text().splitlines()]
+        for n in ("robust", "shortcut", "undecided")
+    }
+    assert sorted(i for ids in parts.values() for i in ids) == sorted(i.id for i in toys)
+    assert parts["shortcut"] == ["t0", "t1", "t2", "t3"]
+    rows = list(csv.DictReader((run.folder / "verdicts.csv").open()))
+    assert {r["item"]: r["verdict"] for r in rows} == {i: n for n, ids in parts.items() for i in ids}
+    assert run.items == tuple(toys)
+
+
+def test_the_same_inputs_give_the_same_bytes(config: Config, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        audit(config, tmp_path / name)
+    for path in sorted((tmp_path / "a").rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), (
+                path.name
+            )
+
+
+def test_judging_under_other_rules_needs_no_model(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = audit(config, tmp_path / "out")
+    monkeypatch.delattr(steps, "open_scorer")
+    again = steps.rejudge(run, {"screen.mode": "text"}, tmp_path / "again")
+    assert again.summary.tree()["screen"]["mode"] == "text"
+    assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
+
+
+def test_a_hidden_passage_is_named_wherever_its_screen_is(
+    config: Config, tmp_path: Path, toys: list[Item]
+) -> None:
+    rows = [
+        {
+            "id": item.id,
+            "stem": item.stem,
+            "choices": item.choices,
+            "key": item.key,
+            "passage": "P" * (at % 4),
+        }
+        for at, item in enumerate(toys)
+    ]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {**config.model_dump(exclude={"asking"}), "hidden": "passage"}
+    run = audit(parse(settings, "test"), tmp_path / "out")
+    screen = run.summary.screen
+    # Two items have no passage that could be hidden.
+    assert (screen.hidden, screen.template, screen.flagged.n) == ("passage", "no-passage-v1", 6)
+    assert set(run.answers.table.filter(pc.field("error") == "no_passage")["item"].to_pylist()) == {
+        "t0",
+        "t4",
+    }
+    assert measured(run.summary, "cloze_pmi", "one") is None
+    assert "|hidden:passage|" in run.manifest["signature"]
+    page = (run.folder / "report.html").read_text()
+    assert "the passage hidden" in page
+    assert "The voters, asked without the passage" in page
+    assert "ithout the question" not in page
+    card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
+    assert "answered without the passage" in card.read_text()
+    write_items(tmp_path / "items.jsonl", toys)
+    with pytest.raises(UsageError, match="no item has text before its question"):
+        audit(parse(settings, "test"), tmp_path / "out")
+
+
+def test_a_run_names_no_place_of_this_machine(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    for name in ("run.json", "summary.json", "report.html", "report.md"):
+        assert str(tmp_path) not in (run.folder / name).read_text(), name
+
+
+def test_a_changed_file_is_found(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    with (run.folder / "robust.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match=r"robust\.jsonl"):
+        steps.rejudge(run, {}, tmp_path / "again")
+
+
+def test_a_failed_asking_leaves_an_earlier_run_whole(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = audit(config, tmp_path / "out")
+    monkeypatch.setattr(printing, "write_report", _full_disk)
+    with pytest.raises(ResourceError, match="No space left"):
+        audit(config, tmp_path / "out")
+    open_run(run.folder).require_unchanged()
+    assert not list(run.folder.glob(".staging-*"))
+
+
+def _full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    (run.folder / "run.json").unlink()
+    with pytest.raises(UsageError, match=r"has no run\.json"):
+        open_run(run.folder)
+    with pytest.raises(UsageError, match="is not a folder"):
+        open_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("part", ["files", "config", "models", "templates", "data", "signature"])
+@pytest.mark.parametrize("value", [None, 3, float("nan"), [1]])
+def test_a_manifest_edited_by_hand_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, part: str, value: object
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    data = {"n_items": 1, "layout": "a", "sha256": "a", "defects": [], "quarantined": []}
+    parts = {"files": {}, "models": {}, "templates": {}, "data": data}
+    tree = {"format": 1, "config": {"name": "a"}, "signature": "a", **parts}
+    (folder / "run.json").write_text(json.dumps(tree))
+    open_run(folder)
+    without = ({"data": {k: v for k, v in data.items() if k != name}} for name in data)
+    for edit in ({part: value}, *without, {"files": {"free.jsonl": "0"}}):
+        (folder / "run.json").write_text(json.dumps(tree | edit))
+        with pytest.raises(DataError, match=r"run\.json is invalid; expected a run of format 1"):
+            open_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"screen": {"template": "nosuch"}}, "screen.template names a template"),
+        ({"screen": {"voters": ["three"]}}, "three is not a model of this config"),
+        ({"hidden": "image"}, "robustify cannot show images"),
+        ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
+        ({"models": [{"name": "one", "role": "under_test"}]}, "no model votes"),
+        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "does not exist"),
+    ],
+)
+def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], reason: str
+) -> None:
+    monkeypatch.setattr(steps, "load_bench", lambda *_: pytest.fail("read too early"))
+    with pytest.raises(UsageError, match=reason):
+        audit(parse({**config.model_dump(), **changes}, "test"), tmp_path / "out")
+
+
+def test_a_model_is_looked_for_before_any_is_asked(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    both = config.model_dump() | {"models": [{"name": "smollm2-135m"}, {"name": "no-such-model"}]}
+    monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked too early"))
+    with pytest.raises(RobustifyError, match=r"robustify models pull|is not a known name"):
+        audit(parse(both | {"screen": {"criterion": "unanimous"}}, "test"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["report.md", "figures/mine.png"])
+def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
+    config: Config, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(ResourceError, match=r"no run\.json"):
+        audit(config, tmp_path / "out")
+    assert mine.read_text() == "mine"
+
+
+def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for name in ("mine", "made"):
+        with pytest.raises(ValueError, match="failed"), run_lock(tmp_path / name):
+            raise ValueError("failed")
+    assert sorted(os.listdir(tmp_path)) == ["mine"]
+
+
+def test_no_text_of_an_item_stands_in_numbers_logs_or_names(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    for name in ("answers.parquet", "verdicts.csv", "summary.json", "report.html", "report.md", "run.json"):
+        assert b"is meant" not in (run.folder / name).read_bytes(), name
