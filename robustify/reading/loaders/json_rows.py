@@ -141,12 +141,13 @@ def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, 
 
 def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     """Read the rows of an object: an Inspect log, a list of rows, parallel columns, rows by their IDs, or a single row."""
-    if "samples" in value and "eval" in value:
-        if not isinstance(value["samples"], list) or not value["samples"]:
+    if "eval" in value and ("samples" in value or isinstance(value.get("plan"), dict)):
+        samples = value.get("samples")
+        if not isinstance(samples, list) or not samples:
             raise DataError(
                 f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log."
             )
-        return replace(_table(name, enumerate(value["samples"], start=1)), outer="inspect_log")
+        return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
     found = {} if usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
     if found:
         main = set(max(found.values(), key=len)[0])

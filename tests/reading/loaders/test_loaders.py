@@ -557,6 +557,12 @@ def test_inspect_logs_give_each_item_once(read: Read) -> None:
     ]
 
 
+@pytest.mark.parametrize("more", [{"plan": {"steps": []}}, {"samples": None}, {"plan": {}, "samples": []}])
+def test_the_header_of_an_inspect_log_has_no_samples(read: Read, more: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="has no samples; it may be only a header"):
+        read(json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, **more}))
+
+
 def many(folder: Path, files: dict[str, object]) -> Loaded:
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
