@@ -15,8 +15,8 @@ from string import ascii_uppercase
 from robustify.base.errors import ItemError, counted
 from robustify.base.redaction import HoldsText
 from robustify.items.item import FEWEST, MOST
+from robustify.reading.loaders.listed_options import SeveralRightError, literal, truth
 from robustify.reading.loaders.loaded import KeyKind
-from robustify.reading.loaders.options import SeveralRightError, literal, truth
 from robustify.reading.loaders.rows import RawItem, json_kind, require_text, whole
 from robustify.reading.marks.labelling import LETTERS, SERIES, as_mark, bare_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick

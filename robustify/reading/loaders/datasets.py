@@ -12,8 +12,8 @@ from robustify.base.errors import ItemError
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import choice_columns
+from robustify.reading.loaders.listed_options import Read, after, reader_of
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.options import Read, after, reader_of
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")

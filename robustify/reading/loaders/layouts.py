@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, options
+from robustify.reading.loaders import answer_keys, listed_options
 from robustify.reading.loaders.columns import (
     CHOICES,
     KEYS,
@@ -76,11 +76,11 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     known = _known_layout(table) if fields is None else None
     columns = None if known else Columns.of([row.cells for row in table.rows])
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
-    read = known.read if known else options.reader_of(found)
+    read = known.read if known else listed_options.reader_of(found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws: Sequence[RawItem] = [raw for _, raw in made]
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, said = (raws, 0, ()) if known is OWN else options.bare_items(raws)
+    raws, labelled, said = (raws, 0, ()) if known is OWN else listed_options.bare_items(raws)
     raws = answer_keys.with_alphabet(raws)
     written = [answer_keys.written_key(raw) for raw in raws]
     free = columns is not None and (fields is None or fields.key is None)
@@ -155,7 +155,7 @@ def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) 
 def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
     """Return whether the choices mark the right one."""
     with suppress(DataError):
-        return isinstance(choices, str) and bool(options.read_choices(columns.example, choices).marks)
+        return isinstance(choices, str) and bool(listed_options.read_choices(columns.example, choices).marks)
     return False
 
 
@@ -232,7 +232,7 @@ def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_
             f"{name}: the keys are whole numbers and never 0, so they may count from 1{answer_keys.key_hint(forms)}"
         )
     cuts = {raw.cut for raw in raws}
-    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", options.BY_LABEL)}
+    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", listed_options.BY_LABEL)}
     if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
             f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
@@ -243,7 +243,11 @@ def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_
 def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
     """Say what stood beside the choices of the rows."""
     for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
-        says = "kept as a part of the last option" if what == options.KEPT_BELOW else "not read as an option"
+        says = (
+            "kept as a part of the last option"
+            if what == listed_options.KEPT_BELOW
+            else "not read as an option"
+        )
         yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
 
 
@@ -283,7 +287,7 @@ def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws:
     for rival in (*others, *({LOGGED_TARGET} & {*names})):
         read = said[f"`{rival}`"] = []
         for cells, raw in zip(rows, raws, strict=True):
-            key = options.own_label(cells.get(rival), fields.choices, raw.labels)
+            key = listed_options.own_label(cells.get(rival), fields.choices, raw.labels)
             other = answer_keys.written_key(replace(raw, key_is="auto", key=key))
             read.append(answer_keys.places_of(other.found))
     return {what: meant for what, meant in said.items() if any(meant)}
@@ -328,7 +332,7 @@ def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[s
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
-    said = {name: [options.truth(member.get(name, False)) for member in members] for name in names}
+    said = {name: [listed_options.truth(member.get(name, False)) for member in members] for name in names}
     return [
         name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
     ]

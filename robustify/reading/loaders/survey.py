@@ -11,8 +11,8 @@ from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspa
 from robustify.items.item import Item
 from robustify.reading.loaders.answer_keys import NUMBERED
 from robustify.reading.loaders.datasets import OWN
+from robustify.reading.loaders.listed_options import BY_LABEL
 from robustify.reading.loaders.loaded import Defect, Loaded
-from robustify.reading.loaders.options import BY_LABEL
 from robustify.reading.loaders.rows import line_spans
 from robustify.reading.marks.labelling import split_labels
 

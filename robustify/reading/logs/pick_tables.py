@@ -16,8 +16,8 @@ from robustify.base.texts import unspaced
 from robustify.items.item import FEWEST, MOST
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.columns import choice_columns, usual_names
+from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.loaders.loaded import said_columns
-from robustify.reading.loaders.options import read_choices
 from robustify.reading.loaders.rows import (
     SourceRow,
     SourceTable,
