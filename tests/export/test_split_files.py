@@ -10,6 +10,7 @@ from click.testing import Result
 
 from robustify.base.errors import DataError, RobustifyError
 from robustify.restricted.ids import Split, hashed, item_id, read_split
+from tests.gate.repo import rules_of
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 
@@ -47,6 +48,7 @@ def a_split(key: bytes = bytes(range(32)), rows: list[tuple[str, list[str]]] = R
 
 def test_the_file_is_the_committed_one() -> None:
     assert a_split().text == GOLDEN
+    assert rules_of(GOLDEN) == set(), "the gate lets it pass"
 
 
 def test_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:

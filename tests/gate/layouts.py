@@ -9,8 +9,6 @@ from typing import Any
 
 from tests.gate.corpus import LETTERS, Made, notebook, output
 
-STRUCTURE = {"RBG101"}
-"""The rule that refuses a shape."""
 KEY_STYLES = ("letter", "index", "text")
 Layout = Callable[[Sequence[Made], str], str]
 Form = Callable[[int, Made, Any], Any]

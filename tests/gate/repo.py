@@ -24,6 +24,8 @@ from tests.gate.corpus import Made, made
 from tests.gate.layouts import LAYOUTS
 
 ROOT = Path(__file__).parents[2]
+BASE = ("__init__", "errors", "files", "git", "key_file", "texts")
+"""The modules of the base that the gate stands on."""
 
 
 # Keys and registered sets: fixed, so that a failure repeats.
@@ -171,7 +173,8 @@ def hook_repo(place: Path) -> Repo:
     for name in (
         ".pre-commit-hooks.yaml",
         ".ci/gate",
-        *(f"robustify/{n}.py" for n in ("__init__", "errors", "files", "texts")),
+        "robustify/__init__.py",
+        *(f"robustify/base/{name}.py" for name in BASE),
     ):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name)

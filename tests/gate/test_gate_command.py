@@ -20,10 +20,9 @@ from robustify.gate.command import run_gate as main
 from robustify.gate.policy import BY_ID
 from tests.gate.corpus import whole
 from tests.gate.layouts import LAYOUTS
-from tests.gate.repo import mock_items, registered
+from tests.gate.repo import BASE, ROOT, mock_items, registered
 from tests.support.cost import costs_at_most
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("alone")
 GATE = ROOT / "robustify" / "gate"
 ITEMS = LAYOUTS["jsonl"](mock_items()[:5], "letter")
@@ -142,20 +141,14 @@ def imported(tree: ast.AST) -> set[str]:
     return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
 
 
-def test_the_gate_imports_the_standard_library_the_errors_files_and_texts_only() -> None:
+def test_the_gate_imports_the_standard_library_and_its_modules_of_the_base_only() -> None:
     """But for a lock in `files` that the gate never takes."""
-    names = ("errors", "files", "texts")
-    floor = [GATE.with_name(f"{name}.py") for name in names]
-    modules = sorted([*GATE.rglob("*.py"), *floor])
-    later = {"files.py": {"filelock"}}
+    modules = [*GATE.rglob("*.py"), *(GATE.parent / "base" / f"{name}.py" for name in BASE)]
+    ours = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules}
     for path in modules:
-        others = {
-            name
-            for name in imported(ast.parse(path.read_text(encoding="utf-8")))
-            if not (name.removeprefix("robustify.") in names or (name + ".").startswith("robustify.gate."))
-            and name.split(".")[0] not in sys.stdlib_module_names
-        }
-        assert others == later.get(path.name, set()), path.name
+        names = imported(ast.parse(path.read_text(encoding="utf-8"))) - ours
+        others = {name for name in names if name.split(".")[0] not in sys.stdlib_module_names}
+        assert others == ({"filelock"} if path.name == "files.py" else set()), path.name
 
 
 def test_no_module_of_the_gate_has_the_name_of_one_of_the_standard_library() -> None:

@@ -8,7 +8,7 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -53,146 +53,99 @@ def _table(head: str, row: list[str], n: int) -> bytes:
     return _text(head, *[",".join(row)] * n)
 
 
-def _refused() -> Iterator[tuple[str, str, bytes]]:
-    """Yield a rule, what its content is, and the content."""
-    yield "RBG101", "a record", _json(_RECORD)
-    yield "RBG101", "records without keys", b"\n".join([_json({"stem": _STEM, "options": _CHOICES})] * 3)
-    yield (
-        "RBG101",
-        "yaml",
-        _text("- question: " + _STEM, "  choices:", *(f"    - {c}" for c in _CHOICES), "  answer: 2"),
-    )
-    yield (
-        "RBG101",
-        "rows",
-        _table("question,option_a,option_b,option_c,option_d,answer", [_STEM, *_CHOICES, "B"], 2),
-    )
-    yield "RBG101", "rows without a head", _table("", [_STEM, *_CHOICES, "C"], 3)
-    yield "RBG101", "a block", _text(_STEM, *_LINES, "Answer: B")
-    yield "RBG101", "blocks without keys", _text(*([_STEM, *_LINES, ""] * 3))
-    row = (f"({letter}) {choice}" for letter, choice in zip("ABCD", _CHOICES, strict=True))
-    yield "RBG101", "a block in a line", " ".join(("//", _STEM, *row, "Answer: (C)")).encode()
-    yield "RBG104", "a block without a key", _text(_STEM, *_LINES)
-    yield "RBG201", "a block that names regimes", _text(f"On {_TREATIES}.", "", _STEM, *_LINES)
-    yield "RBG301", "a stem", _text(REGISTERED[0][0] + "?")
-    yield (
-        "RBG301",
-        "some words",
-        _text("# COPPER lantern does (the ferryman) Dovaru, hang: above the eastern quay"),
-    )
-    yield "RBG502", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))
-    yield "RBG401", "a canary", _text(f"data {_CANARY}")
-    yield "RBG401", "a canary with the line ends of old programs", f"a\rb\rdata {_CANARY}".encode()
-    yield "RBG402", "a key", _text(f"export KEY={_KEY}")
-    yield (
-        "RBG403",
-        "a manifest",
-        _json({"config": {"sensitivity": "restricted"}, "files": {"summary.json": "00"}}),
-    )
-    yield "RBG403", "a former manifest", _json({"sensitivity": "restricted", "files": {}, "mac": "00"})
-    yield "RBG403", "a summary", _json({"format": 1, "release": {"level": "evaluator", "min_cell": 10}})
-    yield "RBG404", "a score cache", b"SQLite format 3\0" + bytes(52) + b"RBST" + bytes(40)
-    yield (
-        "RBG404",
-        "registered sets",
-        _json({"format": "robustify.registered/1", "secret": "0" * 64, "sets": {}}),
-    )
-    yield "RBG405", "a split with topics", _json(_SPLIT | {"topics": ["ponds"]})
-    yield "RBG405", "an unsorted split", _json(_SPLIT | {"ids": _IDS[::-1]})
-    yield "RBG405", "ids with scores", _text(*(f"{name},0.25" for name in _IDS))
-    for says, data in (
+_ROW_OF_CHOICES = (f"({letter}) {choice}" for letter, choice in zip("ABCD", _CHOICES, strict=True))
+REFUSED: list[tuple[str, str, bytes]] = [
+    ("RBG101", "a record", _json(_RECORD)),
+    ("RBG101", "records without keys", b"\n".join([_json({"stem": _STEM, "options": _CHOICES})] * 3)),
+    ("RBG101", "yaml", _text("- question: " + _STEM, "  choices:", *(f"    - {c}" for c in _CHOICES), "  answer: 2")),
+    ("RBG101", "rows", _table("question,option_a,option_b,option_c,option_d,answer", [_STEM, *_CHOICES, "B"], 2)),
+    ("RBG101", "rows without a head", _table("", [_STEM, *_CHOICES, "C"], 3)),
+    ("RBG101", "a block", _text(_STEM, *_LINES, "Answer: B")),
+    ("RBG101", "blocks without keys", _text(*([_STEM, *_LINES, ""] * 3))),
+    ("RBG101", "a block in a line", " ".join(("//", _STEM, *_ROW_OF_CHOICES, "Answer: (C)")).encode()),
+    ("RBG104", "a block without a key", _text(_STEM, *_LINES)),
+    ("RBG201", "a block that names regimes", _text(f"On {_TREATIES}.", "", _STEM, *_LINES)),
+    ("RBG301", "a stem", _text(REGISTERED[0][0] + "?")),
+    ("RBG301", "some words", _text("# COPPER lantern does (the ferryman) Dovaru, hang: above the eastern quay")),
+    ("RBG502", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))),
+    ("RBG401", "a canary", _text(f"data {_CANARY}")),
+    ("RBG401", "a canary with the line ends of old programs", f"a\rb\rdata {_CANARY}".encode()),
+    ("RBG402", "a key", _text(f"export KEY={_KEY}")),
+    ("RBG402", "a key in entities", "".join(f"&#{ord(c)};" for c in _KEY).encode()),
+    ("RBG502", "a key in base64", base64.b64encode(f"the key is {_KEY}".encode())),
+    ("RBG403", "a manifest", _json({"config": {"sensitivity": "restricted"}, "files": {"summary.json": "00"}})),
+    ("RBG403", "a former manifest", _json({"sensitivity": "restricted", "files": {}, "mac": "00"})),
+    ("RBG403", "a summary", _json({"format": 1, "release": {"level": "evaluator", "min_cell": 10}})),
+    ("RBG404", "a score cache", b"SQLite format 3\0" + bytes(52) + b"RBST" + bytes(40)),
+    ("RBG404", "registered sets", _json({"format": "robustify.registered/1", "secret": "0" * 64, "sets": {}})),
+    ("RBG405", "a split with topics", _json(_SPLIT | {"topics": ["ponds"]})),
+    ("RBG405", "a split with scores", _json(_SPLIT | {"ids": [[one, 0.25] for one in _IDS]})),
+    ("RBG405", "a split of another number", _json(_SPLIT | {"n": 7})),
+    ("RBG405", "a split that is named by a text", _json(_SPLIT | {"dataset": _STEM})),
+    ("RBG405", "an unsorted split", _json(_SPLIT | {"ids": _IDS[::-1]})),
+    ("RBG405", "ids with scores", _text(*(f"{name},0.25" for name in _IDS))),
+    *(("RBG501", says, data) for says, data in (
         ("noise", _NOISE), ("a gzip stream", gzip.compress(b"a note")), ("a zip archive", zipped({"a": b"a note"})),
         ("a table", b"PAR1" + _NOISE + b"PAR1"), ("a pickle", b"\x80\x04\x95\x0b\0\0\0"), ("a PDF", b"%PDF-1.7\n1 0 obj"),
         ("UTF-16", "a note".encode("utf-16")), ("Latin-1", "blé".encode("latin-1")), ("control characters", b"a\0note"),
-    ):  # fmt: skip
-        yield "RBG501", says, data
-    yield "RBG502", "base64", base64.b64encode(_NOISE[:150])
-    yield "RBG502", "hex", _NOISE[:90].hex().encode()
-    yield "RBG502", "a pickle in base64", base64.encodebytes(b"\x80\x04\x95" + _NOISE[:200])
-    yield "RBG503", "too many bytes", b"word " * (MOST_BYTES // 5 + 1)
-    yield "RBG502", "symbols", "".join(chr(0x2800 + n) for n in range(200)).encode()
-    yield "RBG505", "a link into an annex", b"../.git/annex/objects/Kj/9Q/MD5E-s12--0/MD5E-s12--0.jsonl"
-    yield (
-        "RBG505",
-        "a pointer",
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n",
-    )
-
-
-def _passing() -> Iterator[tuple[str, bytes]]:
-    """Yield what a harmless content is, and the content."""
-    yield "an open question", _json({"question": _STEM, "answer": "the raft"})
-    yield "a setting", _json({"name": "ferry", "choices": ["red", "green"], "default": "red"})
-    yield (
-        "an option of a program",
-        _text("add('--boat', choices=['ferry', 'raft'], help='which boat to take')"),
-    )
-    yield "a table", _table("id,boat,length,width,price", ["7", "a painted tub", "3", "2", "90"], 9)
-    yield (
-        "clauses",
-        _text(
-            "You may copy this work if you", "(a) keep this notice;", "(b) name us; and", "(c) ask nobody."
-        ),
-    )
-    yield "steps", _text("To build:", "1. Get the source.", "2. Run make.", "3. Copy the result.")
-    yield "prose", _text(_PROSE, _STEM)
-    yield "options", _text(*_LINES)
-    yield (
-        "a glossary",
-        _text("question,a query put to somebody,noun", "choices,what is picked,noun", "answer,a reply,noun"),
-    )
-    yield (
-        "questions",
-        _text('question = ["Which of these is a knot?", "Which soup is cold?"]', 'note = "a: the pond"'),
-    )
-    yield "a brief", _text(f"{_TREATIES} meet.", _PROSE)
-    yield (
-        "other words",
-        _text("The ferryman hung a copper lantern over the towpath in the east when the bell had rung."),
-    )
-    yield "a bird", _text("A canary sang in the mine.")
-    yield "the form of a key", _text("the form is rbk1:ID:SECRET")
-    yield "a published summary", _json({"format": 1, "release": {"level": "published", "min_cell": 10}})
-    yield "a public manifest", _json({"config": {"sensitivity": "public"}, "files": {"summary.json": "00"}})
-    yield "a config", _text("id: mock", "sensitivity: restricted")
-    yield "the name of a format", _text('FORMAT = "robustify.registered/1"')
-    yield "a split", _json(_SPLIT)
-    yield "an id", _text("An id is rb1_ and 26 letters:", *_IDS[:2])
-    yield (
-        "marks that could begin a text",
-        _text("MZ is a county code", "ORC is a format", "PK is a mark", "x^2 + y^2"),
-    )
-    yield "a signature", b"-----BEGIN PGP SIGNATURE-----\n"
-    yield "a talk of pointers", b"The version is at https://git-lfs.github.com/spec/\n"
-    hashes = [_NOISE[32 * i : 32 * i + 32] for i in range(60)]
-    yield "a lock file", _text(*(f"pkg=={i} --hash=sha256:{one.hex()}" for i, one in enumerate(hashes)))
-    lock = [
-        {"integrity": f"sha512-{base64.b64encode(one * 2).decode()}", "resolved": "left-pad"}
-        for one in hashes
-    ]
-    yield "a package lock", _json(lock)
-    names = "from audit import AuditLogListResponse, ConvBnReLU2d, ConvBnReLU3d, IPv4Address, utf8, float32x4"
-    yield "names", _text(*[names] * 60)
-    yield "colours", _json([f"#{one[:3].hex()}" for one in hashes])
-    yield "a table of numbers", _text(", ".join(f"0x{one[:4].hex()}" for one in hashes), "1, 22, 333, " * 90)
-    yield (
-        "other scripts",
-        "Лодка стоит у пруда, и никто её не трогает. 小船停在池塘边，没有人动它。".encode() * 9,
-    )
-    fields = ("{question}?", "A) {a}", "B) {b}", "C) {c}", "Answer: {answer}")
-    yield "a prompt template", _text(*fields)
-    enum = {
-        name: {"description": f"Which {name} should be used?", "enum": ["a", "b", "c"], "default": "a"}
-        for name in "xyz"
-    }
-    yield "a schema", json.dumps({"properties": enum}, indent=1).encode()
-    yield "revisions to ignore", _text("# ruff format", *(hashes[i].hex()[:40] for i in range(12)))
-    yield "an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()
-    yield "a log", b"\x1b[0;31mred\x1b[0m and \x07 a bell\r\n"
-    yield "nothing", b""
-
-
-REFUSED, PASSING = list(_refused()), list(_passing())
+    )),
+    ("RBG502", "base64", base64.b64encode(_NOISE[:150])),
+    ("RBG502", "hex", _NOISE[:90].hex().encode()),
+    ("RBG502", "a pickle in base64", base64.encodebytes(b"\x80\x04\x95" + _NOISE[:200])),
+    ("RBG503", "too many bytes", b"word " * (MOST_BYTES // 5 + 1)),
+    ("RBG502", "symbols", "".join(chr(0x2800 + n) for n in range(200)).encode()),
+    ("RBG505", "a link into an annex", b"../.git/annex/objects/Kj/9Q/MD5E-s12--0/MD5E-s12--0.jsonl"),
+    ("RBG505", "a pointer", b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n"),
+]  # fmt: skip
+"""A rule, what its content is, and the content."""
+_HASHES = [_NOISE[32 * i : 32 * i + 32] for i in range(60)]
+_LOCK = [
+    {"integrity": f"sha512-{base64.b64encode(one * 2).decode()}", "resolved": "left-pad"} for one in _HASHES
+]
+_NAMES = "from audit import AuditLogListResponse, ConvBnReLU2d, ConvBnReLU3d, IPv4Address, utf8, float32x4"
+_FIELDS = ("{question}?", "A) {a}", "B) {b}", "C) {c}", "Answer: {answer}")
+_ENUM = {
+    name: {"description": f"Which {name} should be used?", "enum": ["a", "b", "c"], "default": "a"}
+    for name in "xyz"
+}
+PASSING: list[tuple[str, bytes]] = [
+    ("an open question", _json({"question": _STEM, "answer": "the raft"})),
+    ("a setting", _json({"name": "ferry", "choices": ["red", "green"], "default": "red"})),
+    ("an option of a program", _text("add('--boat', choices=['ferry', 'raft'], help='which boat to take')")),
+    ("a table", _table("id,boat,length,width,price", ["7", "a painted tub", "3", "2", "90"], 9)),
+    ("clauses", _text("You may copy this work if you", "(a) keep this notice;", "(b) name us; and", "(c) ask nobody.")),
+    ("steps", _text("To build:", "1. Get the source.", "2. Run make.", "3. Copy the result.")),
+    ("prose", _text(_PROSE, _STEM)),
+    ("options", _text(*_LINES)),
+    ("a glossary", _text("question,a query put to somebody,noun", "choices,what is picked,noun", "answer,a reply,noun")),
+    ("questions", _text("question = " + json.dumps([_STEM, _STEM[::-1]]), 'note = "a: the pond"')),
+    ("a brief", _text(f"{_TREATIES} meet.", _PROSE)),
+    ("other words", _text("The ferryman hung a copper lantern over the towpath in the east when the bell had rung.")),
+    ("a bird", _text("A canary sang in the mine.")),
+    ("the form of a key", _text("the form is rbk1:ID:SECRET")),
+    ("a published summary", _json({"format": 1, "release": {"level": "published", "min_cell": 10}})),
+    ("a public manifest", _json({"config": {"sensitivity": "public"}, "files": {"summary.json": "00"}})),
+    ("a config", _text("id: mock", "sensitivity: restricted")),
+    ("the name of a format", _text('FORMAT = "robustify.registered/1"')),
+    ("a split", _json(_SPLIT)),
+    ("an id", _text("An id is rb1_ and 26 letters:", *_IDS[:2])),
+    ("marks that could begin a text", _text("MZ is a county code", "ORC is a format", "PK is a mark", "x^2 + y^2")),
+    ("a signature", b"-----BEGIN PGP SIGNATURE-----\n"),
+    ("a talk of pointers", b"The version is at https://git-lfs.github.com/spec/\n"),
+    ("a lock file", _text(*(f"pkg=={i} --hash=sha256:{one.hex()}" for i, one in enumerate(_HASHES)))),
+    ("a package lock", _json(_LOCK)),
+    ("names", _text(*[_NAMES] * 60)),
+    ("colours", _json([f"#{one[:3].hex()}" for one in _HASHES])),
+    ("a table of numbers", _text(", ".join(f"0x{one[:4].hex()}" for one in _HASHES), "1, 22, 333, " * 90)),
+    ("other scripts", "Лодка стоит у пруда, и никто её не трогает. 小船停在池塘边，没有人动它。".encode() * 9),
+    ("a prompt template", _text(*_FIELDS)),
+    ("a schema", json.dumps({"properties": _ENUM}, indent=1).encode()),
+    ("revisions to ignore", _text("# ruff format", *(_HASHES[i].hex()[:40] for i in range(12)))),
+    ("an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()),
+    ("a log", b"\x1b[0;31mred\x1b[0m and \x07 a bell\r\n"),
+    ("nothing", b""),
+]  # fmt: skip
+"""What a harmless content is, and the content."""
 
 
 @pytest.fixture(scope="module")

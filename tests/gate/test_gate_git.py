@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,7 +18,7 @@ from robustify.base.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
 from robustify.gate.policy import FORMAT, NAME
-from tests.gate.repo import HARMLESS, KEY, LEAK, ROOT, Scanned, entry, key_file, policy
+from tests.gate.repo import HARMLESS, KEY, LEAK, Scanned, entry, key_file, policy
 
 ZERO = "0" * 40
 LEAKY = LEAK.rstrip("?").replace(" ", "-")
@@ -128,9 +127,6 @@ def _branch(repo: Scanned) -> str:
     return "side"
 
 
-HOOK = f"{sys.executable} {ROOT}/robustify/gate/hook.py --pushed"
-
-
 def test_the_lines_that_git_gives_to_its_own_hook_are_read(
     pushed: Scanned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,32 +149,6 @@ def test_the_lines_that_git_gives_to_its_own_hook_are_read(
     for ref, code in (("refs/heads/gone", 2), ("refs/heads/side", 4)):  # pre-commit passes on one ref
         monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", ref)
         assert main(["--pushed"]) == code
-
-
-def _with_a_push_url(repo: Scanned, far: Path) -> str:
-    repo.git("remote", "set-url", "--push", "far", str(far))
-    return "far"
-
-
-def _deleted_there(repo: Scanned, far: Path) -> str:
-    subprocess.run(["git", "update-ref", "-d", "refs/heads/main"], cwd=far.parent / "far", check=True)
-    return "far"
-
-
-@pytest.mark.parametrize("change", [_with_a_push_url, _deleted_there])
-def test_only_what_the_remote_itself_has_is_left_out_of_a_push(
-    pushed: Scanned, tmp_path: Path, change: Callable[[Scanned, Path], str]
-) -> None:
-    pushed.commit(notes=LEAK)
-    pushed.git("push", "-q", "--no-verify", "far", "main")
-    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "public")], check=True)
-    pushed.write(".git/hooks/pre-push", f'#!/bin/sh\nexec {HOOK} "$1"\n').chmod(0o755)
-    pushed.git("push", "-q", "far", "main:refs/heads/known")  # a new branch of what the remote has
-    pushed.git("push", "-q", "far", ":refs/heads/known")
-    remote = change(pushed, tmp_path / "public")
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        pushed.git("push", "-q", remote, "main:refs/heads/side")
-    assert "RBG301" in refused.value.stderr
 
 
 @pytest.mark.parametrize("kind", ["SSH SIGNATURE", "PGP SIGNATURE", "SIGNED MESSAGE"])

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.key_file import FILE_VARIABLE, VARIABLE, Key, load_key
@@ -31,7 +30,6 @@ from tests.gate.repo import (
     mock_items,
     mock_prints,
     opened,
-    registered,
     rules_of,
     scan,
 )
@@ -288,21 +286,3 @@ def test_an_index_of_too_little_is_not_made(
     assert main(["index", *(place if arg == "KEY" else arg for arg in args), "-o", "out.idx"]) == code
     assert says in capsys.readouterr().err
     assert not Path("out.idx").exists()
-
-
-def test_an_index_that_cannot_be_trusted_stops_the_gate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registered(tmp_path, monkeypatch)
-    Path("a.md").write_text("harmless")
-    assert main(["a.md"]) == 0
-    raw = Path("mock.idx").read_bytes()
-    Path("mock.idx").write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
-    assert main(["a.md"]) == 3
-    Path("mock.idx").unlink()
-    assert main(["a.md"]) == 3
-
-
-# The canon.
-
-TEXT = st.text(st.characters(codec="utf-8"), max_size=80)

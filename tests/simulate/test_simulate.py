@@ -16,7 +16,7 @@ from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation, cases, screen_probabilities
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.judging.baselines.wording import HEDGES, words_of
-from tests.judging.baselines.test_features import jaccard
+from tests.judging.baselines.test_near_duplicates import jaccard
 
 LARGE = 60_000
 BENCHMARKS = {

@@ -16,8 +16,12 @@ from robustify.judging.baselines.near_duplicates import (
     fold_groups,
     near_duplicates,
 )
-from tests.judging.baselines.test_features import jaccard
 from tests.support.fake_answers import bench, items_of
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a | b else 1.0
+
 
 bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), min_size=1, max_size=14)
 
