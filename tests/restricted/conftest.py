@@ -1,13 +1,15 @@
 """The mock restricted set, prepared in a folder of its own with the environment that points to it."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from robustify.pipeline.config import Config
 from robustify.restricted import access
 from tests.restricted.world import World
-from tests.support.restricted_set import prepared
+from tests.support.restricted_set import ADAPTER, prepared
 
 
 @pytest.fixture
@@ -18,6 +20,25 @@ def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     for name, value in prepared(tmp_path, request.module.N).items():
         monkeypatch.setenv(name, value)
     return tmp_path
+
+
+def manifest_of(mock: Path) -> Path:
+    return mock / "adapters" / ADAPTER / "manifest.yaml"
+
+
+def items_of(mock: Path) -> Path:
+    return mock / "data" / "mock" / "items.jsonl"
+
+
+def told(mock: Path) -> dict[str, Any]:
+    """What the manifest says."""
+    return json.loads(manifest_of(mock).read_text())
+
+
+def edit(mock: Path, **changes: object) -> None:
+    """Change members of the manifest; None takes one out. Nobody has accepted the new one."""
+    tree = {name: value for name, value in {**told(mock), **changes}.items() if value is not None}
+    manifest_of(mock).write_text(json.dumps(tree))
 
 
 def authorised(config: Config, folder: Path | None) -> access.Access | None:

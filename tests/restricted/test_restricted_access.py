@@ -19,7 +19,8 @@ from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.secret_key import evaluator_key
 from robustify.restricted.terms import accept, accepted
-from tests.restricted.conftest import authorised
+from tests.restricted.conftest import authorised, edit, items_of, told
+from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
 
@@ -31,18 +32,12 @@ def ask(mock: Path, folder: Path | None = None) -> Access | None:
     return authorised(config, folder or mock / "out" / "run")
 
 
-def items_of(mock: Path) -> Path:
-    return mock / "data" / "mock" / "items.jsonl"
+def terms_of(mock: Path) -> Path:
+    return mock / "adapters" / ADAPTER / "licence.txt"
 
 
-def manifest_of(mock: Path) -> Path:
-    return mock / "adapters" / ADAPTER / "manifest.yaml"
-
-
-def edit(mock: Path, **changes: object) -> None:
-    told = {**json.loads(manifest_of(mock).read_text()), **changes}
-    manifest_of(mock).write_text(json.dumps({k: v for k, v in told.items() if v is not None}))
-    restricted_set.accept(mock)
+def record_of(mock: Path) -> Path:
+    return mock / "config" / "robustify" / "licences.json"
 
 
 def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> None:
@@ -53,46 +48,16 @@ def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> Non
     assert list((mock / "out").iterdir()) == []
 
 
-def no_licence(mock: Path) -> None:
-    (mock / "config" / "robustify" / "licences.json").unlink()
-
-
 def changed_licence(mock: Path) -> None:
     text = LICENCE + "One more term.\n"
-    (mock / "adapters" / ADAPTER / "licence.txt").write_text(text)
-    told = json.loads(manifest_of(mock).read_text())["licence"]
-    edit(mock, licence={**told, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+    terms_of(mock).write_text(text)
+    edit(mock, licence={**told(mock)["licence"], "sha256": hashlib.sha256(text.encode()).hexdigest()})
+    restricted_set.accept(mock)
 
 
-def no_root(mock: Path) -> None:
-    os.environ.pop("ROBUSTIFY_DATA")
-
-
-def relative_root(mock: Path) -> None:
-    os.environ["ROBUSTIFY_DATA"] = "data"
-
-
-def no_data(mock: Path) -> None:
-    items_of(mock).unlink()
-
-
-def no_key(mock: Path) -> None:
-    os.environ.pop("ROBUSTIFY_KEY_FILE")
-
-
-def open_folder(mock: Path) -> None:
-    (mock / "out" / "run").mkdir()
-    (mock / "out" / "run").chmod(0o755)
-
-
-def linked_data(mock: Path) -> None:
-    items_of(mock).rename(mock / "items.jsonl")
-    items_of(mock).symlink_to(mock / "items.jsonl")
-
-
-def linked_data_folder(mock: Path) -> None:
-    items_of(mock).parent.rename(mock / "moved")
-    items_of(mock).parent.symlink_to(mock / "moved")
+def linked(place: Path, to: Path) -> None:
+    place.rename(to)
+    place.symlink_to(to)
 
 
 def piped_data(mock: Path) -> None:
@@ -100,70 +65,57 @@ def piped_data(mock: Path) -> None:
     os.mkfifo(items_of(mock))
 
 
-def other_data(mock: Path) -> None:
-    items_of(mock).write_text(items_of(mock).read_text().replace("lamp", "limp"))
-
-
-def other_terms(mock: Path) -> None:
-    (mock / "adapters" / ADAPTER / "licence.txt").write_text("other terms")
-
-
-def manifest_with(**changes: object) -> Callable[[Path], object]:
-    return lambda mock: manifest_of(mock).write_text(
-        json.dumps({**json.loads(manifest_of(mock).read_text()), **changes})
-    )
+def open_folder(mock: Path) -> None:
+    (mock / "out" / "run").mkdir()
+    (mock / "out" / "run").chmod(0o755)
 
 
 def record_with(**changes: object) -> Callable[[Path], None]:
     def spoil(mock: Path) -> None:
-        file = mock / "config" / "robustify" / "licences.json"
-        held = json.loads(file.read_text())
+        held = json.loads(record_of(mock).read_text())
         held["accepted"][0] |= changes
-        file.write_text(json.dumps(held))
+        record_of(mock).write_text(json.dumps(held))
 
     return spoil
 
 
 def record_is(text: str) -> Callable[[Path], object]:
-    return lambda mock: (mock / "config" / "robustify" / "licences.json").write_text(text)
+    return lambda mock: record_of(mock).write_text(text)
 
 
 ANOTHER = "before its manifest changed"
 NO_RECORD = "is not a record of accepted terms"
 MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no licence": (no_licence, "terms are not accepted"),
+    "no licence": (lambda mock: record_of(mock).unlink(), "terms are not accepted"),
     "a changed licence": (changed_licence, "terms have changed since"),
-    "terms that are not the pinned ones": (other_terms, "but the manifest pins"),
-    "another host": (manifest_with(egress=["evil.example"]), ANOTHER),
-    "another cell": (manifest_with(min_cell=5), ANOTHER),
-    "another version": (manifest_with(version="2"), ANOTHER),
+    "terms that are not the pinned ones": (lambda mock: terms_of(mock).write_text("other terms"), "but the manifest pins"),
+    "another host": (lambda mock: edit(mock, egress=["evil.example"]), ANOTHER),
+    "another cell": (lambda mock: edit(mock, min_cell=5), ANOTHER),
+    "another version": (lambda mock: edit(mock, version="2"), ANOTHER),
     "an acceptance without a manifest": (record_with(manifest_sha256=""), ANOTHER),
     "an acceptance of another set": (record_with(id="another"), "terms are not accepted"),
     "an empty record": (record_is(""), NO_RECORD),
     "a list for a record": (record_is("[]"), NO_RECORD),
     "another record": (record_is('{"format": "x", "accepted": []}'), NO_RECORD),
     "a damaged record": (record_is('{"format": "robustify.licences/1", "accepted": [{}]}'), NO_RECORD),
-    "no root": (no_root, r"\$ROBUSTIFY_DATA is not the absolute path"),
-    "a relative root": (relative_root, "not the absolute path"),
-    "no data": (no_data, "is not in the data folder"),
-    "a link for data": (linked_data, "is a link"),
-    "a linked folder of data": (linked_data_folder, "outside the data folder"),
+    "no root": (lambda _: os.environ.pop("ROBUSTIFY_DATA"), r"\$ROBUSTIFY_DATA is not the absolute path"),
+    "a relative root": (lambda _: os.environ.update(ROBUSTIFY_DATA="data"), "not the absolute path"),
+    "no data": (lambda mock: items_of(mock).unlink(), "is not in the data folder"),
+    "a link for data": (lambda mock: linked(items_of(mock), mock / "items.jsonl"), "is a link"),
+    "a linked folder of data": (lambda mock: linked(items_of(mock).parent, mock / "moved"), "outside the data folder"),
     "a pipe for data": (piped_data, "not a regular file"),
-    "other data": (other_data, "differs from its pin"),
-    "no key": (no_key, "is not set"),
+    "other data": (lambda mock: items_of(mock).write_text(rows_as_json(items(N, seed=7))), "differs from its pin"),
+    "no key": (lambda _: os.environ.pop("ROBUSTIFY_KEY_FILE"), "is not set"),
     "an open folder": (open_folder, "others may enter it"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("spoil", "told"), MISSING.values(), ids=MISSING)
+@pytest.mark.parametrize(("spoil", "says"), MISSING.values(), ids=MISSING)
 def test_each_missing_fact_is_a_refusal_of_its_own(
-    mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object], told: str
+    mock: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    # What a test takes out of the environment comes back afterwards.
-    for name in ("ROBUSTIFY_DATA", "ROBUSTIFY_KEY_FILE"):
-        monkeypatch.setenv(name, os.environ[name])
     spoil(mock)
-    with pytest.raises((AuthorisationError, UsageError, DataError), match=told) as error:
+    with pytest.raises((AuthorisationError, UsageError, DataError), match=says) as error:
         ask(mock)
     assert len(error.value.lines) == 1
     assert not any(c in str(error.value) for c in canaries(items(N)))
@@ -175,21 +127,21 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
     for name in ("check_model", "open_scorer", "load_bench"):
         monkeypatch.setattr(steps, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
-    no_licence(mock)
+    record_of(mock).unlink()
     with pytest.raises(AuthorisationError, match="terms"):
         steps.robustify(config, mock / "out" / "run", mock / "cache")
     assert not (mock / "out" / "run").exists()
 
 
 def test_partial_data_are_refused(mock: Path) -> None:
-    told_data = json.loads(manifest_of(mock).read_text())["data"]
-    edit(mock, data={**told_data, "files": [{"path": "mock/items.jsonl", "records": N}]})
+    edit(mock, data={**told(mock)["data"], "files": [{"path": "mock/items.jsonl", "records": N}]})
+    restricted_set.accept(mock)
     items_of(mock).write_text("".join(items_of(mock).read_text().splitlines(keepends=True)[:-1]))
     access = ask(mock)
     config = configs.load(mock / "mock.yaml")
-    with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as told:
+    with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as error:
         steps.load_bench(RestrictedPolicy(config, access))
-    assert told.value.exit_code == 3
+    assert error.value.exit_code == 3
 
 
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
@@ -200,10 +152,11 @@ def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock
 
 def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
     edit(mock, sensitivity="public")
+    restricted_set.accept(mock)
     (mock / "mock.yaml").write_text(f"adapter: {ADAPTER}\nsensitivity: restricted\n")
     access = ask(mock)
     assert access is not None
-    no_licence(mock)
+    record_of(mock).unlink()
     with pytest.raises(AuthorisationError, match="terms"):
         ask(mock)
 
@@ -219,12 +172,11 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
 
 
 def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:
-    no_licence(mock)
+    record_of(mock).unlink()
     made = accept(find_adapter(ADAPTER), "  Some   Body ")
     again = accept(find_adapter(ADAPTER), "Some Body")
     assert [row.name for row in accepted()] == ["Some Body"]
     assert made.licence_sha256 == again.licence_sha256
-    record = mock / "config" / "robustify" / "licences.json"
-    assert record.stat().st_mode & 0o777 == 0o600
+    assert record_of(mock).stat().st_mode & 0o777 == 0o600
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.at)
     assert ask(mock) is not None

@@ -11,22 +11,11 @@ from robustify.base.settings_files import shipped
 from robustify.pipeline import config as configs
 from robustify.restricted.adapters import FILE, all_adapters, find_adapter
 from robustify.restricted.terms import accepted
+from tests.restricted.conftest import edit, items_of, manifest_of
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 
 N = 40
-
-
-def folder(mock: Path) -> Path:
-    return mock / "adapters" / ADAPTER
-
-
-def told(mock: Path) -> dict:
-    return json.loads((folder(mock) / FILE).read_text())
-
-
-def rewrite(mock: Path, tree: object) -> None:
-    (folder(mock) / FILE).write_text(json.dumps(tree))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +82,7 @@ FAULTS: dict[str, tuple[dict, str]] = {
 def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
     mock: Path, change: dict, says: str
 ) -> None:
-    rewrite(mock, {**told(mock), **change})
+    edit(mock, **change)
     with pytest.raises(UsageError, match=says) as error:
         find_adapter(ADAPTER)
     assert error.value.exit_code == 2
@@ -102,14 +91,14 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
 
 @pytest.mark.parametrize("key", ["format", "id", "title", "sensitivity", "licence", "data"])
 def test_a_manifest_has_no_default_for_what_matters(mock: Path, key: str) -> None:
-    rewrite(mock, {name: value for name, value in told(mock).items() if name != key})
+    edit(mock, **{key: None})
     with pytest.raises(UsageError, match=f"{key}: missing"):
         find_adapter(ADAPTER)
 
 
 @pytest.mark.parametrize("k", [1, 4])
 def test_a_restricted_set_has_no_cells_below_the_floor(mock: Path, k: int) -> None:
-    rewrite(mock, {**told(mock), "min_cell": k})
+    edit(mock, min_cell=k)
     with pytest.raises(AuthorisationError, match="expected 5 or more") as error:
         find_adapter(ADAPTER)
     assert error.value.exit_code == 4
@@ -128,10 +117,10 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
 
 
 def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rewrite(mock, {**told(mock), "sensitivity": "public"})
+    edit(mock, sensitivity="public")
     (mock / "open.yaml").write_text(f"adapter: {ADAPTER}\n")
     (source,) = configs.load(mock / "open.yaml").data
-    assert Path(source.path) == mock / "data" / "mock" / "items.jsonl"
+    assert Path(source.path) == items_of(mock)
     monkeypatch.delenv("ROBUSTIFY_DATA")
     with pytest.raises(UsageError, match=r"\$ROBUSTIFY_DATA is not set"):
         configs.load(mock / "open.yaml")
@@ -148,7 +137,7 @@ def test_a_path_is_taken_relative_to_the_config(
 
 
 def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
-    rewrite(mock, {})
+    manifest_of(mock).write_text("{}")
     found = list(all_adapters())
     assert sum(isinstance(one, RobustifyError) for one in found) == 1
     assert len(found) == 6
@@ -178,10 +167,10 @@ def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
 def test_terms_are_accepted_by_their_digest(mock: Path) -> None:
     (mock / "config" / "robustify" / "licences.json").unlink()
     digest = hashlib.sha256(LICENCE.encode()).hexdigest()
-    told = ("--name", "A Name", "--licence-sha256")
-    refused = invoked("restricted", "licence", "accept", ADAPTER, *told, "0" * 64).exception
+    given = ("--name", "A Name", "--licence-sha256")
+    refused = invoked("restricted", "licence", "accept", ADAPTER, *given, "0" * 64).exception
     assert "is not the digest of its terms" in str(refused)
-    done = invoked("restricted", "licence", "accept", ADAPTER, *told, digest)
+    done = invoked("restricted", "licence", "accept", ADAPTER, *given, digest)
     assert done.return_value == 0
     assert [row.name for row in accepted()] == ["A Name"]
     shown = invoked("restricted", "licence", "show", ADAPTER)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import AuthorisationError, RobustifyError
+from robustify.items.item import Item
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.pipeline.public import PublicPolicy
@@ -16,9 +17,10 @@ from robustify.reading.loaders import Source, load
 from robustify.restricted.access import require_inside
 from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import recognised, require_ordinary
-from tests.restricted.conftest import authorised
+from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.support.command import invoked
-from tests.support.restricted_set import ADAPTER, items, write_set
+from tests.support.fake_logs import jsonl, lm_eval_row
+from tests.support.restricted_set import items, write_set
 
 N = 60
 GUID = "00000000-1111-2222-3333-444444444444"
@@ -43,14 +45,9 @@ SPEAKS = "In view of biosecurity and the chemical weapons convention, "
 Made = Callable[[Path], Path]
 
 
-def edit(mock: Path, **changes: object) -> None:
-    place = mock / "adapters" / ADAPTER / "manifest.yaml"
-    place.write_text(json.dumps({**json.loads(place.read_text()), **changes}))
-
-
 def pinned(mock: Path) -> Path:
     copy = mock / "public.jsonl"
-    copy.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
+    copy.write_bytes(items_of(mock).read_bytes())
     return copy
 
 
@@ -104,13 +101,11 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
     mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     file = public(mock, harmless(3))
-    folder = mock / "adapters" / ADAPTER
     match spoil:
         case "an unknown key":
-            told = json.loads((folder / "manifest.yaml").read_text())
-            (folder / "manifest.yaml").write_text(json.dumps({**told, "unknown_key": 1}))
+            edit(mock, unknown_key=1)
         case "no YAML":
-            (folder / "manifest.yaml").write_text("a: [1")
+            manifest_of(mock).write_text("a: [1")
         case _:
             monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
     with pytest.raises(AuthorisationError, match="Repair or remove it") as refused:
@@ -119,16 +114,11 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
 
 
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
-    rows = [
-        {"doc": {"question": SPEAKS + r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
-         "target": str(r["answer"]), "arguments": [[r["question"], " A"]], "resps": [[[-1.0, False]]],
-         "filtered_resps": [[-1.0, False]], "acc": 1.0}
-        for i, r in enumerate(items(N))
-    ]  # fmt: skip
-    log = mock / "samples_quiz_2026-01-01T00-00-00.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = [Item(r["id"], SPEAKS + r["question"], tuple(r["choices"]), r["answer"]) for r in items(N)]
+    rows = [lm_eval_row(item, at, [-1.0, -2.0, -3.0, -4.0]) for at, item in enumerate(asked)]
+    log = jsonl(mock / "samples_quiz_2026-01-01T00-00-00.jsonl", rows)
     done = invoked("import", log, "-o", mock / "written")
-    assert isinstance(done.exception, RobustifyError)
+    assert isinstance(done.exception, AuthorisationError)
     assert not (mock / "written").exists()
 
 
@@ -172,7 +162,7 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
     file.write_text(file.read_text() + "\n")
     with pytest.raises(AuthorisationError, match="sign S5"):
         loaded()
-    file.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
+    file.write_bytes(items_of(mock).read_bytes())
     vouch(file, hashlib.sha256(file.read_bytes()).hexdigest())
     with pytest.raises(AuthorisationError, match="sign S1"):
         loaded()
@@ -240,14 +230,3 @@ def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
         require_inside(
             models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"}), permitted
         )
-
-
-def test_a_remote_server_is_refused_before_it_is_asked_anything(
-    mock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(steps, "check_model", lambda *_: pytest.fail("a server was asked"))
-    (mock / "mock.yaml").write_text(
-        f"adapter: {ADAPTER}\nmodels:\n- {{name: a, engine: openai, base_url: 'https://llm.example/v1'}}\n"
-    )
-    with pytest.raises(AuthorisationError, match="llm"):
-        steps.robustify(configs.load(mock / "mock.yaml"), mock / "out" / "run", mock / "cache")
