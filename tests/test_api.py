@@ -21,7 +21,6 @@ from tests.support.exported_run import made_run, made_up
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "docs" / "from_python.ipynb"
-ROWS_ALONE = ("answers", "verdicts", "evidence")
 
 
 @pytest.fixture(scope="module")
@@ -172,13 +171,6 @@ def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
     return base / "out" / "run"
-
-
-@pytest.mark.parametrize("name", ROWS_ALONE)
-def test_a_restricted_run_has_no_row_of_an_item(restricted: Path, name: str) -> None:
-    with pytest.raises(rb.RobustifyError, match="no data on single items") as refused:
-        getattr(rb.open(restricted), name)
-    assert refused.value.exit_code == 4
 
 
 def test_a_restricted_summary_is_what_its_released_page_shows(restricted: Path) -> None:

@@ -13,11 +13,13 @@ import lzma
 import os
 import shutil
 import sys
+import tempfile
 import threading
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -71,6 +73,7 @@ def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
     world.audited()
     for args in ALLOWED:
         assert world.call(*args) in (0, 7), args
+        assert not [word for word in ("lamps", "items.jsonl") if word in world.said], args
     for args in REFUSED:
         assert world.call(*args) == 4, args
         assert not (world.repo / "e").exists()
@@ -154,19 +157,24 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 
-STEPS = [(steps, step) for step in ("load_bench", "require_models", "ask_models", "judged", "plan")]
+STEPS = [
+    (steps, step)
+    for step in ("require_settings", "load_bench", "require_models", "ask_models", "judged", "plan")
+]
 STEPS += [(asked, "guess"), (asked, "probe")]
 
 
 @pytest.mark.parametrize(("module", "step"), STEPS)
-def test_a_bug_anywhere_shows_its_place_and_no_message(
+def test_a_bug_anywhere_shows_its_place_and_no_message_and_leaves_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
+        (Path(tempfile.gettempdir()) / "left").write_text(RECORDS[0]["question"])
         raise KeyError(RECORDS[0]["question"])
 
     monkeypatch.setattr(module, step, fail)
     assert world.call("run", "mock.yaml", "-o", "RUN") == 1
+    assert list(world.out.iterdir()) == []
 
 
 def test_a_public_set_is_written_and_never_printed(world: World) -> None:

@@ -29,10 +29,11 @@ PARTS = (
 )  # fmt: skip
 
 
-def plain(*args: object, **files: str) -> Attack:
-    """These arguments, with these files in the work tree."""
+def plain(*args: object, before: Callable[[World], object] = lambda _: None, **files: str) -> Attack:
+    """These arguments, with these files in the work tree, after something was done."""
 
     def act(world: World) -> list[object]:
+        before(world)
         for name, text in files.items():
             world.write(name.replace("_", "."), text)
         return list(args)
@@ -40,59 +41,40 @@ def plain(*args: object, **files: str) -> Attack:
     return act
 
 
-def ignoring(*patterns: str) -> Attack:
-    """A run in the work tree, which ignores these patterns."""
-
-    def act(world: World) -> list[object]:
-        world.write(".gitignore", "".join(f"{pattern}\n" for pattern in patterns))
-        world.git("add", ".gitignore")
-        return list(INSIDE)
-
-    return act
+def link(name: str, to: str) -> Callable[[World], None]:
+    return lambda world: (world.base / name).symlink_to(world.base / to)
 
 
-def through_a_link(world: World) -> list[object]:
-    (world.out / "link").symlink_to(world.repo)
-    return ["run", "mock.yaml", "-o", world.out / "link" / "x"]
+def other_system(name: str) -> Callable[[World], None]:
+    return lambda world: (world.base / "tree" / name).mkdir(parents=True)
 
 
-def linked_inside(name: str) -> Attack:
-    def act(world: World) -> list[object]:
+def linked_inside(name: str) -> Callable[[World], object]:
+    def done(world: World) -> None:
         world.audited()
         shutil.rmtree(world.run / name)
         (world.repo / "elsewhere").mkdir()
         (world.run / name).symlink_to(world.repo / "elsewhere")
-        return list(RUN)
 
-    return act
+    return done
 
 
 def begin_git(world: World) -> None:
     subprocess.run(["git", "init", "-q", str(world.out)], check=True)
 
 
-def git_begins_late(world: World) -> list[object]:
+def git_begins_late(world: World) -> None:
     real = restricted_folder.sealed
     world.patch.setattr(
         restricted_folder, "sealed", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
     )
-    return list(RUN)
 
 
-def another_repository(world: World) -> list[object]:
+def another_repository(world: World) -> None:
     """A variable of git's names a repository that ignores everything."""
     subprocess.run(["git", "init", "-q", str(world.base / "other")], check=True)
     (world.base / "other" / ".git" / "info" / "exclude").write_text("*\n")
     world.patch.setenv("GIT_DIR", str(world.base / "other" / ".git"))
-    return list(INSIDE)
-
-
-def other_system(name: str) -> Attack:
-    def act(world: World) -> list[object]:
-        (world.base / "tree" / name).mkdir(parents=True)
-        return ["run", "mock.yaml", "-o", world.base / "tree" / "x"]
-
-    return act
 
 
 def while_it_runs(change: Callable[[World], object]) -> Attack:
@@ -114,17 +96,8 @@ def while_it_runs(change: Callable[[World], object]) -> Attack:
     return act
 
 
-def relabelled(world: World) -> list[object]:
+def relabelled(world: World) -> None:
     world.manifest.write_text(world.manifest.read_text().replace('"restricted"', '"public"'))
-    return list(RUN)
-
-
-def with_variable(name: str, value: str, *args: object) -> Attack:
-    def act(world: World) -> list[object]:
-        world.patch.setenv(name, value)
-        return list(args)
-
-    return act
 
 
 def raising(error: BaseException) -> Attack:
@@ -138,24 +111,21 @@ def raising(error: BaseException) -> Attack:
 
 def copied(*args: object, **files: str) -> Attack:
     """A copy of the items under another name, with these files in the work tree."""
-
-    def act(world: World) -> list[object]:
-        shutil.copy(world.items, world.base / "copy.jsonl")
-        return plain(*args, **files)(world)
-
-    return act
+    return plain(*args, before=copy, **files)
 
 
-def beside_a_log(world: World) -> list[object]:
+def copy(world: World) -> None:
     shutil.copy(world.items, world.base / "copy.jsonl")
-    log = world.base / "data" / "log.csv"
-    log.write_text("id,pick,model,k\n" + "".join(f"{row['id']},0,m,4\n" for row in RECORDS))
-    return ["import", log, "--data", "DATA", "-o", "x", "--view", "full"]
 
 
-def linked_copy(world: World) -> list[object]:
-    (world.base / "copy.jsonl").symlink_to(world.items)
-    return ["DATA", "--public", "-o", "x"]
+def beside_a_log(world: World) -> None:
+    copy(world)
+    log = "id,pick,model,k\n" + "".join(f"{row['id']},0,m,4\n" for row in RECORDS)
+    (world.base / "data" / "log.csv").write_text(log)
+
+
+def elsewhere(world: World) -> None:
+    world.patch.setattr(steps, "check_model", lambda *_: pytest.fail("a server was asked"))
 
 
 def of_a_log(part: str, column: str, n: int) -> Attack:
@@ -188,7 +158,9 @@ def of_a_log(part: str, column: str, n: int) -> Attack:
 
 # Releases.
 
-EMIT = ("restricted", "split", "emit")
+EMIT = ("restricted", "split", "emit", "RUN", "--split", "robust", "-o")
+OPEN = ("restricted", "split", "open", "LIST", "--data", ADAPTER)
+IMPORT = ("import", "BASE/data/log.csv", "--data", "DATA", "--view", "full")
 
 
 def released_then(
@@ -231,27 +203,15 @@ def others(_: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return restricted_set.items(N, seed=7)
 
 
-def after_an_audit(*args: object) -> Attack:
-    def act(world: World) -> list[object]:
-        world.audited()
-        return list(args)
-
-    return act
-
-
-def without_a_record(world: World) -> list[object]:
+def without_a_record(world: World) -> None:
     world.audited()
     (world.base / "secret" / "ids.key.releases").unlink()
-    return [*EMIT, "RUN", "--split", "robust", "-o", world.out / "s.json"]
 
 
-def after_a_run(*args: object) -> Attack:
-    def act(world: World) -> list[object]:
-        world.audited()
-        assert world.call(*EMIT, "RUN", "--split", "robust", "-o", world.base / "secret" / "s.json") == 0
-        return [world.base / "secret" / "s.json" if arg == "SPLIT" else arg for arg in args]
-
-    return act
+def listed(world: World) -> None:
+    """The set was audited, and a list of its split written."""
+    world.audited()
+    assert world.call(*EMIT, "LIST") == 0
 
 
 def answered_by(field: str) -> Attack:
@@ -274,54 +234,52 @@ def answered_by(field: str) -> Attack:
     return act
 
 
-def unlisted(*args: object) -> Attack:
+def unlisted(world: World) -> None:
     """The set was registered, its terms are accepted, and $ROBUSTIFY_ADAPTERS is not set."""
-
-    def act(world: World) -> list[object]:
-        digest = json.loads(world.manifest.read_text())["licence"]["sha256"]
-        accept = ("restricted", "licence", "accept", ADAPTER, "--name", "a test", "--licence-sha256", digest)
-        assert world.call(*accept) == 0
-        world.patch.delenv("ROBUSTIFY_ADAPTERS")
-        return copied(*args)(world)
-
-    return act
+    digest = json.loads(world.manifest.read_text())["licence"]["sha256"]
+    accept = ("restricted", "licence", "accept", ADAPTER, "--name", "a test", "--licence-sha256", digest)
+    assert world.call(*accept) == 0
+    world.patch.delenv("ROBUSTIFY_ADAPTERS")
+    copy(world)
 
 
 PUBLIC = "sensitivity: public\n"
 CHAIN = {"a_yaml": f"adapter: {ADAPTER}\n", "b_yaml": f"extends: a.yaml\n{PUBLIC}"}
 TEXT = RECORDS[0]["question"]
+ELSEWHERE = f"adapter: {ADAPTER}\nmodels: [{{name: a, engine: openai, base_url: 'https://llm.example/v1'}}]\n"
 ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     # Where results go.
     "the default folder is in a work tree": (plain("run", "mock.yaml"), (4,)),
     "a way back into the work tree": (plain("run", "mock.yaml", "-o", "../out/../repo/x"), (4,)),
-    "a link into the work tree": (through_a_link, (4,)),
-    "a folder that git ignores but for figures": (ignoring("runs/x/*", "!*.svg"), (4,)),
-    "a folder that git ignores but for tasks": (ignoring("runs/x/*", "!runs/x/*_tasks"), (4,)),
-    "a repository that ignores everything is named": (another_repository, (4,)),
-    "a work tree of Mercurial": (other_system(".hg"), (4,)),
-    "a work tree of Subversion": (other_system(".svn"), (4,)),
-    "a run with its splits in the work tree": (linked_inside("splits"), (4,)),
-    "a run with its tasks in the work tree": (linked_inside("lm_eval_tasks"), (4,)),
+    "a link into the work tree": (plain(*RUN[:-1], "BASE/out/link/x", before=link("out/link", "repo")), (4,)),
+    "a folder that git ignores but for figures": (plain(*INSIDE, _gitignore="runs/x/*\n!*.svg\n"), (4,)),
+    "a folder that git ignores but for tasks": (plain(*INSIDE, _gitignore="runs/x/*\n!runs/x/*_tasks\n"), (4,)),
+    "a repository that ignores everything is named": (plain(*INSIDE, before=another_repository), (4,)),
+    "a work tree of Mercurial": (plain(*RUN[:-1], "BASE/tree/x", before=other_system(".hg")), (4,)),
+    "a work tree of Subversion": (plain(*RUN[:-1], "BASE/tree/x", before=other_system(".svn")), (4,)),
+    "a run with its splits in the work tree": (plain(*RUN, before=linked_inside("splits")), (4,)),
+    "a run with its tasks in the work tree": (plain(*RUN, before=linked_inside("lm_eval_tasks")), (4,)),
     "git begins while models are asked": (while_it_runs(begin_git), (4,)),
-    "git begins while files are moved": (git_begins_late, (4,)),
-    "temporary files in the work tree": (with_variable("TMPDIR", ".", *RUN), (0, 7)),
-    "a verdict under other rules": (after_a_run("judge", "RUN", "-o", "x", "--criterion", "majority"), (4,)),
-    "a page of two runs": (after_a_run("compare", "RUN", "RUN", "--html", "x.html"), (4,)),
-    "a page of all runs": (after_a_run("dashboard", "OUT", "-o", "x.html"), (2,)),
-    "a split in the work tree": (after_an_audit(*EMIT, "RUN", "--split", "robust", "-o", "s.json"), (4,)),
-    "the items of a split": (after_a_run("restricted", "split", "open", "SPLIT", "--data", ADAPTER, "-o", "x"), (4,)),
+    "git begins while files are moved": (plain(*RUN, before=git_begins_late), (4,)),
+    "temporary files in the work tree": (plain(*RUN, before=lambda world: world.patch.setenv("TMPDIR", ".")), (0, 7)),
+    "a verdict under other rules": (plain("judge", "RUN", "-o", "x", "--criterion", "majority", before=listed), (4,)),
+    "a page of two runs": (plain("compare", "RUN", "RUN", "--html", "x.html", before=listed), (4,)),
+    "a page of all runs": (plain("dashboard", "OUT", "-o", "x.html", before=listed), (2,)),
+    "a split in the work tree": (plain(*EMIT, "s.json", before=World.audited), (4,)),
+    "the items of a split": (plain(*OPEN, "-o", "x", before=listed), (4,)),
     # What it is called.
     "a config that says public": (plain("run", "b.yaml", b_yaml=f"adapter: {ADAPTER}\n{PUBLIC}"), (4,)),
     "a config of a config that says public": (plain("run", "b.yaml", **CHAIN), (4,)),
-    "a manifest that says public": (relabelled, (4,)),
+    "a manifest that says public": (plain(*RUN, before=relabelled), (4,)),
     "a copy of the data": (copied("DATA", "--public", "-o", "x"), (4,)),
-    "a link to the data": (linked_copy, (4,)),
+    "a link to the data": (plain("DATA", "--public", "-o", "x", before=link("copy.jsonl", "data/mock/items.jsonl")), (4,)),
     "a copy of the data, for its rules": (copied("heuristics", "DATA"), (4,)),
-    "a copy of the data, beside a log": (beside_a_log, (4,)),
+    "a copy of the data, beside a log": (plain(*IMPORT, "-o", "x", before=beside_a_log), (4,)),
     "a copy of the data, in a config": (copied("run", "b.yaml", b_yaml=f"name: q\n{PUBLIC}data: ../copy.jsonl\n"), (4,)),
-    "a copy of the data, without its adapter": (unlisted("heuristics", "DATA"), (4,)),
+    "a copy of the data, without its adapter": (plain("heuristics", "DATA", before=unlisted), (4,)),
     "a copy of the data, to begin with": (copied("init", "DATA"), (4,)),
     "a copy of the data, as answers": (copied("free", "grade", "DATA", "-o", "x"), (2, 3, 4)),
+    "a model elsewhere, never asked": (plain("run", "b.yaml", "-o", "RUN", before=elsewhere, b_yaml=ELSEWHERE), (4,)),
     # What is said.
     "an interruption with a text": (raising(KeyboardInterrupt(TEXT)), (130,)),
     "an exit with a text": (raising(SystemExit(TEXT)), (1,)),
@@ -333,7 +291,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     },
     **{f"a model that is called like a {field}": (answered_by(field), (0, 2, 3, 4, 7)) for field in ("question", "id")},
     # What is released.
-    "no record": (without_a_record, (4,)),
+    "no record": (plain(*EMIT, "BASE/out/s.json", before=without_a_record), (4,)),
     "another split": (released_then(same), (4,)),
     "another split of another version": (released_then(same, version="2"), (4,)),
     "all stems edited": (released_then(stems_edited), (4,)),
@@ -372,6 +330,7 @@ def test_no_attack_from_python_gets_through(world: World, attack: Callable[[Worl
     before = world.visible()
     with pytest.raises(RobustifyError) as refused:
         attack(world)
+    assert refused.value.exit_code == (2 if attack is FROM_PYTHON["a temporary folder"] else 4)
     assert not leaks(str(refused.value).encode())
     assert world.visible() == before
 

@@ -136,7 +136,7 @@ class World:
             "OUT": self.out,
             "LIST": self.out / "s.json",
         }
-        words = [str(named.get(str(arg), arg)) for arg in args]
+        words = [str(named.get(str(arg), arg)).replace("BASE/", f"{self.base}/") for arg in args]
         self.patch.setattr("sys.argv", ["robustify", *words])
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -144,7 +144,7 @@ class World:
         self.said = said.out + said.err
         assert not leaks(said.out.encode()), (args, "stdout")
         assert not leaks(said.err.encode()), (args, "stderr")
-        assert "Traceback" not in said.err
+        assert not [word for word in ("Traceback", "rb1_", "thimbles", "whistles") if word in self.said]
         self.search(*quiet)
         return int(ended.value.code or 0)
 
