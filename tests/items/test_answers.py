@@ -95,30 +95,28 @@ def test_askings_come_in_the_order_of_their_first_row() -> None:
     assert Answers.of(rows).askings() == [("full", "m", "t"), ("cloze", "m", "q")]
 
 
+def other_column(name: str, values: list[str | None]) -> pa.Table:
+    table = Answers.of(three()).table
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+TABLES: dict[str, tuple[pa.Table, str]] = {
+    "something else": (pa.table({"item": ["a"], "view": ["v"]}), "columns model, order"),
+    "a column twice": (Answers.of(three()).table.append_column("item", [["a", "b", "c"]]), "columns item are repeated"),
+    **{f"an empty {name}": (other_column(name, ["x", None, "y"]), f"column {name} has empty cells")
+       for name in ("item", "view", "model", "template")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "told"), TABLES.values(), ids=TABLES)
+def test_a_table_of_other_columns_names_them(tmp_path: Path, table: pa.Table, told: str) -> None:
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=told):
+        Answers.read(tmp_path / "x.parquet")
+
+
 @pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1"])
 def test_a_damaged_table_is_a_data_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "answers.parquet").write_bytes(content)
     with pytest.raises(DataError, match=r"answers\.parquet"):
         Answers.read(tmp_path / "answers.parquet")
-
-
-def test_a_table_of_something_else_names_the_missing_columns(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"item": ["a"], "view": ["v"]}), tmp_path / "x.parquet")
-    with pytest.raises(DataError, match="columns model, order"):
-        Answers.read(tmp_path / "x.parquet")
-
-
-def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
-    table = Answers.of(three()).table
-    pq.write_table(table.append_column("item", table["item"]), tmp_path / "twice.parquet")
-    with pytest.raises(DataError, match="columns item are repeated"):
-        Answers.read(tmp_path / "twice.parquet")
-
-
-@pytest.mark.parametrize("column", ["item", "view", "model", "template"])
-def test_an_empty_cell_where_a_name_belongs_is_refused(tmp_path: Path, column: str) -> None:
-    table = Answers.of(three()).table
-    place = table.column_names.index(column)
-    pq.write_table(table.set_column(place, column, pa.array(["x", None, "y"])), tmp_path / "x.parquet")
-    with pytest.raises(DataError, match=f"column {column} has empty cells"):
-        Answers.read(tmp_path / "x.parquet")

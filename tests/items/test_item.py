@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pickle
 import pprint
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,10 +58,6 @@ def test_what_cannot_be_an_item_is_refused_at_birth(choices: tuple[str, ...], ke
     assert str(error.value) == told
 
 
-def test_a_repr_shows_no_text() -> None:
-    assert repr(Item("i7", "secret stem", ("secret one", "secret two"), 0)) == "Item(id='i7', 2 choices)"
-
-
 SEALED = Item("i7", "secret stem", ("secret one", "secret two"), 0)
 WORDS = template("full").requests(SEALED, own(2))
 HOLDERS: dict[str, object] = {
@@ -77,28 +73,18 @@ HOLDERS: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
-@pytest.mark.parametrize(
-    "written", [repr, str, "{}".format, "{!s:>40}".format, "%s".__mod__, pprint.pformat, ascii]
-)
-def test_what_holds_text_shows_none(name: str, written: Callable[[object], str]) -> None:
-    assert "secret" not in written((HOLDERS[name],) if written == "%s".__mod__ else HOLDERS[name])
-
-
-@pytest.mark.parametrize("name", HOLDERS)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_what_holds_text_is_not_pickled(name: str, protocol: int) -> None:
-    with pytest.raises(TypeError, match="cannot be pickled") as error:
-        pickle.dumps(HOLDERS[name], protocol)
-    assert "secret" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", HOLDERS)
-def test_what_holds_text_is_no_json_and_gives_none_to_default(name: str) -> None:
+@pytest.mark.parametrize("held", HOLDERS.values(), ids=HOLDERS)
+def test_what_holds_text_shows_none_and_is_neither_pickled_nor_json(held: object) -> None:
+    for written in (repr, str, "{}".format, "{!s:>40}".format, "%s".__mod__, pprint.pformat, ascii):
+        assert "secret" not in written((held,) if written == "%s".__mod__ else held)
+    assert "secret" not in json.dumps(held, default=repr)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="cannot be pickled") as error:
+            pickle.dumps(held, protocol)
+        assert "secret" not in str(error.value)
     with pytest.raises(TypeError) as error:
-        json.dumps(HOLDERS[name])
+        json.dumps(held)
     assert "secret" not in str(error.value)
-    assert "secret" not in json.dumps(HOLDERS[name], default=repr)
 
 
 def test_an_item_taken_apart_gives_its_text_sealed() -> None:
@@ -130,6 +116,7 @@ def test_a_copy_is_the_item_itself_and_replacing_keeps_the_rest() -> None:
 
 
 def test_tokens_are_counted_and_not_shown() -> None:
+    assert repr(SEALED) == "Item(id='i7', 2 choices)"
     assert repr(Encoded((1, 22), (333,))) == "Encoded(2 + 1 tokens)"
     assert repr(Request("abc", " d")) == "Request(3 + 2 characters)"
 

@@ -4,7 +4,6 @@ Every run is a process of its own, as a user starts it. A run that was broken an
 folder, file by file and byte by byte, of a run that nobody disturbed.
 """
 
-import json
 import shutil
 import signal
 import sys
@@ -17,7 +16,6 @@ from bench.torture.runs import (
     assert_undisturbed,
     command,
     ended,
-    files_of,
     finish,
     kept_so_far,
     one_line,
@@ -144,29 +142,6 @@ def test_a_full_disk_is_one_line_and_what_was_kept_stays(bench: Undisturbed, tmp
     finish(bench.home, out, cache)
     assert_undisturbed(out, bench)
     assert rows(cache) == bench.rows
-
-
-def test_other_weights_in_the_same_folder_are_asked_anew(bench: Undisturbed, tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    home, cache = tmp_path / "home", tmp_path / "cache"
-    home.mkdir()
-    for name in ("c.yaml", "items.jsonl"):
-        shutil.copyfile(bench.home / name, home / name)
-    shutil.copytree(bench.home / "model", home / "model")
-    finish(home, tmp_path / "before", cache)
-    assert rows(cache) == bench.rows
-    tensors = load_file(home / "model" / "model.safetensors")
-    tensors["model.layers.1.mlp.down_proj.weight"] += 0.5
-    save_file(tensors, home / "model" / "model.safetensors", metadata={"format": "pt"})
-    finish(home, tmp_path / "after", cache)
-    assert rows(cache) == 2 * bench.rows
-    before, after = (json.loads((tmp_path / n / "run.json").read_bytes()) for n in ("before", "after"))
-    assert before["models"]["tiny"]["weights"] != after["models"]["tiny"]["weights"]
-    finish(home, tmp_path / "fresh", tmp_path / "fresh-cache")
-    assert files_of(tmp_path / "after") == files_of(tmp_path / "fresh")
-    assert files_of(tmp_path / "after")["answers.parquet"] != bench.files["answers.parquet"]
-    assert files_of(tmp_path / "before") == bench.files
 
 
 def test_a_second_run_on_a_folder_is_refused_and_the_first_is_not_disturbed(
