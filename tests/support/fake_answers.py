@@ -1,6 +1,6 @@
 """Made-up answers of made-up voters whose skill, correlation and shortcuts are known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,13 @@ def votes_of(b: Bench, probe: Ints | None = None) -> Votes:
     return Votes(b.ids, b.key, b.k, best, b.picks, b.voters, "made-up-v1", 1, probe)
 
 
+def _each(b: Bench, voters: Sequence[str] | None) -> Iterator[tuple[str, str, int, int, int]]:
+    """Every voter with every item: its id, number of choices, key and what the voter picks."""
+    for m, name in enumerate(voters or b.voters):
+        for i, item in enumerate(b.ids):
+            yield name, item, int(b.k[i]), int(b.key[i]), int(b.picks[i, m])
+
+
 def rows(
     b: Bench,
     *,
@@ -68,34 +75,22 @@ def rows(
     rotations: bool = True,
     bias: float = 1.0,
 ) -> list[Answer]:
-    """Letter rows, rotation by rotation; each voter likes the first letter by `bias` nats, which averages
-    out.
-    """
-    out = []
-    for m, name in enumerate(voters or b.voters):
-        for i, item in enumerate(b.ids):
-            base = orders.base(item, int(b.k[i]))
-            for order in orders.rotations(base) if rotations else (base,):
-                row = _row(item, view, name, order, template, int(b.key[i]), int(b.picks[i, m]), bias)
-                out.append(row)
-    return out
+    """Letter rows, rotation by rotation; each voter likes the first letter by `bias` nats, which averages out."""
+    return [
+        _row(Asked(item, view, name, order, template, key), pick, bias)
+        for name, item, k, key, pick in _each(b, voters)
+        for base in [orders.base(item, k)]
+        for order in (orders.rotations(base) if rotations else (base,))
+    ]
 
 
-def _row(
-    item: str, view: str, name: str, order: tuple[int, ...], template: str, key: int, pick: int, bias: float
-) -> Answer:
+def _row(asked: Asked, pick: int, bias: float = 0.0) -> Answer:
     if pick == -1:
-        return unanswered(Asked(item, view, name, order, template, key), "made up to be missing")
-    scores = [-3.0 if pick == -2 or j != pick else -1.0 for j in range(len(order))]
-    scores[order[0]] += bias
-    chars = [3 + (j == pick) for j in range(len(order))]
-    return answer(
-        Asked(item, view, name, order, template, key),
-        scores,
-        n_chars=chars,
-        n_bytes=chars,
-        n_tokens=[1] * len(chars),
-    )
+        return unanswered(asked, "made up to be missing")
+    scores = [-3.0 if pick == -2 or j != pick else -1.0 for j in range(len(asked.order))]
+    scores[asked.order[0]] += bias
+    chars = [3 + (j == pick) for j in range(len(scores))]
+    return answer(asked, scores, n_chars=chars, n_bytes=chars, n_tokens=[1] * len(chars))
 
 
 def text_rows(
@@ -107,22 +102,16 @@ def text_rows(
 ) -> list[Answer]:
     """One row an item, scored by the text of its choices; the voter's pick is best per character."""
     out = []
-    for m, name in enumerate(voters or b.voters):
-        for i, item in enumerate(b.ids):
-            k, pick, key = int(b.k[i]), int(b.picks[i, m]), int(b.key[i])
-            if pick == -1:
-                out.append(
-                    unanswered(Asked(item, view, name, orders.own(k), template, key), "made up to be missing")
-                )
-                continue
-            # Longer choices get lower sums, so that only the division by characters shows the pick.
-            chars = [10 + 3 * j for j in range(k)]
-            scores = [-(0.5 if j == pick else 2.0) * c for j, c in enumerate(chars)]
-            per_char = [s / c for s, c in zip(scores, chars, strict=True)]
-            out.append(
-                answer(Asked(item, view, name, orders.own(k), template, key), scores,
-                       ranked_by=per_char, n_chars=chars, n_bytes=chars, n_tokens=[2] * k)
-            )  # fmt: skip
+    for name, item, k, key, pick in _each(b, voters):
+        asked = Asked(item, view, name, orders.own(k), template, key)
+        # Longer choices get lower sums, so that only the division by characters shows the pick.
+        chars = [10 + 3 * j for j in range(k)]
+        per_char = [-0.5 if j == pick else -2.0 for j in range(k)]
+        scores = [each * c for each, c in zip(per_char, chars, strict=True)]
+        out.append(
+            unanswered(asked, "made up to be missing") if pick == -1 else
+            answer(asked, scores, ranked_by=per_char, n_chars=chars, n_bytes=chars, n_tokens=[2] * k)
+        )  # fmt: skip
     return out
 
 
@@ -134,15 +123,8 @@ def items_of(b: Bench, *, topics: int = 4, cue: bool = False, seed: int = 0) -> 
         words = [" ".join(rng.choice(WORDS, size=3)) + f" {rng.integers(1000)}" for _ in range(int(b.k[i]))]
         if cue and b.shortcut[i]:
             words[b.key[i]] += " " + " ".join(rng.choice(WORDS, size=6))
-        out.append(
-            Item(
-                name,
-                f"Which of these names is number {i}?",
-                tuple(words),
-                int(b.key[i]),
-                f"topic {i % topics}",
-            )
-        )
+        stem = f"Which of these names is number {i}?"
+        out.append(Item(name, stem, tuple(words), int(b.key[i]), f"topic {i % topics}"))
     return out
 
 
@@ -151,13 +133,13 @@ def own_rows(
 ) -> list[Answer]:
     """Letter rows, one an item, in the benchmark's own order; `bare`: with the pick only, as some logs are."""
     out = []
-    for m, name in enumerate(voters or b.voters):
-        for i, item in enumerate(b.ids):
-            order, key, pick = orders.own(int(b.k[i])), int(b.key[i]), int(b.picks[i, m])
-            row = _row(item, "choices_only", name, order, template, key, pick, bias=0.0)
-            if bare and pick >= 0:
-                row = Answer(item, "choices_only", name, order, template, key, pick, float(pick == key), ())
-            out.append(row)
+    for name, item, k, key, pick in _each(b, voters):
+        row = _row(Asked(item, "choices_only", name, orders.own(k), template, key), pick)
+        if bare and pick >= 0:
+            row = Answer(
+                item, "choices_only", name, orders.own(k), template, key, pick, float(pick == key), ()
+            )
+        out.append(row)
     return out
 
 
@@ -170,7 +152,7 @@ def turned_rows(
         item = f"i{i:05d}"
         shown = orders.rotations(orders.base(item, k))
         for order, pick in zip(shown, picks, strict=False):
-            out.append(_row(item, "choices_only", voter, order, "d4-like-v1", key, pick, bias=0.0))
+            out.append(_row(Asked(item, "choices_only", voter, order, "d4-like-v1", key), pick))
     return out
 
 
