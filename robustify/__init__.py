@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from robustify.api import Audit, RobustifyError, adjusted, audit, heuristics, import_logs, judge, open
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Audit", "RobustifyError", "__version__", "adjusted", "audit", "heuristics", "import_logs", "judge", "open",
 ]  # fmt: skip
