@@ -225,7 +225,7 @@ def list_templates(
     Example:
         robustify free templates nugget/optimized --example --format-type markdown
     """
-    from robustify.freeform.prompts import example_of, get_store, pack_text
+    from robustify.freeform.prompt_templates import example_of, get_store, pack_text
 
     store = get_store(template_dir)
     if template_id is None:

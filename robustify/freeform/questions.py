@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from robustify.base.errors import UsageError
 from robustify.freeform.grade.numbers import whole_quantity
-from robustify.freeform.prompts import PromptTemplate, rendered
+from robustify.freeform.prompt_templates import PromptTemplate, rendered
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_serializer, field_validator
 
 from robustify.base.settings_files import Settings
-from robustify.freeform.prompts import PromptTemplate, get_store
+from robustify.freeform.prompt_templates import PromptTemplate, get_store
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
 from robustify.models.engines.settings import host_of
 

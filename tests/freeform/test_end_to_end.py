@@ -9,7 +9,7 @@ import pytest
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.llm_judge.judges import CachedJudge
 from robustify.freeform.metrics import summarise
-from robustify.freeform.prompts import Message
+from robustify.freeform.prompt_templates import Message
 from robustify.freeform.questions import convert_item, generate
 from robustify.freeform.settings import FreeSettings
 from robustify.models.replies import Replies

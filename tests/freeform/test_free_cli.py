@@ -10,7 +10,7 @@ import click
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.prompts import get_store
+from robustify.freeform.prompt_templates import get_store
 from robustify.freeform.schema import GradeResult, grade_from
 from robustify.reading.jsonl import read_jsonl
 from tests.freeform.scripted import run, write_lines

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.prompts import Message
+from robustify.freeform.prompt_templates import Message
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGraded, FreeGrades
 from robustify.judging.summary.scored import FreeFacts

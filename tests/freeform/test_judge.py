@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, ModelError, UsageError
-from robustify.freeform.llm_judge.asking import ask_labels
+from robustify.freeform.llm_judge.judge_calls import ask_labels
 from robustify.freeform.llm_judge.judges import (
     CachedJudge,
     Call,
@@ -18,7 +18,7 @@ from robustify.freeform.llm_judge.judges import (
     Judge,
     JudgeCallError,
 )
-from robustify.freeform.prompts import Message, prompt_sha256
+from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.settings import JudgeSettings
 from robustify.models.replies import Replies, reply_key
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings

@@ -12,7 +12,7 @@ from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.human import compare_gradings, human_from
 from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_answers
 from robustify.freeform.llm_judge.judges import Call, Completion
-from robustify.freeform.prompts import Message
+from robustify.freeform.prompt_templates import Message
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 

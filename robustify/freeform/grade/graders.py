@@ -12,7 +12,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_of
 from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer
-from robustify.freeform.llm_judge.asking import judged_reply
+from robustify.freeform.llm_judge.judge_calls import judged_reply
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult
 from robustify.freeform.settings import FreeSettings

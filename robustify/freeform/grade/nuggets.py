@@ -10,7 +10,7 @@ from typing import Any
 
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.worded import Ruling, plain_words, said, shown_answer
-from robustify.freeform.llm_judge.asking import AskedLabels, ask_labels, messages_of, verdict_of
+from robustify.freeform.llm_judge.judge_calls import AskedLabels, ask_labels, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import (

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, ModelError
 from robustify.base.redaction import HoldsText
-from robustify.freeform.prompts import Message, prompt_sha256
+from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
