@@ -38,6 +38,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "passage": ("passage", "answer", "response", "text"),
     "text": ("text", "nugget"),
     "options": ("options", "choices"),
+    **{name: (name,) for name in ("nuggets", "aliases", "importance", "type", "unit", "finish_reason")},
 }
 """Accepted names of each field. The first one with a value counts."""
 _ROWS = (".jsonl", ".json", ".csv")
@@ -45,21 +46,22 @@ _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "e
 
 
 def _named(row: Row, name: str) -> Any:
-    names = _FIELDS.get(name, (name,))
-    return next((row[one] for one in names if row.get(one) is not None and row[one] != ""), None)
+    return next((row[one] for one in _FIELDS[name] if row.get(one) is not None and row[one] != ""), None)
 
 
 def _text(row: Row, name: str, default: str | None = None) -> str:
     """Return a field as text. Raise `DataError` if it is neither text nor a number, or is missing without a default."""
     found = _named(row, name)
-    if found is None and default is not None:
-        return default
+    found = default if found is None else found
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         fault = "is missing" if found is None else "is neither text nor a number"
-        raise DataError(
-            f"The field `{name}` {fault}. Expected one of the fields {', '.join(_FIELDS.get(name, (name,)))}."
-        )
+        raise DataError(f"The field `{name}` {fault}. Expected one of the fields {', '.join(_FIELDS[name])}.")
     return str(found)
+
+
+def _maybe_empty(row: Row, name: str) -> str:
+    """Return a field as text that may be empty. Raise `DataError` if it is missing."""
+    return _text(row, name, "" if row.keys() & {*_FIELDS[name]} else None)
 
 
 def _list(row: Row, name: str) -> list[Any]:
@@ -84,6 +86,11 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
         made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance, reviewed))
     require_distinct(made)
     return tuple(made)
+
+
+def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
+    if items.setdefault(item.id, item) != item:
+        raise DataError(f"The {what} from an earlier row with this ID. Use the same text, or a new ID.")
 
 
 def _refuse_restricted(row: Row) -> None:
@@ -125,10 +132,8 @@ def read_answers(
 
 
 def _prediction(row: Row) -> AnswerRow:
-    if not any(name in row for name in _FIELDS["prediction"]):
-        _text({}, "prediction")
-    name, model, text = _text(row, "item_id"), _text(row, "model", "model"), _text(row, "prediction", "")
-    return AnswerRow(name, model, text, finish_reason=_text(row, "finish_reason", "") or None)
+    text, finish = _maybe_empty(row, "prediction"), _text(row, "finish_reason", "") or None
+    return AnswerRow(_text(row, "item_id"), _text(row, "model", "model"), text, finish_reason=finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +175,7 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
     def read(row: Row) -> AnswerRow:
         answer = _prediction({name: value for name, value in row.items() if name != "answer"})
         item = _question(row)
-        if items.setdefault(item.id, item) != item:
-            raise DataError(
-                "The question or answer differs from an earlier row with this ID. Use the same text, or a new ID."
-            )
+        _add(items, item, "question or answer differs")
         return replace(answer, item_id=item.id)
 
     kind = _prediction if items_file else read
@@ -229,19 +231,18 @@ def read_nugget_rows(path: Path) -> Rows:
         counts[group, model] += 1
         nth = counts[group, model]
         name = group if nth == 1 else f"{group}#{nth}"
-        for needed in ("nuggets", "passage"):
-            # An empty passage supports no nugget, but a missing passage is an error.
-            if not any(known in row for known in _FIELDS.get(needed, (needed,))):
-                _text({}, needed)
-        nuggets = _nuggets(row, name)
+        if "nuggets" not in row:
+            _text(row, "nuggets")
+        nuggets, topic = _nuggets(row, name), _text(row, "topic", "")
         item = FreeItem(
-            name, _text(row, "query"), "explanation", "", nuggets=nuggets, topic=_text(row, "topic", ""), group=group
-        )  # fmt: skip
-        if nuggets and items.setdefault(name, item) != item:
-            raise DataError(
-                "The query or nuggets differ from an earlier row with this ID. Use the same text, or a new ID."
-            )
-        return AnswerRow(name, model, _text(row, "passage", "")) if nuggets else None
+            name, _text(row, "query"), "explanation", "", nuggets=nuggets, topic=topic, group=group
+        )
+        # An empty passage supports no nugget, but a missing passage is an error.
+        answer = AnswerRow(name, model, _maybe_empty(row, "passage"))
+        if not nuggets:
+            return None
+        _add(items, item, "query or nuggets differ")
+        return answer
 
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
@@ -252,7 +253,6 @@ def read_nugget_rows(path: Path) -> Rows:
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     """Attach to each item the nuggets listed under its ID. Raise `DataError` if an ID is unknown."""
-
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
     unknown = len(facts.keys() - {item.id for item in items})
     if unknown:

@@ -5,7 +5,9 @@ that the judge could not read are counted. Templates are compared on the same an
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -48,10 +50,9 @@ class HumanLabel(BaseModel, frozen=True):
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Label of each nugget, or the binary verdict under ""."""
-        if self.labels is not None:
-            return self.labels
-        return {"": _WORDS[self.verdict if self.verdict is not None else str(self.score)]}
+        """Label of each nugget, or the binary verdict under "". It is empty if there is no label."""
+        said = str(self.score) if self.verdict is None else self.verdict
+        return self.labels if self.labels is not None else {"": _WORDS[said]} if said in _WORDS else {}
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
@@ -60,16 +61,14 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     Raises:
         DataError: the fields do not form a label.
     """
-    try:
+    with suppress(ValidationError):
         read = HumanLabel.model_validate(row)
-    except ValidationError:
-        read = None
-    if read is None or (read.verdict is None and read.score is None and read.labels is None):
-        raise DataError(
-            "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
-            f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})."
-        )
-    return read
+        if read.words or read.labels is not None:
+            return read
+    raise DataError(
+        "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
+        f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})."
+    )
 
 
 def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
@@ -81,10 +80,9 @@ def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, d
         )
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
-        for model in [label.model] if label.model else models:
-            for nugget, word in label.words.items():
-                by = {label.annotator: word} | ({"": word} if label.adjudicated else {})
-                out.setdefault((label.item_id, model, nugget), {}).update(by)
+        for model, (nugget, word) in product([label.model] if label.model else models, label.words.items()):
+            by = dict.fromkeys((label.annotator, "") if label.adjudicated else (label.annotator,), word)
+            out.setdefault((label.item_id, model, nugget), {}).update(by)
     return out
 
 
@@ -93,12 +91,11 @@ def consensus(words: Mapping[str, str]) -> str | None:
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
-def _judge_words(grades: Sequence[GradeResult], nuggets: bool) -> dict[Unit, str | None]:
+def _judge_words(grades: Sequence[GradeResult]) -> dict[Unit, str | None]:
     """Collect the judge's label for each unit, None if it could not be read. Grades without a judge are skipped."""
     judged = [grade for grade in grades if grade.judge is not None]
-    if nuggets:
-        return {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
-    return {(g.item_id, g.model, ""): judge_verdict(g) for g in judged}
+    verdicts: dict[Unit, str | None] = {(g.item_id, g.model, ""): judge_verdict(g) for g in judged}
+    return verdicts | {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
 
 
 def judge_verdict(grade: GradeResult) -> str | None:
@@ -117,10 +114,11 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     if not labels:
         return {"status": UNCALIBRATED}
     units = _people(labels, sorted({g.model for g in grades}))
-    parts: dict[str, dict[str, Any] | None] = {}
-    for name, nuggets in (("verdicts", False), ("nuggets", True)):
-        own = {unit: words for unit, words in units.items() if bool(unit[2]) == nuggets}
-        parts[name] = _calibrated(grades, own, nuggets, seed) if own else None
+    facts = {unit: words for unit, words in units.items() if unit[2]}
+    parts = {
+        "verdicts": _calibrated(grades, {unit: units[unit] for unit in units if not unit[2]}, False, seed),
+        "nuggets": _calibrated(grades, facts, True, seed),
+    }
     needed = [
         parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge is not None
     ]
@@ -130,8 +128,10 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
 
 def _calibrated(
     grades: Sequence[GradeResult], units: Mapping[Unit, Mapping[str, str]], nuggets: bool, seed: int
-) -> dict[str, Any]:
-    said = _judge_words(grades, nuggets)
+) -> dict[str, Any] | None:
+    if not units:
+        return None
+    said = _judge_words(grades)
     there = [u for u in units if u in said]
     people = {u: consensus(units[u]) for u in there}
     both = [u for u in there if people[u] is not None and said[u] is not None]
@@ -140,12 +140,9 @@ def _calibrated(
         [str(people[u]) for u in both], [str(said[u]) for u in both], classes,
         weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
     )  # fmt: skip
-    if found.n < FEWEST_LABELS:
-        doubt = "few_labels"
-    elif found.kappa.ci is None:
-        doubt = "kappa_undefined"
-    else:
-        doubt = "" if found.kappa.ci[0] > LEAST_KAPPA else "kappa_low"
+    least = found.kappa.ci[0] if found.kappa.ci is not None else None
+    doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
+    doubt = "few_labels" if found.n < FEWEST_LABELS else doubt
     rank = {name: float(i) for i, name in enumerate(classes)}
     ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     more: dict[str, Any] = {}
@@ -185,21 +182,17 @@ def compare_gradings(
             "The two gradings have no judged answer in common. Compare grades of the same answers."
         )
 
-    def measured(name: str, of: Callable[[GradeResult], bool]) -> dict[str, Any]:
-        return _compared(
-            name, [[of(g) for g in side] for side in (ours, theirs)], [g.item_id for g in theirs]
-        )
-
+    sides, items = (ours, theirs), [g.item_id for g in theirs]
+    attempts = [[g.judge.attempts if g.judge else () for g in side] for side in sides]
+    read = [[all(one.error_type is None for one in some) for some in side] for side in attempts]
     rows = [
-        measured("scored", lambda g: g.score is not None),
-        measured(
-            "read_at_once", lambda g: all(a.error_type is None for a in g.judge.attempts) if g.judge else True
-        ),
+        _compared("scored", [[g.score is not None for g in side] for side in sides], items),
+        _compared("read_at_once", read, items),
     ]
     if labels:
         units = _people(labels, sorted({g.model for g in theirs}))
         people = {u: consensus(words) for u, words in units.items()}
-        said = [_judge_words(side, True) | _judge_words(side, False) for side in (ours, theirs)]
+        said = [_judge_words(side) for side in sides]
         both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
         agree = [[words[u] == people[u] for u in both] for words in said]
         rows.append(_compared("agrees_with_people", agree, [u[0] for u in both]))

@@ -4,7 +4,6 @@ Rates are over all submitted answers, and unscored answers are counted. An accur
 assume that every unscored answer is wrong or right.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -56,10 +55,7 @@ def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -
 
 
 def _parted(grades: Sequence[GradeResult], by: Callable[[GradeResult], str]) -> dict[str, list[GradeResult]]:
-    parts: dict[str, list[GradeResult]] = {}
-    for grade in grades:
-        parts.setdefault(by(grade), []).append(grade)
-    return parts
+    return {key: [grade for grade in grades if by(grade) == key] for key in dict.fromkeys(map(by, grades))}
 
 
 def unscored_in(grades: Sequence[GradeResult]) -> float:
@@ -76,10 +72,7 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
     kinds, because their scores mean different things. `by_judge` is the share of decided answers that a judge decided.
     Nuggets add `nugget_scores` and `labels`.
     """
-    scores, n = (
-        np.array([math.nan if g.score is None else g.score for g in grades], dtype=np.float64),
-        len(grades),
-    )
+    scores, n = np.array([g.score for g in grades], dtype=np.float64), len(grades)
     missing, known = int(np.isnan(scores).sum()), float(np.nansum(scores))
     decided = [grade for grade in grades if grade.status in DECIDED]
     kinds = {grade.kind for grade in grades}
@@ -111,12 +104,12 @@ def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
     means = {}
     for name in NUGGET_SCORES:
         # A grade without labels has the same bounds in each score.
-        whole = [
+        blank = [
             {"value": g.score, "lower": 0.0, "upper": 1.0 if g.score is None else g.score, "n": 1}
             for g in grades
         ]
         scores = [
-            g.nugget_scores[name] if g.nugget_scores else one for g, one in zip(grades, whole, strict=True)
+            g.nugget_scores[name] if g.nugget_scores else one for g, one in zip(grades, blank, strict=True)
         ]
         asked = [score for score in scores if score["n"]]
         read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)

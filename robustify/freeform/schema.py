@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
@@ -183,6 +182,9 @@ class GradeResult(HoldsText):
         return {"schema": SCHEMA, **asdict(self)}
 
 
+_READER = TypeAdapter(GradeResult)
+
+
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """Build a grade from its JSON.
 
@@ -194,17 +196,11 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
             "The row is not a grade. Expected a row of free.jsonl, from a run or `robustify free grade`."
         )
     try:
-        return _reader().validate_python({name: x for name, x in row.items() if name != "schema"})
+        return _READER.validate_python({name: x for name, x in row.items() if name != "schema"})
     except ValidationError as error:
         # Field names are safe to print, but values may be item text.
-        names = dict.fromkeys(
-            str(fault["loc"][0]) for fault in error.errors(include_input=False) if fault["loc"]
-        )
+        faults = error.errors(include_input=False)
+        names = dict.fromkeys(str(fault["loc"][0]) for fault in faults if fault["loc"])
         raise DataError(
             f"The grade has missing or invalid fields: {', '.join(names) or 'unknown'}."
         ) from None
-
-
-@cache
-def _reader() -> "TypeAdapter[GradeResult]":
-    return TypeAdapter(GradeResult)

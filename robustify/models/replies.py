@@ -15,7 +15,7 @@ from typing import Any
 from robustify.base.errors import DataError, ResourceError
 from robustify.base.redaction import muted
 from robustify.models.engines.cache import require_version
-from robustify.models.engines.protocols import Closing, Progress, Reply, Writer
+from robustify.models.engines.protocols import Closing, Progress, Writer
 
 FILE = "replies.sqlite"
 BATCH = 8
@@ -69,10 +69,10 @@ class Replies(Closing):
         try:
             yield
         except (OSError, ValueError, TypeError, sqlite3.Error) as error:
-            fault = (
-                f"cannot be read or written ({type(error).__name__}). Free disk space, or remove the file."
-            )
-            raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
+            raise ResourceError(
+                f"{self._file or 'replies'}: cannot be read or written ({type(error).__name__}). Free disk space, or"
+                " remove the file."
+            ) from None
 
 
 def replies_to(
@@ -86,7 +86,7 @@ def replies_to(
     progress(len(prompts) - len(left))
     for start in range(0, len(left), BATCH):
         batch = left[start : start + BATCH]
-        written = list(_written([prompts[place] for place in batch], writer, max_tokens))
+        written = _written([prompts[place] for place in batch], writer, max_tokens)
         fresh = [(keys[place], said) for place, said in zip(batch, written, strict=True)]
         kept.put(fresh)
         known |= dict(fresh)
@@ -94,20 +94,15 @@ def replies_to(
     return [known[key] for key in keys]
 
 
-def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
+def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> list[dict[str, Any]]:
     try:
         with muted():
             replies = writer.write(prompts, max_tokens=max_tokens)
     except DataError:
         if len(prompts) == 1:
-            yield {"text": "", "error": "prompt_too_long"}
-            return
-        for prompt in prompts:
-            yield from _written([prompt], writer, max_tokens)
-        return
-    for text in replies:
-        finish = text.finish_reason if isinstance(text, Reply) else None
-        yield {"text": str(text), "finish_reason": finish}
+            return [{"text": "", "error": "prompt_too_long"}]
+        return [said for prompt in prompts for said in _written([prompt], writer, max_tokens)]
+    return [{"text": str(text), "finish_reason": getattr(text, "finish_reason", None)} for text in replies]
 
 
 def forget(folder: Path) -> bool:

@@ -123,7 +123,7 @@ def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
     assert "+/- 7%" in judge.asked[0][0].content
 
 
-S, P, N = "support", "partial_support", "not_support"
+S, N = "support", "not_support"
 LABELS = [
     (['["support", "not_support"]'], (S, N)),
     (['["support"]', '["support", "not_support"]'], (S, N)),
@@ -261,7 +261,6 @@ FAULTS: list[tuple[tuple[int, Any], str]] = [
     ((504, {}), "timeout"),
     ((200, b"no json"), "api_error"),
     ((200, {"choices": []}), "api_error"),
-    ((200, {"choices": [{"message": {"content": 5}}]}), "api_error"),
     ((200, []), "api_error"),
     (chat("", "content_filter"), "content_filter"),
 ]

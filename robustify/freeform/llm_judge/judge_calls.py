@@ -131,10 +131,8 @@ def ask_labels(
     listed = {"type": "array", "items": {"type": "string", "enum": [*SUPPORT]}, "minItems": n, "maxItems": n}
     call = call_of(settings, vote, "labels", listed if format_type in ("json", "adaptive") else None)
     attempts = _asked(judge, messages, call, settings.asking.retries, read)
-    missing = [
-        None if label else error or attempts[-1].error_type
-        for label, error in zip(labels, errors, strict=True)
-    ]
+    last = attempts[-1].error_type
+    missing = (None if label else error or last for label, error in zip(labels, errors, strict=True))
     return AskedLabels(tuple(labels), tuple(missing), tuple(attempts))
 
 
@@ -155,11 +153,8 @@ def judged_reply(
     by_verdict = template.reads == "verdict"
     scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
     scores = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
-    wanted = (
-        '{"verdict": "correct"}, or "incorrect", or "not_attempted"'
-        if by_verdict
-        else f'{{"score": <{scores}>}}'
-    )
+    named = '"verdict": "correct"}, or "incorrect", or "not_attempted"'
+    wanted = "{" + (named if by_verdict else f'"score": <{scores}>}}')
     messages = messages_of(settings, template, {**variables, "scale": scale}, result.item_id)
 
     def value(reply: str, finish: str | None) -> Reading[str]:
@@ -169,11 +164,9 @@ def judged_reply(
         return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
 
     def fault(reply: Completion) -> tuple[ErrorType | None, str]:
-        error = value(reply.text, reply.finish_reason).error_type
-        return (
-            error,
-            f"{_FAULTS.get(error, _UNREAD)} Reply with only the JSON object: {wanted}." if error else "",
-        )
+        if (error := value(reply.text, reply.finish_reason).error_type) is None:
+            return None, ""
+        return error, f"{_FAULTS.get(error, _UNREAD)} Reply with only the JSON object: {wanted}."
 
     kind, allowed = ("string", [*VERDICTS]) if by_verdict else ("number", [*SCALES[scale]])
     among = {"type": kind, "enum": allowed}

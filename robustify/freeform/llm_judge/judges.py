@@ -18,7 +18,7 @@ from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
-from robustify.models.engines.protocols import finish_reason_of
+from robustify.models.engines.openai.letters import read_replies
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
 
@@ -125,10 +125,9 @@ class HttpJudge:
         """Return one reply. Calls to a busy or failing server are repeated. A server that refuses a schema is asked
         without one."""
         body: dict[str, Any] = {
-            "messages": [asdict(message) for message in messages],
-            "temperature": call.temperature,
-        }
-        body |= {"max_tokens": call.max_tokens, "seed": call.seed}
+            "messages": [asdict(message) for message in messages], "temperature": call.temperature,
+            "max_tokens": call.max_tokens, "seed": call.seed,
+        }  # fmt: skip
         if call.schema is not None and self._takes_schemas:
             named = {"name": "reply", "strict": True, "schema": call.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
@@ -149,17 +148,13 @@ class HttpJudge:
 
 def _completion(reply: Mapping[str, Any]) -> Completion:
     try:
-        choice = reply["choices"][0]
-        message = choice["message"]
-        text, finish = message.get("content") or "", finish_reason_of(choice.get("finish_reason"))
-    except (TypeError, KeyError, IndexError, AttributeError):
+        text = read_replies(reply, "chat", "judge")[0]
+    except ModelError:
         raise JudgeCallError("api_error") from None
-    if not isinstance(text, str):
-        raise JudgeCallError("api_error")
-    if finish == "content_filter" and not text.strip():
+    if text.finish_reason == "content_filter" and not text.strip():
         raise JudgeCallError("content_filter")
     # Nothing else of a server's reply is recorded, because its messages may quote the prompt.
-    return Completion(text, finish, _counts(reply.get("usage")))
+    return Completion(str(text), text.finish_reason, _counts(reply.get("usage")))
 
 
 def _counts(usage: Any) -> dict[str, int]:

@@ -8,7 +8,6 @@ scale are errors and are not rounded. A label counts only if it certainly belong
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -44,8 +43,7 @@ _SEPARATOR = re.compile(r":\s|:$|\s[-\u2013\u2014]+\s|\s*(?:->|=>|\u2192|\u21d2)
 _NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
+class Reading(NamedTuple, Generic[T]):
     """The parsed value of a reply, or None with the error type."""
 
     value: T | None
@@ -86,13 +84,11 @@ def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
 def majority_vote(verdicts: Sequence[str | None]) -> Vote:
     """Return the verdict of more than half of the requested votes. A failed vote counts against it."""
     counts = Counter(v for v in verdicts if v is not None).most_common(2)
-    if not counts:
-        return Vote(None, 0.0, "no_majority")
-    verdict, most = counts[0]
-    share = most / len(verdicts)
-    if share > 0.5:
-        return Vote(verdict, share, None)
-    return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
+    shares = [n / len(verdicts) for _, n in counts]
+    if counts and shares[0] > 0.5:
+        return Vote(counts[0][0], shares[0], None)
+    tied = len(counts) == 2 and shares[0] == shares[1]
+    return Vote(None, max(shares, default=0.0), "tie" if tied else "no_majority")
 
 
 # Scores and verdicts
@@ -215,30 +211,24 @@ def _labelled(one: Structure, expected: int) -> list[Entry]:
     """Return the entries of a structure that may be the labels, or an empty list. What is no label becomes None."""
     entries = _entries(one.value)
     read = [(index, _label(said)) for index, said in entries]
-    listed = (
-        one.format == "json"
-        and len(entries) == expected
-        and all(isinstance(said, str) for _, said in entries)
-    )
-    return read if listed or any(label for _, label in read) else []
+    # A JSON list of the right length is an answer, even if none of its texts is a label.
+    texts = one.format == "json" and [isinstance(said, str) for _, said in entries] == [True] * expected
+    return read if texts or any(label for _, label in read) else []
 
 
 def _aligned(entries: Sequence[Entry], written: str, expected: int, cut: bool) -> LabelParse:
-    known = [index for index, _ in entries if index is not None]
+    given = [index for index, _ in entries if index is not None]
     error: ErrorType | None = None
-    if len(set(known)) < len(known):
+    if len({*given}) < len(given):
         error = "duplicate_index"
-    elif (not known and len(entries) != expected) or any(not 1 <= index <= expected for index in known):
+    elif (not given and len(entries) != expected) or not {*given} <= {*range(1, expected + 1)}:
         error = "truncation" if cut and len(entries) < expected else "count_mismatch"
     if error is not None:
         return LabelParse(None, len(entries), written, error)
-    numbered = entries if known else [(at, label) for at, (_, label) in enumerate(entries, start=1)]
-    by_number = {index: label for index, label in numbered if index is not None}
+    by_number = dict(entries) if given else {at: label for at, (_, label) in enumerate(entries, start=1)}
     placed = [by_number.get(at) for at in range(1, expected + 1)]
-    if len(by_number) < expected:
-        error = "missing_index"
-    elif not all(placed):
-        error = "unknown_label"
+    if not all(placed):
+        error = "unknown_label" if by_number.keys() >= {*range(1, expected + 1)} else "missing_index"
     return LabelParse(placed, sum(label is not None for label in placed), written, error)
 
 
@@ -254,8 +244,8 @@ def _entries(value: Any) -> list[Entry]:
     if value and all(index is not None for index, _ in by_number):
         return by_number
     # An object of facts and labels is in the order of the facts.
-    if len(value) > 1 and all(_label(said) for _, said in value):
-        return [(None, said) for _, said in value] if len({name for name, _ in value}) == len(value) else []
+    if len({name for name, said in value if _label(said)}) == len(value) > 1:
+        return [(None, said) for _, said in value]
     entry = _entry(value)
     return [entry] if entry[1] is not None else []
 
@@ -264,10 +254,9 @@ def _entry(element: Any) -> Entry:
     if not isinstance(element, Pairs):
         return None, element
     items = [_item_label(value) for value in element.all("") if isinstance(value, str)]
-    spelled = [value for _, value in element if _label(value)]
-    given = element.all(*_LABEL_KEYS) or items or spelled
-    numbers = [_index(value) for value in element.all(*INDEX_KEYS)]
-    numbers += [_index(name) for name, value in element if value in spelled]
+    spelled = Pairs((name, value) for name, value in element if _label(value))
+    given = element.all(*_LABEL_KEYS) or items or [value for _, value in spelled]
+    numbers = [_index(value) for value in (*element.all(*INDEX_KEYS), *(name for name, _ in spelled))]
     # Two different labels are no label, because the intended one is unknown.
     same = given[0] if given and all(one == given[0] for one in given) else None
     return next((number for number in numbers if number is not None), None), same
