@@ -16,6 +16,12 @@ from robustify.freeform.prompt_templates import Message
 from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.freeform.settings import FreeSettings
 
+SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
+QUESTIONS: list[dict[str, Any]] = [
+    {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
+    {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
+    {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
+]  # fmt: skip
 Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
 
 

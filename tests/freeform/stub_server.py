@@ -36,9 +36,8 @@ def reply(messages: list[dict[str, str]]) -> str:
     every = "\n".join(m["content"] for m in messages)
     if "nuggets" in every.casefold():
         passage = _quoted(last, "PASSAGE") or re.split(r"\nNuggets", last.partition("Passage: ")[2])[0]
-        facts = re.findall(r"^\d+\. (.+)$", last.rpartition("uggets")[0] + last, re.M)
-        facts = list(dict.fromkeys(facts))
-        labels = [_label(fact, passage) for fact in facts]
+        facts = re.findall(r"^\d+\. (.+)$", last, re.M)
+        labels = [_label(fact, passage) for fact in dict.fromkeys(facts)]
         if "Markdown list" in every and "adaptive" not in every:
             return "\n".join(f"* {label}" for label in labels)
         return json.dumps(labels)
@@ -54,16 +53,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         message = {"role": "assistant", "content": reply(body["messages"])}
-        whole: dict[str, Any] = {
-            "id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        }  # fmt: skip
-        sent = json.dumps(whole).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(sent)))
         self.end_headers()
-        self.wfile.write(sent)
+        self.wfile.write(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robustify.freeform.grade.worded import find_choice
 from tests.freeform.scripted import grade_explanation, grade_mcq, table
@@ -11,10 +10,9 @@ from tests.support.cost import costs_at_most
 
 OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
 S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"
-HIDDEN = table("choice_hidden")
 
 
-@pytest.mark.parametrize(("answer", "status", "score", "reason"), HIDDEN)
+@pytest.mark.parametrize(("answer", "status", "score", "reason"), table("choice_hidden"))
 def test_an_answer_to_hidden_options_gets_this_grade(
     answer: str, status: str, score: float | None, reason: str
 ) -> None:
@@ -22,10 +20,7 @@ def test_an_answer_to_hidden_options_gets_this_grade(
     assert (found.status, found.score, found.reason) == (status, score, reason)
 
 
-FORMULAS = table("choice_formulas")
-
-
-@pytest.mark.parametrize(("answer", "reference", "status", "score"), FORMULAS)
+@pytest.mark.parametrize(("answer", "reference", "status", "score"), table("choice_formulas"))
 def test_formulas_are_compared_character_by_character(
     answer: str, reference: str, status: str, score: float | None
 ) -> None:
@@ -61,11 +56,6 @@ def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None
     assert grade_explanation("Something", " ").status == "reference_error"
 
 
-def test_misuse_is_refused() -> None:
-    with pytest.raises(ValidationError, match="scale"):
-        grade_explanation("a", "b", scale="ten")
-
-
 @given(st.text(max_size=80))
 def test_no_answer_raises(answer: str) -> None:
     found = grade_mcq(answer, OPTIONS, 0)
@@ -75,28 +65,15 @@ def test_no_answer_raises(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "a " * 500_000,
-        "nucleus " * 125_000,
-        "I don't " * 125_000,
-        "*a" * 500_000,
-        "'" * 1_000_000,
-        "Answer A " * 111_000,
-    ],
+    ["a " * 500_000, "nucleus " * 125_000, "I don't " * 125_000, "*a" * 500_000, "'" * 1_000_000, "Answer A " * 111_000,
+     "answer" + " " * 999_000 + "!"],
     ids=lambda t: t[:12],
-)
+)  # fmt: skip
 def test_a_megabyte_answer_takes_bounded_time(text: str) -> None:
     assert costs_at_most(200, lambda: grade_mcq(text[:1_000_000], OPTIONS, 0)).score is None
     assert grade_mcq(text * 2, OPTIONS, 0).error_type == "unsafe_input"
 
 
-SHOWN = table("choice_shown")
-
-
-@pytest.mark.parametrize(("answer", "score"), SHOWN)
+@pytest.mark.parametrize(("answer", "score"), table("choice_shown"))
 def test_a_letter_is_an_answer_where_options_were_shown(answer: str, score: float | None) -> None:
     assert find_choice(answer, ("stone", "green", "loud"), 1, shown=True).score == score
-
-
-def test_a_thousand_blanks_before_a_letter_cost_no_time() -> None:
-    costs_at_most(200, lambda: grade_mcq("answer" + " " * 19_000 + "!", ("red", "blue"), 0))

@@ -24,10 +24,8 @@ from robustify.items.item import Item
 from robustify.reading.jsonl import read_jsonl, write_rows
 from tests.freeform.scripted import table
 
-ROUTES = table("convert_routes")
 
-
-@pytest.mark.parametrize(("reference", "kind"), ROUTES)
+@pytest.mark.parametrize(("reference", "kind"), table("convert_routes"))
 def test_the_key_s_length_chooses_the_kind(reference: str, kind: str) -> None:
     assert route(reference) == kind
 

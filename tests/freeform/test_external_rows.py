@@ -10,15 +10,7 @@ from robustify.base.errors import AuthorisationError, DataError
 from robustify.freeform.external_rows import read_answers, read_items, read_nugget_rows, with_facts
 from robustify.freeform.questions import prompt_of
 from robustify.freeform.settings import FreeSettings
-from tests.freeform.scripted import write_lines
-
-SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
-QUESTIONS: list[dict[str, Any]] = [
-    {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
-    {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
-    {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
-]  # fmt: skip
-
+from tests.freeform.scripted import QUESTIONS, SHOWN, write_lines
 
 # ---- questions and predictions ----
 
@@ -32,11 +24,6 @@ def test_questions_with_a_type_are_read_and_their_options_are_shown_again(tmp_pa
     assert (numeric.kind, numeric.reference, numeric.unit) == ("numeric", "8", "m")
     assert numeric.asked == numeric.question
     assert (explanation.kind, explanation.topic) == ("explanation", "light")
-    mistral = prompt_of(mcq, FreeSettings(template="answer/mistral_instruct@1.0"))
-    assert mistral == (
-        f"[INST] Question: {SHOWN}\n\nAnswer concisely. If MCQ, output only the option letter. If Numeric, output only"
-        " the number. [/INST]"
-    )
     assert "Output only the option letter." in prompt_of(mcq, FreeSettings())
     assert read_items(write_lines(tmp_path / "q.jsonl", QUESTIONS)) == [mcq, numeric, explanation]
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -13,16 +12,10 @@ from robustify.cli.free import free
 from robustify.freeform.prompt_templates import get_store
 from robustify.freeform.schema import GradeResult, grade_from
 from robustify.reading.jsonl import read_jsonl
-from tests.freeform.scripted import run, write_lines
+from tests.freeform.scripted import QUESTIONS, SHOWN, run, write_lines
 from tests.freeform.stub_server import serving
 
 S, P, N = "support", "partial_support", "not_support"
-SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
-QUESTIONS: list[dict[str, Any]] = [
-    {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
-    {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
-    {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
-]  # fmt: skip
 PREDICTED = [("Base", "A", "8", "Hm."), ("Tuned", "B", "8", "It reflects green.")]
 
 
@@ -53,11 +46,8 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     found = run(*command, fails=7)
     assert "16.7 % of the answers have no score" in found.stderr
     assert "Base, numeric: answers 1; all unscored wrong 100.0 %; all unscored right 100.0 %" in found.stdout
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "free.jsonl",
-        "report.html",
-        "summary.json",
-    ]
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"free.jsonl", "report.html", "summary.json"}
     assert [g.score for g in grades(tmp_path / "out")] == [0, 1, None, 1, 1, 1]
     rows = list(map(json.loads, (tmp_path / "out" / "free.jsonl").read_text().splitlines()))
     assert (rows[3]["answer"], rows[3]["question"]) == ("B", SHOWN)
@@ -72,17 +62,7 @@ def test_questions_are_graded_by_the_three_graders(
     questions, table = files
     rubrics = [word for kind in ("mcq", "numeric", "explanation") for word in ("--rubric", f"{kind}@v1.0")]
     out = tmp_path / "out"
-    command = (
-        "grade",
-        table,
-        "--items",
-        questions,
-        *judge,
-        "-o",
-        out,
-        "--cache-dir",
-        tmp_path,
-    )
+    command = ("grade", table, "--items", questions, *judge, "-o", out, "--cache-dir", tmp_path)
     told = json.loads(run(*command, *rubrics, "--json").stdout)
     found = grades(out)
     assert [g.score for g in found] == [0, 1, 0, 1, 1, 1]
@@ -179,14 +159,10 @@ def test_misuse_exits_with_its_code_and_no_text(
     assert "stone" not in str(found.exception)
 
 
-ROW: dict[str, Any] = {
-    "query": "Why?",
-    "passage": "Clouds cool. Hot.",
-    "nuggets": ["Clouds cool.", "Drops fall."],
-}
+ROW = {"query": "Why?", "passage": "Clouds cool. Hot.", "nuggets": ["Clouds cool.", "Drops fall."]}
 
 
-@pytest.mark.parametrize("template", ["legacy@1.0", "no_reasoning@1.1", "optimized", "legacy@2.0"])
+@pytest.mark.parametrize("template", ["legacy@1.0", "optimized"])
 def test_passages_are_labelled_scored_and_reported_in_one_command(
     tmp_path: Path, judge: tuple[str, ...], template: str
 ) -> None:
@@ -195,20 +171,8 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
     people = write_lines(tmp_path / "people.jsonl", [labels])
     out, block = tmp_path / "out", tmp_path / "free.yaml"
     block.write_text("free: {language: de, judge: {model: x}}\n")
-    command = (
-        "nuggets",
-        rows,
-        *judge,
-        "--human",
-        people,
-        "--template",
-        template,
-        "--config",
-        block,
-        "-o",
-        out,
-    )
-    told = json.loads(run(*command, "--json").stdout)
+    options = ("--human", people, "--template", template, "--config", block, "-o", out)
+    told = json.loads(run("nuggets", rows, *judge, *options, "--json").stdout)
     (grade,) = grades(out)
     assert [nugget.label for nugget in grade.nuggets] == [S, N]
     assert {score["value"] for score in grade.nugget_scores.values()} == {0.5}

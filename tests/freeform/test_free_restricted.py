@@ -58,9 +58,8 @@ def test_the_numbers_are_judged_and_no_row_is_written(mock: Path, monkeypatch: p
     coverage = measured(judgement.summary, "free_coverage", restricted_run.NAMES[0])["all"]
     assert coverage["n"] > 10
     assert coverage["value"] == 1.0
-    files = [
-        path for path in mock.rglob("*") if path.is_file() and "data" not in path.relative_to(mock).parts[0]
-    ]
+    files = [path for path in mock.rglob("*") if path.is_file()]
+    files = [path for path in files if "data" not in path.relative_to(mock).parts[0]]
     assert files
     words = [SECRET.encode(), *(word.encode() for word in canaries(items(N)))]
     assert [path for path in files if any(word in path.read_bytes() for word in words)] == []
@@ -73,15 +72,9 @@ def test_a_judge_elsewhere_is_refused(mock: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_rows_that_are_called_like_a_restricted_set_are_not_graded_by_a_command(mock: Path) -> None:
+    told = {"type": "mcq", "answer": "A", "text": "x"}
     rows = [
-        {
-            "id": str(i),
-            "type": "mcq",
-            "question": row["question"],
-            "options": row["choices"],
-            "answer": "A",
-            "text": "x",
-        }
+        {**told, "id": str(i), "question": row["question"], "options": row["choices"]}
         for i, row in enumerate(items(N))
     ]
     path = write_lines(mock / "wmdp-bio.jsonl", rows)

@@ -25,19 +25,14 @@ from tests.support.cost import costs_at_most
 
 S, P, N = "support", "partial_support", "not_support"
 
-REASONING = table("labels_reasoning")
 
-
-@pytest.mark.parametrize(("text", "said", "unterminated"), REASONING)
+@pytest.mark.parametrize(("text", "said", "unterminated"), table("labels_reasoning"))
 def test_reasoning_is_cut_off(text: str, said: str, unterminated: bool) -> None:
     split = split_reasoning(text)
     assert (split.text, split.unterminated) == (said, unterminated)
 
 
-LABELS = table("labels_labels")
-
-
-@pytest.mark.parametrize(("reply", "expected", "labels", "count", "written", "error"), LABELS)
+@pytest.mark.parametrize(("reply", "expected", "labels", "count", "written", "error"), table("labels_labels"))
 def test_a_reply_gives_these_labels(
     reply: str,
     expected: int,
@@ -49,10 +44,7 @@ def test_a_reply_gives_these_labels(
     assert tuple(parse_labels_multi_format(reply, expected)) == (labels, count, written, error)
 
 
-OPTIONS = table("labels_options")
-
-
-@pytest.mark.parametrize(("reply", "expected", "how", "labels", "error"), OPTIONS)
+@pytest.mark.parametrize(("reply", "expected", "how", "labels", "error"), table("labels_options"))
 def test_options_change_what_is_read(
     reply: str, expected: int, how: dict[str, Any], labels: list[str | None] | None, error: str | None
 ) -> None:
@@ -69,10 +61,7 @@ def test_misuse_raises_and_says_what_was_expected() -> None:
         parse_score("1", scale="ten")
 
 
-SCORES = table("labels_scores")
-
-
-@pytest.mark.parametrize(("reply", "scale", "score", "error"), SCORES)
+@pytest.mark.parametrize(("reply", "scale", "score", "error"), table("labels_scores"))
 def test_a_reply_gives_this_score(reply: str, scale: str, score: float | None, error: str | None) -> None:
     found = parse_score(reply, scale=scale)
     assert (found.value, found.error_type) == (score, error)
@@ -93,27 +82,18 @@ def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(
     assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
 
 
-MENDED = table("labels_mended")
-
-
-@pytest.mark.parametrize(("reply", "verdict"), MENDED)
-def test_one_isolated_object_is_mended_as_a_last_resort(reply: str, verdict: str | None) -> None:
+@pytest.mark.parametrize(("reply", "verdict"), table("labels_mended"))
+def test_a_verdict_is_mended_with_care_and_read_without_entities(reply: str, verdict: str | None) -> None:
     assert parse_verdict(reply).value == verdict
 
 
-VERDICTS = table("labels_verdicts")
-
-
-@pytest.mark.parametrize(("reply", "verdict", "error"), VERDICTS)
+@pytest.mark.parametrize(("reply", "verdict", "error"), table("labels_verdicts"))
 def test_a_reply_gives_this_verdict(reply: str, verdict: str | None, error: str | None) -> None:
     found = parse_verdict(reply)
     assert (found.value, found.error_type) == (verdict, error)
 
 
-VOTES = table("labels_votes")
-
-
-@pytest.mark.parametrize(("votes", "verdict", "error"), VOTES)
+@pytest.mark.parametrize(("votes", "verdict", "error"), table("labels_votes"))
 def test_a_majority_is_of_the_requested_votes(
     votes: list[str | None], verdict: str | None, error: str | None
 ) -> None:
@@ -191,17 +171,3 @@ def test_each_format_is_read_and_a_broken_reply_has_a_type(form: str) -> None:
         "missing_index",
     )
     assert parse_labels_multi_format("I cannot tell.", 2, format_type=form).error_type == "format_error"
-
-
-@pytest.mark.parametrize(
-    ("reply", "verdict"),
-    [
-        ("reasoning: It is so.\nverdict: incorrect", "incorrect"),
-        ("verdict: correct\nreasoning: It is so.", "correct"),
-        ("verdict: correct\nverdict: incorrect", None),
-        ("a: &x correct\nverdict: *x", None),
-        ('<!DOCTYPE a [<!ENTITY x "correct">]><verdict>&x;</verdict>', None),
-    ],
-)
-def test_a_block_of_yaml_or_xml_is_read_without_entities(reply: str, verdict: str | None) -> None:
-    assert parse_verdict(reply).value == verdict

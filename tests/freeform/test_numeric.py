@@ -31,20 +31,16 @@ def test_a_whole_text_is_this_number_or_none(text: str) -> None:
     assert (None if found is None else found.values[0]) == (None if value is None else Decimal(value))
 
 
-UNITS = table("numeric_units")
-
-
-@pytest.mark.parametrize(("text", "unit"), UNITS)
+@pytest.mark.parametrize(("text", "unit"), table("numeric_units"))
 def test_a_unit_is_a_product_of_words_that_pint_knows(text: str, unit: object) -> None:
     found = parse_unit(text)
     assert (None if found is None else [list(one) for one in sorted(found._units.items())]) == unit
 
 
 S, N, J, R, T = "scored", "no_answer", "needs_judge", "reference_error", "truncated"
-GRADES = table("numeric_grades")
 
 
-@pytest.mark.parametrize(("answer", "reference", "status", "score", "reason"), GRADES)
+@pytest.mark.parametrize(("answer", "reference", "status", "score", "reason"), table("numeric_grades"))
 def test_a_number_gets_this_grade(
     answer: str, reference: str, status: str, score: float | None, reason: str
 ) -> None:
@@ -59,10 +55,7 @@ def test_the_question_says_how_a_per_cent_sign_is_read() -> None:
         assert tuple(one.score for one in found) == scores
 
 
-RIVALS = table("numeric_rivals")
-
-
-@pytest.mark.parametrize(("answer", "reference", "others", "score", "reason"), RIVALS)
+@pytest.mark.parametrize(("answer", "reference", "others", "score", "reason"), table("numeric_rivals"))
 def test_a_wide_tolerance_does_not_take_in_another_option(
     answer: str, reference: str, others: tuple[str, ...], score: float, reason: str
 ) -> None:
@@ -72,10 +65,7 @@ def test_a_wide_tolerance_does_not_take_in_another_option(
         assert found.reason == reason
 
 
-CONVERTED = table("numeric_converted")
-
-
-@pytest.mark.parametrize(("answer", "reference", "score", "reason"), CONVERTED)
+@pytest.mark.parametrize(("answer", "reference", "score", "reason"), table("numeric_converted"))
 def test_compatible_units_are_converted(answer: str, reference: str, score: float, reason: str) -> None:
     found = grade_numeric(answer, reference, rel_tol=0.01, mode="deterministic")
     assert (found.score, found.reason) == (score, reason)

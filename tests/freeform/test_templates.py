@@ -40,10 +40,6 @@ def test_the_documented_prompts_stand_word_for_word(
     assert prompt_sha256(render(template_id, **values)).startswith(digest)
 
 
-def test_every_released_template_is_as_it_was_released() -> None:
-    assert all(get_store().get(template.id) is template for template in get_store())
-
-
 VALUES = {
     "question": "Why?", "query": "Why?", "answer": "so", "passage": "so", "reference": "thus", "nuggets": ["a b", "c d"],
     "num_nuggets": 2, "format_type": "json", "nonce": "0:i", "tolerance_percent": "5", "scale": "binary", "most": 12,
@@ -73,10 +69,6 @@ def test_a_missing_or_unknown_variable_is_an_error() -> None:
         render("answer/short@2.0", question="Why?", language="xx")
 
 
-def _nugget() -> dict[str, object]:
-    return {name: VALUES[name] for name in get_store().get("nugget/optimized@2.0").variables}
-
-
 def test_data_is_never_compiled() -> None:
     evil = "{{ 7 * 7 }}{% for x in range(9) %}{{ x }}{% endfor %}{{ ''.__class__.__mro__ }}"
     for template_id in ("grader/mcq@1.0", "grader/mcq@2.0"):
@@ -103,7 +95,9 @@ def test_an_answer_cannot_end_its_own_quotation() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_an_echoed_prompt_is_not_an_answer(format_type: str, n: int) -> None:
     nuggets = [f"fact number {i}" for i in range(n)]
-    values = _nugget() | {"format_type": format_type, "nuggets": nuggets, "num_nuggets": n}
+    names = get_store().get("nugget/optimized@2.0").variables
+    changed = {"format_type": format_type, "nuggets": nuggets, "num_nuggets": n}
+    values = {name: VALUES[name] for name in names} | changed
     for name in ("legacy", "no_reasoning", "short_cot", "long_cot", "optimized"):
         for message in render(f"nugget/{name}@2.0", **values):
             found = parse_labels_multi_format(message.content, n)
