@@ -32,7 +32,6 @@ from robustify.judging.screen.votes import (
 )
 from robustify.judging.stats.agreement import fleiss_kappa
 from robustify.judging.stats.intervals import Rate, rate
-from robustify.judging.stats.missing import reading_ratio
 
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
@@ -111,7 +110,7 @@ class VoterPreferences:
             return 1.0
         right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in voters]
         asked, read = [known & one.asked for one in voters], [known & one.answered for one in voters]
-        return reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
+        return _reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
 
     def _of(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
         asking = mode, name, template, norm
@@ -212,3 +211,38 @@ def _prior(counts: Floats, k: Ints) -> float:
     tried = np.geomspace(1e-3, 1e2, 1001)
     expected = weight @ ((tried + 1) / (np.arange(len(weight))[:, None] * tried + 1))
     return float(tried[np.abs(expected - alike).argmin()])
+
+
+def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
+    """Return a conservative estimate of how many times more often right replies are readable than wrong ones.
+
+    This is the estimate plus one standard error, at least 1. Arguments are (n, m), with a column per voter, and the voters'
+    ratios are multiplied. If right replies are readable with probability p and wrong ones with q, then right / p + wrong /
+    q sums to the items asked, also if items are weighted by the share of other voters that were right. These are two
+    equations for p and q (method of moments, sandwich error). Without other voters, all unreadable replies count as wrong.
+    """
+    total = variance = most = 0.0
+    won, lost = read & right, read & ~right
+    for v in range(asked.shape[1]):
+        here = asked[:, v]
+        unread, wrong = int((here & ~read[:, v]).sum()), int(lost[:, v].sum())
+        if not unread:
+            continue
+        worst = math.log1p(unread / max(1, wrong))
+        most += worst
+        answered, right_ones = (np.delete(part, v, axis=1)[here].sum(axis=1) for part in (read, won))
+        others = right_ones / np.maximum(answered, 1)
+        weights = np.stack([np.ones(len(others)), others])
+        seen = np.stack([won[here, v], lost[here, v]], axis=1).astype(np.float64)
+        moments = weights @ seen
+        factors = (
+            np.zeros(2) if np.linalg.cond(moments) > 1e9 else np.linalg.solve(moments, weights.sum(axis=1))
+        )
+        if (factors <= 0).any():
+            total += worst
+            continue
+        noise = (weights * (1 - seen @ factors) ** 2) @ weights.T
+        slope = np.linalg.solve(moments.T, np.array([-1.0, 1.0]) / factors)
+        total += min(worst, max(-worst, math.log(factors[1] / factors[0])))
+        variance += min(worst**2, float(slope @ noise @ slope))
+    return math.exp(min(most, max(0.0, total + math.sqrt(variance))))
