@@ -33,7 +33,7 @@ from robustify.models.downloads import cache_folder
 from robustify.models.engines.protocols import Progress
 from robustify.pipeline import config as configs
 from robustify.pipeline import from_logs, steps
-from robustify.pipeline.asked import SetPolicy, unwatched, weighed
+from robustify.pipeline.asked import unwatched, weighed
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
@@ -303,7 +303,7 @@ def _bar(label: str, total: int) -> Iterator[Progress]:
         yield cast("Progress", bar.update)
 
 
-def _loaded(data: Data) -> tuple[Loaded, SetPolicy]:
+def _loaded(data: Data) -> tuple[Loaded, steps.SetPolicy]:
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
         policy = steps.policy_for(configs.config_for(path, public=not is_config(path)))

@@ -15,7 +15,7 @@ from robustify.cli.options import FILE, FORCE, out_option, output, print_result,
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
-    from robustify.pipeline.asked import SetPolicy
+    from robustify.pipeline.steps import SetPolicy
     from robustify.reading.loaders import FieldMap, Loaded
 
 

@@ -1,10 +1,10 @@
-"""What is asked of a set and known of it before it is judged, and how the set is read, shown and written."""
+"""What is asked of a set and known of it before it is judged."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -16,11 +16,9 @@ from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import probe
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
-from robustify.judging.judgement import Judgement
 from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.screen_rules import same_model
 from robustify.models.engines.protocols import Progress, no_progress
-from robustify.models.forecast import Forecast
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit, require_encoder
 from robustify.pipeline.config import Config
 from robustify.reading.loaders import Loaded
@@ -43,50 +41,6 @@ class RunInput:
     templates: Mapping[str, str]
     origin: Mapping[str, Any] | None = None
     spent: Sequence[Mapping[str, object]] = ()
-
-
-class SetPolicy(Protocol):
-    """How a set is read, shown and written. A public and a restricted policy implement it, and nothing else asks which
-    of the two a set is. `keeps_texts` says whether texts may be cached and their sizes shown."""
-
-    @property
-    def config(self) -> Config:
-        """Config of the set."""
-
-    @property
-    def cache_key(self) -> bytes | None:
-        """Key of the digests in the score cache, or None for plain digests."""
-
-    @property
-    def keeps_texts(self) -> bool:
-        """Whether texts may be cached, and their sizes shown."""
-
-    def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """Return the context in which a run into the folder happens."""
-
-    def asking(self) -> AbstractContextManager[None]:
-        """Return the context in which models are asked."""
-
-    def read(self) -> Loaded:
-        """Load the items. Raise `AuthorisationError` if the set may not be read."""
-
-    def require_public(self) -> None:
-        """Raise `AuthorisationError` if data on single items must not be shown."""
-
-    def notes(self, bench: Loaded) -> Sequence[str]:
-        """Return the notes on the benchmark that may be shown."""
-
-    def described(self, bench: Loaded) -> dict[str, Any]:
-        """Return the description of the benchmark that may be shown."""
-
-    def features(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the table of heuristics that may be shown."""
-
-    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a writer of a preliminary report, or None if the run needs none."""
-
-    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the folder of the run."""
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:

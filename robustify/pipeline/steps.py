@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -22,7 +23,6 @@ from robustify.models.forecast import Forecast, forecast, megabytes, with_words
 from robustify.models.replies import Replies
 from robustify.pipeline.asked import (
     RunInput,
-    SetPolicy,
     asked_again,
     bench_facts,
     data_tree,
@@ -39,6 +39,9 @@ from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
 from robustify.restricted.access import authorised, require_inside
 from robustify.runs.run import FREE, SPLIT_FILES, VERDICTS, Run, refuse_foreign, run_lock
+
+SetPolicy: TypeAlias = PublicPolicy | RestrictedPolicy
+"""How a set is read, shown, and written. Nothing else asks which of the two a set is."""
 
 
 def robustify(
