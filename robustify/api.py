@@ -213,10 +213,10 @@ def heuristics(data: Data) -> "pd.DataFrame":
     chance, and notes. For a restricted set, values are rounded to whole percents, and ties and notes are omitted."""
     import pandas as pd
 
-    from robustify.judging.baselines.heuristics import table
+    from robustify.judging.baselines.heuristics import rule_table
 
     bench, policy = _loaded(data)
-    scores = policy.features(table(bench.items))
+    scores = policy.features(rule_table(bench.items))
     rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
     frame = pd.DataFrame.from_dict(rows, orient="index")
     chance = scores["chance_accuracy"]

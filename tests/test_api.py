@@ -13,7 +13,7 @@ import pytest
 
 import robustify as rb
 from robustify.items.item import Item
-from robustify.judging.baselines.heuristics import table
+from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
 from tests.judging.test_adjusted import items_with
 from tests.support import restricted_run
@@ -109,7 +109,7 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     forms = {"rows": rows, "items": items, "frame": pd.DataFrame(rows), "file": tmp_path / "items.jsonl"}
     found = rb.heuristics(forms[form])
-    expected: Any = table(items)["heuristics"]
+    expected: Any = rule_table(items)["heuristics"]
     assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
     assert found.attrs["n"] == len(items)
 

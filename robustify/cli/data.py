@@ -150,17 +150,17 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl --items
     """
     from robustify.cli.validated import is_above, rule_lines
-    from robustify.judging.baselines.heuristics import found_by, table
+    from robustify.judging.baselines.heuristics import found_by, rule_table
     from robustify.reading.loaders import notes
 
     if items_ or names_config(data):
         bench, policy = loaded(data, skip_bad, columns)
-        said, scores = policy.notes(bench), policy.features(table(bench.items))
+        said, scores = policy.notes(bench), policy.features(rule_table(bench.items))
         if items_:
             policy.require_public()
     else:
         bench = public_items(data, skip_bad, columns)  # importing a policy is slow
-        said, scores = notes(bench), table(bench.items)
+        said, scores = notes(bench), rule_table(bench.items)
     for note in said:
         say(note)
     lines = rule_lines(scores)

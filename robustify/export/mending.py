@@ -17,7 +17,7 @@ from robustify.base.files import move_up, staging, writable
 from robustify.base.texts import bare
 from robustify.items.item import Item
 from robustify.items.orders import base
-from robustify.judging.baselines.heuristics import found_by, table
+from robustify.judging.baselines.heuristics import found_by, rule_table
 from robustify.judging.cloze import cross_reference
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.runs.run import write_items
@@ -64,7 +64,7 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
         tuple(range(item.k) if kept else base(item.id, item.k, seed))
         for kept, item in zip(fixed, items, strict=True)
     )
-    scores = table(items)["heuristics"]
+    scores = rule_table(items)["heuristics"]
     p = {name: scores[name]["p_holm"] for name in _LENGTHS}
     above = [name for name in _LENGTHS if p[name] is not None and p[name] <= ALPHA]
     rule = max(above, key=lambda name: float(scores[name]["value"]), default="")

@@ -19,7 +19,7 @@ from robustify.judging.audit.doubts import label_noise as judge_label_noise
 from robustify.judging.audit.doubts import overlapped as judge_overlapped
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts
-from robustify.judging.ngrams.overlap import Hit, Overlap, TextFile, overlap
+from robustify.judging.ngrams.overlap import Hit, Overlap, SearchedFile, overlap
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from tests.support.contexts import made_up, parts_of
@@ -139,7 +139,7 @@ def test_a_planted_wrong_key_has_a_negative_discrimination() -> None:
 contamination = in_trees(judge_contamination)
 overlapped = in_trees(judge_overlapped)
 
-FILE = TextFile("web.txt", "0" * 64, 1000, 200)
+FILE = SearchedFile("web.txt", "0" * 64, 1000, 200)
 
 
 def made(**changes: object) -> Overlap:

@@ -71,14 +71,14 @@ HEURISTICS: tuple[Heuristic, ...] = (
 
 def guess(items: Sequence[Item]) -> "Answers":
     """Return one answer row per heuristic and item, grouped by heuristic."""
-    from robustify.items.answers import Answers  # `table` needs no pyarrow, so it does not pay for the import
+    from robustify.items.answers import Answers  # imports pyarrow, which `rule_table` does not need
 
     features = surface_features(items)
     shared = _shared_columns(items, features)
     return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
 
 
-def table(items: Sequence[Item]) -> dict[str, Any]:
+def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     """Return the output of `robustify heuristics --json`: n, chance, and the tie-fair accuracy of each heuristic.
 
     `ties` counts the items with a shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm

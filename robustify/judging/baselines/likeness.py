@@ -13,7 +13,7 @@ from robustify.items.answers import Answer, Asked, unanswered
 from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.judging.baselines.wording import FUNCTION_WORDS
-from robustify.judging.ngrams.text import words_of
+from robustify.judging.ngrams.text import search_words
 
 VIEW = "infer_question"
 TEMPLATES = {"meaning": "meaning-v1", "words": "words-v1"}
@@ -25,7 +25,7 @@ NO_QUESTION = "no_question"
 
 def likeness_by_words(one: str, two: str) -> float:
     """Return the Dice coefficient of the words of two questions, without function words."""
-    a, b = (set(words_of(text)) - FUNCTION_WORDS for text in (one, two))
+    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (one, two))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from robustify.base.errors import DataError
 from robustify.base.files import sha256
 from robustify.items.item import Item
-from robustify.judging.ngrams.text import BREAK, require_files, texts, words_of
+from robustify.judging.ngrams.text import BREAK, require_files, search_words, texts
 
 TextPart = Literal["stem", "stem_key", "choices"]
 PARTS: tuple[TextPart, ...] = ("stem", "stem_key", "choices")
@@ -36,7 +36,7 @@ class ContaminationSettings(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class TextFile:
+class SearchedFile:
     """A file that was read completely. `name` excludes the folder."""
 
     name: str
@@ -63,7 +63,7 @@ class Overlap:
     """
 
     ngram: int
-    files: tuple[TextFile, ...]
+    files: tuple[SearchedFile, ...]
     items: int
     checked: Mapping[TextPart, int]
     short: tuple[str, ...]
@@ -103,10 +103,10 @@ def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13)
     """
     opened = [Path(path) for path in paths]
     require_files(opened)
-    stems = [words_of(item.stem.replace(BREAK, " ")) for item in items]
+    stems = [search_words(item.stem.replace(BREAK, " ")) for item in items]
     rows = [list(_windows(item, stem, ngram)) for item, stem in zip(items, stems, strict=True)]
     search = _Search([window for row in rows for _, window in row])
-    files = [TextFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in opened]
+    files = [SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in opened]
     due = [Counter(part for part, _ in row) for row in rows]
     seen = [Counter(part for part, window in row if search.has(window)) for row in rows]
     long = [len(stem) >= ngram for stem in stems]
@@ -139,7 +139,7 @@ class _Search:
     def read(self, path: Path) -> int:
         """Search a file and return its number of words."""
         tail, n = Words(), 0
-        for new in map(words_of, texts(path)):
+        for new in map(search_words, texts(path)):
             n += len(new) - new.count(BREAK)
             words = tail + new
             for at, opening in enumerate(zip(*(words[j:] for j in range(FEWEST_WORDS)), strict=False)):
@@ -155,7 +155,7 @@ class _Search:
 
 def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[TextPart, Words]]:
     """Yield each window of words to search for, with the part of the item that it belongs to."""
-    choices = [words_of(choice.replace(BREAK, " ")) for choice in item.choices]
+    choices = [search_words(choice.replace(BREAK, " ")) for choice in item.choices]
     key, n_listed = choices[item.key], sum(map(len, choices))
     if len(stem) >= FEWEST_WORDS:
         length = min(n, len(stem))

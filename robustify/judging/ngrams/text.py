@@ -25,7 +25,7 @@ _DOCUMENT = re.compile(r'\s*(?:\[\s*[\[{"]|\{\s*")')
 _WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
 
 
-def words_of(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     """Return the words of a text after NFKC and case folding. A Chinese character or a kana is a separate word."""
     return _pattern().findall(in_words(text))
 

@@ -20,7 +20,7 @@ from robustify.judging.baselines.heuristics import (
     credit_p,
     guess,
     heuristic_scores,
-    table,
+    rule_table,
 )
 from robustify.judging.stats.distributions import LATTICE
 from tests.support.fake_answers import heuristic_numbers
@@ -99,7 +99,7 @@ def test_most_common_position_by_hand() -> None:
 
 def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
-    found = table(items)
+    found = rule_table(items)
     assert list(found) == ["n", "chance_accuracy", "heuristics"]
     assert found["n"] == 4
     assert found["chance_accuracy"] == 0.25
@@ -112,7 +112,7 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
     from_rows = heuristic_scores(guess(items), np.ones(len(items), dtype=bool))
-    from_items = table(items)["heuristics"]
+    from_items = rule_table(items)["heuristics"]
     for name, row in from_items.items():
         assert from_rows[name]["value"] == pytest.approx(row["value"])
         assert from_rows[name]["p_holm"] == pytest.approx(row["p_holm"])
@@ -254,7 +254,7 @@ def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
 
 
 def test_no_items_have_no_number_and_no_p() -> None:
-    none = table([])
+    none = rule_table([])
     assert (none["n"], none["chance_accuracy"]) == (0, None)
     assert heuristic_scores(Answers.of([]), np.zeros(0, dtype=bool)) == {}
     items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
@@ -271,7 +271,7 @@ def test_arc_challenge_agrees_with_the_figures_others_published(data: Path) -> N
     loaded = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl")))
     four = [i for i in loaded.items if i.k == 4]
     assert len(four) == 1165
-    found = table(four)["heuristics"]
+    found = rule_table(four)["heuristics"]
     assert isinstance(found, dict)
     published = {
         "longest_answer": 27.3, "shortest_answer": 19.8, "alphabetical_first": 27.1, "first_option": 22.6,
