@@ -93,7 +93,7 @@ class Audit:
         import pandas as pd
 
         self._require_rows(VERDICTS)
-        frame = self.run.verdict_table().set_index("item")
+        frame = self.run.verdict_table.set_index("item")
         numbers = [name for name in frame if name not in _WORDS]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return frame

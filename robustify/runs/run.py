@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,9 +55,9 @@ OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
-    """Finished run on disk. `manifest` is the parsed `run.json`, and other files are read on demand."""
+    """Finished run on disk. `manifest` is the parsed `run.json`. Other files are read on demand, verdicts.csv only once."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -129,7 +129,7 @@ class Run:
         return self._column("verdict")
 
     def _column(self, name: str) -> dict[str, str]:
-        table = self.verdict_table()
+        table = self.verdict_table
         if not {"item", name} <= set(table):
             raise DataError(
                 f"{self.folder / VERDICTS} has no column {name}; expected the file as written by robustify"
@@ -138,11 +138,12 @@ class Run:
 
     def verdict_rows(self) -> list[dict[str, str]]:
         """Return the rows of `verdicts.csv` as dictionaries."""
-        return cast("list[dict[str, str]]", self.verdict_table().to_dict("records"))
+        return cast("list[dict[str, str]]", self.verdict_table.to_dict("records"))
 
+    @cached_property
     def verdict_table(self) -> "pd.DataFrame":
-        """Read `verdicts.csv` with every cell as text, without the quotes added for spreadsheets. Raise `DataError` if the
-        file is missing or is not such a table."""
+        """`verdicts.csv` with every cell as text, without the quotes added for spreadsheets. Raises `DataError` if the file
+        is missing or is not such a table."""
         import pandas as pd
 
         path = self.folder / VERDICTS

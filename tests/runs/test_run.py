@@ -63,6 +63,7 @@ def test_the_split_partitions_the_items(config: Config, tmp_path: Path, toys: li
     }
     assert sorted(i for ids in parts.values() for i in ids) == sorted(i.id for i in toys)
     assert parts["shortcut"] == ["t0", "t1", "t2", "t3"]
+    assert run.verdict_table is run.verdict_table  # read once
     rows = list(csv.DictReader((run.folder / "verdicts.csv").open()))
     assert {r["item"]: r["verdict"] for r in rows} == {i: n for n, ids in parts.items() for i in ids}
     assert run.items == tuple(toys)
