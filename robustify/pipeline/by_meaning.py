@@ -59,19 +59,14 @@ def text_vectors(
     folder = downloads.encoder(cache)
     if folder is None or not can_audit(cache):
         return None
-    return _vectors(folder, texts, cache / "vectors" if keep else None, progress)
-
-
-def _vectors(folder: Path, texts: Sequence[str], kept: Path | None, progress: Progress) -> Floats:
     digest = hashlib.sha256("\0".join((downloads.ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
-    file = None if kept is None else kept / f"{digest.hexdigest()}.f32"
-    if file is not None and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
-        found = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1)
-    else:
-        from robustify.models.engines.local.model import sentence_vectors  # imports torch
+    file = cache / "vectors" / f"{digest.hexdigest()}.f32"
+    if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
+        return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
+    from robustify.models.engines.local.model import sentence_vectors  # imports torch
 
-        found = sentence_vectors(folder, texts, progress)
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, found.astype("<f4").tobytes(), sync=False)
+    found = sentence_vectors(folder, texts, progress)
+    if keep:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, found.astype("<f4").tobytes(), sync=False)
     return found.astype(np.float64)
