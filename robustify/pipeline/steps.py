@@ -247,11 +247,8 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
-    """Judge a run's answers under other rules and write the result into the same or another folder.
-
-    Args:
-        overrides: New values of settings, by dotted name.
-    """
+    """Judge a run's answers under other rules and write the result into the same or another folder. `overrides` are new
+    values of settings, by dotted name."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "

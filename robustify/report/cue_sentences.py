@@ -34,11 +34,8 @@ _FORMS = (
     ("is a single word", "is more than one word"),
     ("is in capital letters", "is not in capital letters"),
 )
-"""For each trait of `form`, the texts for an option with the trait and for one without."""
 Trait = tuple[Callable[[str], bool], str, str]
 """Test for the trait, and the texts for an option with the trait and for one without."""
-
-
 _BLANKS = {"a space": " ", "a tab": "\t", "a line break": "\r\n", "a no-break space": "\xa0"}
 _BLANKS["another blank character"] = "".join(set(EDGES).difference(*_BLANKS.values()))
 

@@ -107,12 +107,8 @@ def with_item(
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """Return the evidence on one item of a public run, as JSON values and as lines for a terminal.
 
-    `name` is the item's ID or a unique prefix of it.
-
-    Raises:
-        AuthorisationError: The run is restricted.
-        UsageError: No item or several items have this name.
-        DataError: The run contains no evidence, or a file was changed after the run.
+    `name` is the item's ID or a unique prefix of it. Raise `UsageError` if no item or several items have this name, and
+    otherwise as `evidence_of`.
     """
     rows = evidence_of(run)
     run.require_unchanged(VERDICTS)
@@ -142,11 +138,7 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
 def flagged(run: Run) -> "pd.DataFrame":
     """Return the flagged items of a public run with their line, ID, first cue, and a suggested edit.
 
-    The line is None if the run does not record it. The edit is empty if the run contains no texts.
-
-    Raises:
-        AuthorisationError: The run is restricted.
-        DataError: The run contains no evidence, or a file was changed after the run.
+    The line is None if the run does not record it. The edit is empty if the run contains no texts. Raise as `evidence_of`.
     """
     import pandas as pd
 
@@ -170,12 +162,8 @@ def flagged(run: Run) -> "pd.DataFrame":
 
 
 def evidence_of(run: Run) -> list[Row]:
-    """Return the evidence rows of a public run. Without item texts, the rows are shorter.
-
-    Raises:
-        AuthorisationError: The run is restricted.
-        DataError: The run contains no evidence, or a file was changed after the run.
-    """
+    """Return the evidence rows of a public run. Without item texts, the rows are shorter. Raise `AuthorisationError` if the
+    run is restricted, and `DataError` if it has no evidence, or a file was changed after the run."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which contains no evidence on single items."
