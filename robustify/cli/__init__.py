@@ -15,7 +15,7 @@ from click_default_group import DefaultGroup
 from robustify import __version__
 from robustify.base.errors import UsageError
 from robustify.base.redaction import firewall
-from robustify.cli.data import mend, rules_alone, validate
+from robustify.cli.data import init, mend, rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
@@ -31,7 +31,6 @@ from robustify.cli.runs import (
     print_report,
     run_config,
 )
-from robustify.cli.start import init
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -1,8 +1,10 @@
-"""Commands that check or mend a file of items: `robustify validate`, `robustify heuristics`, and `robustify mend`.
+"""Commands for a file of items: `robustify validate`, `heuristics`, and `mend`, and `init`, which writes its config.
 
 For a file of items, they do not import the config module, which loads scipy and pyarrow, so that they start fast.
 """
 
+import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import UsageError, counted
-from robustify.cli.options import FILE, FORCE, out_option, output, print_result, say
+from robustify.cli.options import FILE, FORCE, out_option, output, print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -74,12 +76,8 @@ def public_items(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loa
 
 
 def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "tuple[Loaded, SetPolicy]":
-    """Return the items of a file or config, and the policy for showing them.
-
-    Raises:
-        AuthorisationError: a requirement for a restricted set is not met, or a file is recognised as sensitive.
-        UsageError, DataError: a loader cannot read the items.
-    """
+    """Return the items of a file or config, and the policy for showing them. Raise `AuthorisationError` if a restricted set
+    may not be read, or a file is sensitive, and `UsageError` or `DataError` if the items cannot be read."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
 
@@ -247,3 +245,93 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
             others = f"{least} to {most}" if least < most else str(most)
             yield f"{at(one.at)}  key {counted(one.key, 'character')}, others {others}"
     yield f"next: edit {out}, then robustify {out} --public -o {out.stem}"
+
+
+@click.command()
+@DATA
+@MAP
+@SKIP_BAD
+@click.option(
+    "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
+)
+@out_option("Write this file [default: NAME.yaml in the current folder].", required=False)
+@FORCE
+@output
+def init(
+    data: str,
+    columns: tuple[str, ...],
+    skip_bad: bool,
+    models: tuple[str, ...],
+    out: Path | None,
+    force: bool,
+) -> int:
+    """Write a config for a file of items.
+
+    DATA is checked first. The config has comments that explain its keys.
+
+    \b
+    Example:
+        robustify init items.csv
+        robustify items.yaml --dry-run
+    """
+    from robustify.base.files import writable
+    from robustify.base.settings_files import name_of
+
+    if names_config(data):
+        raise UsageError(f"{data} is already a config. Pass a file of items.")
+    path = out or Path(f"{name_of(data)}.yaml")
+    refuse_existing(path, force)
+    bench = public_items(data, skip_bad, columns)
+    # Paths in a config are relative to the config.
+    where = os.path.relpath(data, path.parent)
+    with writable(path):
+        path.write_text(_written(bench, where, skip_bad, models), encoding="utf-8")
+    print_lines(path)
+    say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
+    return 0
+
+
+_TEMPLATE = """\
+# {about}. For all keys and defaults, see docs/config.md.
+name: {name}
+
+# public: reports show item text. If the text must not spread, stop here and run `robustify restricted --help`.
+sensitivity: public
+
+{data}
+
+# Models that are asked every item without its question. Without models, rules and a small trained
+# probe audit the options in seconds. `robustify models list` shows models that need no account. You
+# can also use hf:owner/name@revision, a folder, a GGUF file, or a server (docs/engines.md).
+models: [{models}]
+
+asking:
+  # letter: models answer A, B, C ...; text: the text of each option is scored. Models with fewer than
+  # about a billion parameters cannot answer by letter.
+  mode: {mode}
+
+screen:
+  # fdr: at most this share of the removed items is expected to be removed by chance (docs/filter.md).
+  criterion: fdr
+  fdr: 0.1
+
+# Audit only the first items, as a trial that is not judged.
+# limit: 50
+"""
+
+
+def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
+    from robustify.base.settings_files import name_of
+    from robustify.cli.validated import data_block
+    from robustify.pipeline.config import mode_of
+
+    sizes = sorted({item.k for item in bench.items})
+    options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+    file = json.dumps(Path(where).name, ensure_ascii=False)
+    return _TEMPLATE.format(
+        about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
+        name=name_of(where),
+        data="\n".join(data_block(named_data(where, bench, skip_bad))),
+        models=", ".join(json.dumps(model) for model in models),
+        mode=mode_of(models or ("smollm2-135m",)),
+    )
