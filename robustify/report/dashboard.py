@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -57,14 +58,9 @@ def dashboard_html(root: Path, out: Path) -> str:
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
-    runs: list[RunEntry] = []
-    left_out: list[tuple[str, str]] = []
-    for folder, found in _entries(root, out.absolute().parent):
-        if isinstance(found, RunEntry):
-            runs.append(found)
-        else:
-            left_out.append((plain(folder), found))
-    runs.sort(key=lambda run: (run.date, run.folder))
+    found = list(_entries(root, out.absolute().parent))
+    runs = sorted((one for _, one in found if isinstance(one, RunEntry)), key=attrgetter("date", "folder"))
+    left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
     if not runs:
         why = f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
         raise UsageError(f"{root} contains no finished run.{why}")
