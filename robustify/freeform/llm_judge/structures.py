@@ -7,8 +7,9 @@ entities.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from robustify.base.texts import compatible
@@ -90,17 +91,13 @@ def structures(text: str) -> tuple[list[Structure], list[int]]:
     found, left_open = _brackets(text)
     for reader in (_elements, _tables, _lines):
         parts, at = [], 0
-        for one in sorted(found, key=_place):
+        for one in sorted(found, key=itemgetter(0, 1)):
             # What is already read is hidden from the next reader.
             parts += [text[at : one.start], "\0" * (one.end - max(one.start, at))]
             at = one.end
         text = "".join([*parts, text[at:]])
         found += reader(text)
-    return sorted(found, key=_place), left_open
-
-
-def _place(one: Structure) -> tuple[int, int]:
-    return one.start, one.end
+    return sorted(found, key=itemgetter(0, 1)), left_open
 
 
 def _brackets(text: str) -> tuple[list[Structure], list[int]]:
@@ -179,12 +176,6 @@ def _tables(text: str) -> Iterator[Structure]:
         block += [line] if line is not None else []
 
 
-def _kind(item: "re.Match[str] | None", member: object) -> str:
-    if item is None:
-        return ""
-    return "*" if item["mark"] else "1" if item["number"] else ":" if member else ""
-
-
 def _lines(text: str) -> Iterator[Structure]:
     """Yield lists and blocks of `key: value`, with at most one empty line between items, and lines with commas."""
     rows: list[list[tuple[str, Any]]] = []
@@ -192,7 +183,17 @@ def _lines(text: str) -> Iterator[Structure]:
     for line in [*text.split("\n"), "#"]:
         found = _ITEM.match(line) if len(line) <= _LONGEST_LINE else None
         member = _MEMBER.fullmatch(found["item"]) if found else None
-        own = _kind(found, member)
+        own = (
+            ""
+            if found is None
+            else "*"
+            if found["mark"]
+            else "1"
+            if found["number"]
+            else ":"
+            if member
+            else ""
+        )
         joins = bool(rows) and own == ":" and kind in ("*:", ":") and not blanks
         if rows and line.strip() and not joins and (own != kind[:1] or blanks > 1):
             yield Structure(start, end, [*map(Pairs, rows)], "yaml" if ":" in kind else "markdown")
@@ -223,7 +224,14 @@ def _separated(line: str, start: int) -> Iterator[Structure]:
         yield Structure(start + begin, start + len(line.rstrip()), entries, "csv")
 
 
-def stands_last(text: str, start: int, end: int) -> bool:
-    """Return whether nothing but an introduction such as "Labels:" stands before a structure on its line or after it."""
-    before = text[max(0, start - _LONGEST_LINE) : start].rpartition("\n")[2]
-    return not any(re.search(r"\w", _INTRO.sub("", words)) for words in (before, text[end:]))
+def contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
+    """Return whether an earlier, different structure may be the answer instead of the last one.
+
+    The last one overrides those of its own format if nothing but an introduction such as "Labels:" stands before it on
+    its line or after it.
+    """
+    if any(one.format != last.format for one in others):
+        return True
+    before = text[max(0, last.start - _LONGEST_LINE) : last.start].rpartition("\n")[2]
+    around = any(re.search(r"\w", _INTRO.sub("", words)) for words in (before, text[last.end :]))
+    return bool(others) and around

@@ -17,8 +17,8 @@ from robustify.freeform.llm_judge.structures import (
     INDEX_KEYS,
     Pairs,
     Structure,
+    contradicted,
     readable,
-    stands_last,
     structures,
 )
 from robustify.freeform.schema import FORMAT_TYPES, ErrorType
@@ -135,7 +135,7 @@ def _parsed(
         last, values = given[-1]
         # Values are equal if their spellings are equal (NaN equals NaN, and true is not 1).
         others = [one for one, some in given[:-1] if {*map(repr, some)} != {repr(values[0])}]
-        if cut or len({*map(repr, values)}) > 1 or _contradicted(text, last, others):
+        if cut or len({*map(repr, values)}) > 1 or contradicted(text, last, others):
             return Reading(None, "ambiguous")
         # The end of a value on a line is unknown: `Score: 0` may be the beginning of 0.75.
         fault = "truncation" if finish_reason == "length" and last.format == "yaml" else None
@@ -153,16 +153,6 @@ def _values(value: Any, key: str) -> list[Any]:
     tops = [e for e in (value if type(value) is list else [value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
-
-
-def _contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
-    """Return whether an earlier, different structure may be the answer instead of the last one.
-
-    The last one overrides those of its own format if it stands alone at the end of the reply.
-    """
-    if not others:
-        return False
-    return any(one.format != last.format for one in others) or not stands_last(text, last.start, last.end)
 
 
 # Labels of nuggets
@@ -202,7 +192,7 @@ def parse_labels_multi_format(
     own = [(one, entries) for one, entries in found if one.format == format_type]
     *before, (last, entries) = own or found
     others = [one for one, some in before if len(some) == expected_count and some != entries]
-    if _contradicted(text, last, others):
+    if contradicted(text, last, others):
         return LabelParse(None, 0, last.format, "ambiguous")
     return _aligned(entries, last.format, expected_count, cut)
 
@@ -272,11 +262,11 @@ def _index(value: Any) -> int | None:
 
 def _item_label(item: str) -> str | None:
     """Return the label of a list item beside an optional remark, or None if it is contradictory or negated."""
-    parts = list(_SEPARATOR.finditer(item))
-    if (whole := _label(item)) is not None or not parts:
+    parts = _SEPARATOR.split(item)
+    if (whole := _label(item)) is not None or len(parts) == 1:
         return whole
-    before, after = _label(item[: parts[0].start()]), _label(item[parts[-1].end() :].rstrip(") "))
+    before, after = _label(parts[0]), _label(parts[-1].rstrip(") "))
     if before is not None and after is not None:
         return before if before == after else None
-    remark = item[parts[0].end() :] if before is not None else item[: parts[-1].start()]
+    remark = " ".join(parts[1:] if before is not None else parts[:-1])
     return None if remark.strip(" *_`.()\"'").casefold() in _NO_REMARK else before or after
