@@ -20,10 +20,7 @@ FORMAT = 3
 
 
 def summarise(
-    items: Sequence[FreeItem],
-    grades: Sequence[GradeResult],
-    labels: Sequence[HumanLabel] = (),
-    seed: int = 0,
+    items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = (), seed: int = 0
 ) -> dict[str, Any]:
     """Compute the summary of a free-response evaluation.
 

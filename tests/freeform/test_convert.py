@@ -1,14 +1,13 @@
 """Items without options: the route by the key's length, the reasons for leaving one out, rows that read back."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.freeform.questions import convert_item, exclusions, route
+from robustify.freeform.questions import convert_item, route
 from robustify.freeform.schema import (
     SCHEMA,
     AnswerRow,
@@ -44,11 +43,6 @@ def test_explanations_are_asked_when_they_are_wanted() -> None:
     free = convert_item(item, explanations=True)
     assert (free.kind, free.excluded_reason) == ("explanation", "")
     assert (free.options, free.correct, free.topic, free.group) == (item.choices, 0, "weather", "g")
-
-
-def test_every_exclusion_is_counted() -> None:
-    items = [Item(f"i{n}", stem, choices, 0) for n, (stem, choices, _) in enumerate(REASONS)]
-    assert exclusions(map(convert_item, items)) == Counter(reason for *_, reason in REASONS if reason)
 
 
 def trace() -> JudgeTrace:

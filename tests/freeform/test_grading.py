@@ -9,7 +9,6 @@ import pytest
 
 from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
-from robustify.freeform.metrics import unscored_in
 from robustify.freeform.questions import convert_item, generate, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import FreeSettings
@@ -111,17 +110,6 @@ def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
     assert {r.item_id: r.error for r in rows} == errors
     (grade,) = grade_answers([long], rows[-1:], FreeSettings())
     assert (grade.status, grade.score, grade.reason) == ("truncated", None, "prompt_too_long")
-
-
-def test_rules_grade_first_and_a_judge_the_rest() -> None:
-    rows = answers()
-    plain = grade_answers(ITEMS, rows, FreeSettings())
-    assert [(g.status, g.score) for g in plain] == [("scored", 1.0), *[("needs_judge", None)] * 2]
-    assert unscored_in(plain) == pytest.approx(2 / 3)
-    judge = ScriptedJudge([RIGHT, '{"score": 0}'])
-    full = grade_answers(ITEMS, rows, FreeSettings(), judge)
-    assert [g.score for g in full] == [1.0, 1.0, 0.0]
-    assert [g.method for g in full] == ["deterministic", "judge", "judge"]
 
 
 def test_nuggets_are_graded_where_an_item_has_them() -> None:

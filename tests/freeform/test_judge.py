@@ -11,13 +11,7 @@ from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.llm_judge.judge_calls import ask_labels
-from robustify.freeform.llm_judge.judges import (
-    CachedJudge,
-    Call,
-    HttpJudge,
-    Judge,
-    JudgeCallError,
-)
+from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, Judge, JudgeCallError
 from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.settings import JudgeSettings
 from robustify.models.replies import Replies, reply_key

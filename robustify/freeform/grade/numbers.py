@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
 
-from robustify.freeform.grade.quantities import (
-    CONTEXT,
-    Amount,
-    parse_unit,
-    read_quantity,
-    registry,
-    value_of,
-)
+from robustify.freeform.grade.quantities import CONTEXT, Amount, parse_unit, read_quantity, registry, value_of
 from robustify.freeform.grade.worded import Ruling, core_texts, plain_words, said, shared_ruling
 
 _BEFORE_REFERENCE = re.compile(r"^\s*(?:[A-Za-z][\w']{0,9}\s?[=≈]\s?|[~≈]\s?|(?:approximately|about)\s+)")
