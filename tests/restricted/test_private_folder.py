@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.base.errors import AuthorisationError
 from robustify.restricted.confinement import require_private
+from tests.support.refusals import refused
 
 Make = Callable[[Path], Path]
 PUBLIC = "does not ignore all of it"
@@ -87,14 +87,13 @@ def test_which_folders_are_private(tmp_path: Path, make: Make, told: str) -> Non
     if not told:
         require_private(place, names)
         return
-    with pytest.raises(AuthorisationError, match=told) as error:
+    with refused(4, told):
         require_private(place, names)
-    assert len(error.value.lines) == 1
 
 
 def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
     place = tree("run/*", "!*.items")(tmp_path)
-    with pytest.raises(AuthorisationError, match=PUBLIC):
+    with refused(4, PUBLIC):
         require_private(place, ["copy.items"])
     require_private(place, ["copy.txt"])
 
@@ -105,17 +104,17 @@ def test_git_is_asked_without_the_programs_that_a_repository_names_and_not_at_al
     place, mark = tree()(tmp_path), tmp_path / "ran"
     for name in ("core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand"):
         subprocess.run(["git", "-C", str(place.parent), "config", name, f"touch {mark};"], check=True)
-    with pytest.raises(AuthorisationError, match=PUBLIC):
+    with refused(4, PUBLIC):
         require_private(place)
     assert not mark.exists()
     (place.parent / ".gitignore").write_text("run/\n")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(AuthorisationError, match=PUBLIC):
+    with refused(4, PUBLIC):
         require_private(place)
 
 
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)
-    with pytest.raises(AuthorisationError, match="belongs to user"):
+    with refused(4, "belongs to user"):
         require_private(tmp_path)

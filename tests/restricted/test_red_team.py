@@ -292,10 +292,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     **{f"a model that is called like a {field}": (answered_by(field), (0, 2, 3, 4, 7)) for field in ("question", "id")},
     # What is released.
     "no record": (plain(*EMIT, "BASE/out/s.json", before=without_a_record), (4,)),
-    "another split": (released_then(same), (4,)),
     "another split of another version": (released_then(same, version="2"), (4,)),
-    "all stems edited": (released_then(stems_edited), (4,)),
-    "all stems edited in another version": (released_then(stems_edited, version="2"), (4,)),
     "all stems edited under another name": (released_then(stems_edited, id="quiz"), (4,)),
     "all choices edited under another name": (released_then(choices_edited, id="quiz"), (4,)),
     "other items in the same version": (released_then(others), (4,)),

@@ -22,6 +22,7 @@ from robustify.restricted.terms import accept, accepted
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
+from tests.support.refusals import refused
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
 
 N = 40
@@ -128,7 +129,7 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
         monkeypatch.setattr(steps, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
     record_of(mock).unlink()
-    with pytest.raises(AuthorisationError, match="terms"):
+    with refused(4, "terms"):
         steps.robustify(config, mock / "out" / "run", mock / "cache")
     assert not (mock / "out" / "run").exists()
 
@@ -139,14 +140,13 @@ def test_partial_data_are_refused(mock: Path) -> None:
     items_of(mock).write_text("".join(items_of(mock).read_text().splitlines(keepends=True)[:-1]))
     access = ask(mock)
     config = configs.load(mock / "mock.yaml")
-    with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as error:
+    with refused(3, f"{N - 1} records; expected {N}"):
         steps.load_bench(RestrictedPolicy(config, access))
-    assert error.value.exit_code == 3
 
 
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
     (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
-    with pytest.raises(AuthorisationError, match="Write `adapter: NAME`"):
+    with refused(4, "Write `adapter: NAME`"):
         authorised(configs.load(mock / "bare.yaml"), mock / "out" / "run")
 
 
@@ -157,7 +157,7 @@ def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
     access = ask(mock)
     assert access is not None
     record_of(mock).unlink()
-    with pytest.raises(AuthorisationError, match="terms"):
+    with refused(4, "terms"):
         ask(mock)
 
 
@@ -166,7 +166,7 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
-    with pytest.raises(AuthorisationError, match="is the ID of an adapter that ships"):
+    with refused(4, "is the ID of an adapter that ships"):
         authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
     assert find_adapter(str(shipped("adapters") / "wmdp-bio")).manifest.id == "wmdp-bio"
 

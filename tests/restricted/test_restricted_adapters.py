@@ -13,6 +13,7 @@ from robustify.restricted.adapters import FILE, all_adapters, find_adapter
 from robustify.restricted.terms import accepted
 from tests.restricted.conftest import edit, items_of, manifest_of
 from tests.support.command import invoked
+from tests.support.refusals import refused
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 
 N = 40
@@ -85,23 +86,21 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
     edit(mock, **change)
     with pytest.raises(UsageError, match=says) as error:
         find_adapter(ADAPTER)
-    assert error.value.exit_code == 2
     assert "/etc/x" not in str(error.value)
 
 
 @pytest.mark.parametrize("key", ["format", "id", "title", "sensitivity", "licence", "data"])
 def test_a_manifest_has_no_default_for_what_matters(mock: Path, key: str) -> None:
     edit(mock, **{key: None})
-    with pytest.raises(UsageError, match=f"{key}: missing"):
+    with refused(2, f"{key}: missing"):
         find_adapter(ADAPTER)
 
 
 @pytest.mark.parametrize("k", [1, 4])
 def test_a_restricted_set_has_no_cells_below_the_floor(mock: Path, k: int) -> None:
     edit(mock, min_cell=k)
-    with pytest.raises(AuthorisationError, match="expected 5 or more") as error:
+    with refused(4, "expected 5 or more"):
         find_adapter(ADAPTER)
-    assert error.value.exit_code == 4
 
 
 def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
@@ -112,7 +111,7 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
     assert find_adapter("wmdp-bio").folder == shipped("adapters") / "wmdp-bio"
     for label in ("public", "restricted"):
         (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
-        with pytest.raises(AuthorisationError, match="is the ID of an adapter that ships"):
+        with refused(4, "is the ID of an adapter that ships"):
             find_adapter(str(forged))
 
 
@@ -122,7 +121,7 @@ def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pyt
     (source,) = configs.load(mock / "open.yaml").data
     assert Path(source.path) == items_of(mock)
     monkeypatch.delenv("ROBUSTIFY_DATA")
-    with pytest.raises(UsageError, match=r"\$ROBUSTIFY_DATA is not set"):
+    with refused(2, r"\$ROBUSTIFY_DATA is not set"):
         configs.load(mock / "open.yaml")
 
 

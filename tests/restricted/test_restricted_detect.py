@@ -20,6 +20,7 @@ from robustify.restricted.recognition import recognised, require_ordinary
 from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.support.command import invoked
 from tests.support.fake_logs import jsonl, lm_eval_row
+from tests.support.refusals import refused
 from tests.support.restricted_set import items, write_set
 
 N = 60
@@ -108,9 +109,8 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
             manifest_of(mock).write_text("a: [1")
         case _:
             monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
-    with pytest.raises(AuthorisationError, match="Repair or remove it") as refused:
+    with refused(4, "Repair or remove it"):
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
-    assert refused.value.exit_code == 4
 
 
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
@@ -157,14 +157,14 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
     assert [fact["holds"] for fact in told["facts"] if fact["fact"] == "content"] == [False]
     vouch(file, told["content_sha256"])
     assert loaded() == 20
-    with pytest.raises(AuthorisationError, match="sign S5"):
+    with refused(4, "sign S5"):
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
-    with pytest.raises(AuthorisationError, match="sign S5"):
+    with refused(4, "sign S5"):
         loaded()
     file.write_bytes(items_of(mock).read_bytes())
     vouch(file, hashlib.sha256(file.read_bytes()).hexdigest())
-    with pytest.raises(AuthorisationError, match="sign S1"):
+    with refused(4, "sign S1"):
         loaded()
 
 
@@ -219,14 +219,14 @@ def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
     )
     asked = models({"name": "a", **engine}, {"name": "b"}, {"name": "c", "engine": "ray"})
     if host:
-        with pytest.raises(AuthorisationError, match=f"'{host}', which `egress`"):
+        with refused(4, f"'{host}', which `egress`"):
             require_inside(asked, manifest)
     require_inside(asked, manifest.model_copy(update={"egress": (host,) if host else ()}))
 
 
 def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
     permitted = manifest.model_copy(update={"egress": ("llm.example",)})
-    with pytest.raises(AuthorisationError, match="expected https"):
+    with refused(4, "expected https"):
         require_inside(
             models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"}), permitted
         )

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.files import sha256
 from robustify.pipeline.restricted_folder import emit_split, publish
 from robustify.pipeline.steps import rejudge
@@ -20,6 +19,7 @@ from robustify.restricted.loader import documents, require_silence
 from robustify.runs.run import Run, open_run
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
+from tests.support.refusals import refused
 
 TASKS = ("all", "robust", "shortcut", "robust_choices_only", "cloze")
 
@@ -43,6 +43,18 @@ def public(run: Run, tmp_path: Path) -> Path:
     """What of it may be published."""
     publish(run, tmp_path / "public")
     return tmp_path / "public"
+
+
+@pytest.fixture
+def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Audits a set of so many items, under changes of the config, into a folder of this name."""
+
+    def made(n: int = 200, name: str = "run", **changes: Any) -> Run:
+        if not (tmp_path / "out").exists():
+            restricted_run.prepare(tmp_path, monkeypatch, n)
+        return restricted_run.run(tmp_path, tmp_path / "out" / name, restricted_run.config(**changes))
+
+    return made
 
 
 @pytest.fixture
@@ -105,23 +117,21 @@ def test_what_is_published_is_the_page_of_the_run_less_its_guardrails(run: Run, 
 
 
 def test_what_was_published_is_counted_and_a_few_numbers_take_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, audit: Callable[..., Run]
 ) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
-    run = restricted_run.run(tmp_path, out / "run")
+    run = audit(80)
     some = publish(run, tmp_path / "some", ["screen"])
     assert 0 < some.bits < run.released.bits
     assert publish(run, tmp_path / "again", ["screen"]) == some
-    with pytest.raises(AuthorisationError, match="bits are spent"):
+    with refused(4, "bits are spent"):
         publish(run, tmp_path / "whole")
     assert not (tmp_path / "whole").exists()
     # Another criterion flags other items, and another model asks about the same ones.
-    other = restricted_run.config(screen={"criterion": "1-of-2", "mode": "text"})
-    second = restricted_run.run(tmp_path, out / "other", other)
-    with pytest.raises(AuthorisationError, match="another split"):
+    second = audit(name="other", screen={"criterion": "1-of-2", "mode": "text"})
+    with refused(4, "another split"):
         publish(second, tmp_path / "other", ["audit"])
-    third = restricted_run.config(models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
-    assert publish(restricted_run.run(tmp_path, out / "third", third), tmp_path / "third", ["audit"])
+    third = audit(name="third", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
+    assert publish(third, tmp_path / "third", ["audit"])
 
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
@@ -129,7 +139,7 @@ def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: 
     assert checked.return_value == (7 if run.released.failed else 0)
     assert checked.output.startswith("every guardrail passes\n")
     assert checked.output.endswith(": evaluator\n")
-    with pytest.raises(AuthorisationError, match="Run the command again"):
+    with refused(4, "Run the command again"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
 
 
@@ -152,20 +162,19 @@ def test_an_edited_label_or_manifest_is_refused(
     tree = json.loads(path.read_text("utf-8"))
     change(tree)
     path.write_text(json.dumps(tree), encoding="utf-8")
-    with pytest.raises(AuthorisationError) as refused:
+    with refused(4):
         open_run(spoilt)
-    assert refused.value.exit_code == 4
 
 
 @pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/robust.json"])
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt)
-    with pytest.raises(DataError, match="was changed after the run"):
+    with refused(3, "was changed after the run"):
         run.require_unchanged()
     again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
              "splits/robust.json": lambda: emit_split(run, "robust")}  # fmt: skip
-    with pytest.raises(DataError, match="was changed after the run"):
+    with refused(3, "was changed after the run"):
         again[name]()
 
 
@@ -177,7 +186,7 @@ def test_without_its_key_a_run_is_not_opened(
     if key == "other":
         other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
         monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
-    with pytest.raises(AuthorisationError):
+    with refused(4):
         open_run(base / "out" / "run")
 
 
@@ -204,23 +213,23 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         r["question"] for r in restricted_set.items() if r["question"] in {row["stem"] for row in rows}
     ]
     assert len(documents([robust, shortcut])) == len(robust.ids) + len(shortcut.ids)
-    with pytest.raises(DataError, match="splits of 2 sets"):
+    with refused(3, "splits of 2 sets"):
         documents([robust, replace(shortcut, version="2")])
-    with pytest.raises(DataError, match="adapter of"):
+    with refused(3, "adapter of"):
         documents([replace(robust, version="2")])
-    with pytest.raises(AuthorisationError, match="describes single items"):
+    with refused(4, "describes single items"):
         documents([replace(robust, ids=robust.ids[:9])])
-    with pytest.raises(DataError, match="'labels' is not a profile"):
+    with refused(3, "'labels' is not a profile"):
         documents([robust], "labels")
 
 
 def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    audit: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = restricted_set.items(80)
     rows[0]["choices"][(rows[0]["answer"] + 1) % 4] = "Both A and B"
     monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
-    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
+    run = audit(80)
     assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
     assert 79 not in {number.n for number in run.released.numbers}
     assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
@@ -229,7 +238,7 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
 
 
 @pytest.mark.parametrize(
-    ("argv", "refused"),
+    ("argv", "told"),
     [
         (["lm_eval", "run", "--log_samples"], True),
         (["/x/lm_eval/__main__.py", "--log_s"], True),
@@ -246,37 +255,32 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
         (["pytest", "-s", "-x"], False),
     ],
 )
-def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], refused: bool) -> None:
-    with pytest.raises(AuthorisationError, match="Remove this option") if refused else nullcontext():
+def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], told: bool) -> None:
+    with refused(4, "Remove this option") if told else nullcontext():
         require_silence(argv)
 
 
-def test_nothing_of_a_part_of_the_set_is_for_publication(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
-    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limit=70))
+def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: Callable[..., Run]) -> None:
+    run = audit(80, limit=70)
     assert run.released.n == 70
     for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "robust")):
-        with pytest.raises(AuthorisationError, match="a part of the set"):
+        with refused(4, "a part of the set"):
             release()
     assert not (tmp_path / "public").exists()
 
 
 def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, audit: Callable[..., Run]
 ) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch, 24)
-    run = restricted_run.run(tmp_path, out / "run")
+    run = audit(24)
     assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
     assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
     assert publish(run, tmp_path / "public").bits == 0
     assert "# mock: not judged" in (tmp_path / "public" / "report.md").read_text("utf-8")
 
 
-def test_a_run_without_models_tells_its_cues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch)
-    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(models=[]))
+def test_a_run_without_models_tells_its_cues(audit: Callable[..., Run]) -> None:
+    run = audit(models=[])
     assert run.released.available is None
     assert [n.name for n in run.released.numbers if n.value is not None] == [
         "rule: longest answer, all items", "rule: most common position, all items",
