@@ -23,32 +23,36 @@ def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> No
     assert "what the filter makes predictable" in sentence(reasons[0])
 
 
-def test_the_margin_decides_between_certified_and_inconclusive() -> None:
-    near = [auditor(0.25, 400, 0.25)]
-    assert audit_verdict(near, 0.25, 0.05)[0] == "certified"
-    assert audit_verdict(near, 0.25, 0.02)[0] == "inconclusive"
-    assert audit_verdict([auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
-    slightly = [auditor(0.27, 20_000, 0.25)]
-    assert audit_verdict(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
-    assert audit_verdict(slightly, 0.25, 0.01)[0] == "not certified"
+LOW, DOUBTFUL, HIGH = (auditor(share, 800, 0.25) for share in (0.24, 0.27, 0.35))
+INSIDE = [replace(a, independent=False, kind="leave_one_out") for a in (LOW, DOUBTFUL, HIGH)]
+"""Voters left out: they may find what the others left, though they may not vouch."""
+GOOD, FEW, ALARM = auditor(0.25, 800, 0.25), auditor(0.25, 200, 0.25), auditor(0.32, 200, 0.25)
+RULE = replace(GOOD, kind="heuristic", audit=replace(GOOD.audit, p=0.5))
 
 
-def test_many_auditors_share_the_alarm() -> None:
-    high = auditor(0.32, 200, 0.25)
-    assert audit_verdict([high], 0.25, 0.05)[0] == "not certified"
-    assert audit_verdict([high, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([], 0.25, 0.05)[0] == "inconclusive"
-
-
-def test_a_certificate_needs_every_auditor_and_an_alarm_only_one() -> None:
-    """A voter left out counts too: it may find what the others left, though it may not vouch."""
-    low, doubtful, high = (auditor(share, 800, 0.25) for share in (0.24, 0.27, 0.35))
-    inside = [replace(a, independent=False, kind="leave_one_out") for a in (low, doubtful, high)]
-    assert audit_verdict([low, inside[0]], 0.25, 0.05)[0] == "certified"
-    assert audit_verdict([inside[0]], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([low, inside[1]], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([low, inside[2]], 0.25, 0.05)[0] == "not certified"
+@pytest.mark.parametrize(
+    ("auditors", "margin", "verdict"),
+    [
+        ([auditor(0.25, 400, 0.25)], 0.05, "certified"),
+        ([auditor(0.25, 400, 0.25)], 0.02, "inconclusive"),
+        ([auditor(0.25, 400, 0.25, independent=False)], 0.05, "inconclusive"),
+        ([auditor(0.27, 20_000, 0.25)], 0.05, "certified"),  # above chance, but within what was allowed
+        ([auditor(0.27, 20_000, 0.25)], 0.01, "not certified"),
+        ([ALARM], 0.05, "not certified"),
+        ([ALARM, *[FEW] * 9], 0.05, "inconclusive"),  # many auditors share the alarm
+        ([auditor(0.25, 40, 0.25)], 0.05, "inconclusive"),
+        ([], 0.05, "inconclusive"),
+        ([LOW, INSIDE[0]], 0.05, "certified"),  # a certificate needs every auditor, an alarm only one
+        ([INSIDE[0]], 0.05, "inconclusive"),
+        ([LOW, INSIDE[1]], 0.05, "inconclusive"),
+        ([LOW, INSIDE[2]], 0.05, "not certified"),
+        ([RULE, replace(GOOD, independent=False)], 0.05, "inconclusive"),  # a rule vouches for nothing
+    ],
+)
+def test_the_margin_and_every_auditor_decide(
+    auditors: list[AuditorRates], margin: float, verdict: str
+) -> None:
+    assert audit_verdict(auditors, 0.25, margin)[0] == verdict
 
 
 def test_few_free_picks_vouch_for_nothing() -> None:
@@ -84,24 +88,17 @@ def test_a_certificate_gives_the_rate_that_its_independent_auditors_would_have_n
     assert audit_verdict([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]
 
 
-def test_a_rule_vouches_for_nothing() -> None:
-    one = auditor(0.25, 800, 0.25)
-    rule = replace(one, kind="heuristic", audit=replace(one.audit, p=0.5))
-    assert audit_verdict([rule, replace(one, independent=False)], 0.25, 0.05)[0] == "inconclusive"
-
-
 def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
-    good = auditor(0.25, 800, 0.25)
-    rule = replace(good, kind="heuristic", name="longest_answer")
+    rule = replace(RULE, name="longest_answer")
     audit = AuditRate(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
-    verdict, reasons = audit_verdict([good, replace(rule, audit=audit)], 0.25, 0.05)
+    verdict, reasons = audit_verdict([GOOD, replace(rule, audit=audit)], 0.25, 0.05)
     assert verdict == "not certified"
     assert reasons[0].code == "above_chance"
     assert (
         reasons[0].params | {"auditor": "longest_answer", "kind": "heuristic", "p": 1e-9} == reasons[0].params
     )
-    assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
+    assert audit_verdict([GOOD, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([GOOD, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
 
 
 def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:

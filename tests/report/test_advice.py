@@ -18,35 +18,21 @@ ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
 FLAGGED = len((ROOT / "results/benign_demo/shortcut.jsonl").read_text("utf-8").splitlines())
 Edits = dict[str, object]
-CERTIFIED: Edits = {
-    "certificate/verdict": "certified",
-    "residual/verdict": "certified",
-    "certificate/reasons": [{"code": "below_margin", "params": {}}],
-}
-REFUSED: Edits = {
-    "certificate/verdict": "not certified",
-    "residual/verdict": "not certified",
-    "certificate/reasons": [{"code": "above_chance", "params": {}}],
-}
-STOPPED: Edits = {
-    **REFUSED,
-    "residual/verdict": "inconclusive",
-    "certificate/reasons": [{"code": "guardrail_failed", "params": {}}],
-}
-TRIAL: Edits = {
-    "certificate/verdict": "not judged",
-    "certificate/reasons": [{"code": "trial_run", "params": {"n": 12, "least": 30, "part": False}}],
-}
-PART: Edits = {
-    **TRIAL,
-    "certificate/reasons": [{"code": "trial_run", "params": {"n": 100, "least": 30, "part": True}}],
-}
-LETTERS: Edits = {
-    "certificate/verdict": "not judged",
-    "certificate/reasons": [
-        {"code": "one_position", "params": {"voter": "m", "position": 0, "forced": False}}
-    ],
-}
+
+
+def verdict(said: str, code: str, residual: str = "", **params: object) -> Edits:
+    """A certificate with one reason, and the verdict of the audit if it is another than the demo's."""
+    reasons = [{"code": code, "params": params}]
+    audited = {"residual/verdict": residual} if residual else {}
+    return {"certificate/verdict": said, "certificate/reasons": reasons, **audited}
+
+
+CERTIFIED = verdict("certified", "below_margin", "certified")
+REFUSED = verdict("not certified", "above_chance", "not certified")
+STOPPED = verdict("not certified", "guardrail_failed", "inconclusive")
+TRIAL = verdict("not judged", "trial_run", n=12, least=30, part=False)
+PART = verdict("not judged", "trial_run", n=100, least=30, part=True)
+LETTERS = verdict("not judged", "one_position", voter="m", position=0, forced=False)
 ALONE: Edits = {"certificate/reasons": [{"code": "no_independent_auditor", "params": {}}]}
 NONE_FLAGGED: Edits = {
     "splits/shortcut": 0,

@@ -356,15 +356,6 @@ def test_the_page_links_to_single_items_only_where_their_page_is() -> None:
     well_made(beside)
 
 
-def test_a_notebook_gets_the_first_screen_in_a_frame_without_links() -> None:
-    frame = first_screen(read(DEMO), PROVENANCE)
-    assert frame.startswith("<iframe srcdoc=")
-    assert 'sandbox=""' in frame
-    page = html.unescape(frame.split('srcdoc="')[1].split('" sandbox')[0])
-    assert opening(read(DEMO)).verdict in page
-    assert "<a " not in page
-
-
 @pytest.mark.parametrize(("x", "shown"), [(-0.00001, "0.0"), (-1.25, "\u22121.2"), (1234.5, "1,234.5")])
 def test_a_number_has_a_real_minus_sign_and_no_negative_zero(x: float, shown: str) -> None:
     assert signed(x, 1) == shown

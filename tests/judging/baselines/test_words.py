@@ -35,10 +35,6 @@ def test_columns_are_those_of_a_plain_count() -> None:
     )
 
 
-def test_no_text_no_columns() -> None:
-    assert columns([]).shape == (0, 0)
-
-
 @pytest.mark.parametrize("cued", [True, False])
 def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
     b = bench(200, 1, seed=3)

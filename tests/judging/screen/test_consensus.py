@@ -52,27 +52,41 @@ def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[
     return [v.verdict for v in screened(votes, rules).verdicts()]
 
 
-def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
-    b = voted([[0, 0, 0], [0, 0, 1], [1, 2, 3]])
-    assert words(b, unanimous()) == ["shortcut", "robust", "robust"]
-    assert words(b, MAJORITY) == ["shortcut", "shortcut", "robust"]
-    assert words(voted([[0, 0, 1, 1], [0, 0, 0, 1]]), MAJORITY) == ["robust", "shortcut"], "more than half"
+S, R, U = "shortcut", "robust", "undecided"
+ONE_SILENT = [[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]]
+LAST_SILENT = [[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]]
 
 
-def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
-    b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
-    assert words(b, unanimous()) == ["undecided", "robust", "undecided", "undecided"]
-    assert words(b, MAJORITY) == ["shortcut", "undecided", "undecided", "shortcut"]
-    said = screened(votes_of(b), unanimous()).verdicts()
+@pytest.mark.parametrize(
+    ("picks", "rules", "expected"),
+    [
+        ([[0, 0, 0], [0, 0, 1], [1, 2, 3]], unanimous(), [S, R, R]),
+        ([[0, 0, 0], [0, 0, 1], [1, 2, 3]], MAJORITY, [S, S, R]),
+        ([[0, 0, 1, 1], [0, 0, 0, 1]], MAJORITY, [R, S]),  # more than half
+        (ONE_SILENT, unanimous(), [U, R, U, U]),
+        (ONE_SILENT, MAJORITY, [S, U, U, S]),
+        ([[0, -2], [-2, -2]], unanimous(), [R, R]),  # a tie is an answer, but no vote
+        ([[], []], unanimous(), [U, U]),
+        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[2], [S, R, R, R]),
+        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[1], [S, S, R, R]),
+        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[0], [S, S, S, R]),
+        (LAST_SILENT, OF_3[1], [U, S, R, U]),
+        (LAST_SILENT, OF_3[0], [S, S, U, S]),
+    ],
+)
+def test_right_votes_decide_and_a_missing_one_leaves_undecided_only_what_it_could_turn(
+    picks: list[list[int]], rules: ScreenRules, expected: list[str]
+) -> None:
+    assert words(voted(picks), rules) == expected
+    assert screened(votes_of(voted(picks)), rules).measurable.any() == any(picks)
+
+
+def test_a_verdict_says_how_many_voters_were_right_and_how_many_silent() -> None:
+    said = screened(votes_of(voted(ONE_SILENT)), unanimous()).verdicts()
     assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
     assert (said[0].votes, said[0].of) == (2, 3)
-
-
-def test_a_tie_is_an_answer_but_no_vote_and_without_voters_nothing_is_decided() -> None:
-    assert words(voted([[0, -2], [-2, -2]]), unanimous()) == ["robust", "robust"]
-    b = voted([[], []])
-    assert words(b, unanimous()) == ["undecided", "undecided"]
-    assert not screened(votes_of(b), unanimous()).measurable.any()
+    counted = screened(votes_of(voted([[0, 0, 0], [0, 1, 0], [1, 2, 3]])), OF_3[1]).verdicts()
+    assert [v.reason for v in counted] == [f"{n} of 3 voters right" for n in (3, 2, 0)]
 
 
 def test_the_probe_votes_with_the_others() -> None:
@@ -238,21 +252,6 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
 # k of n
 
 
-def test_k_of_n_asks_for_so_many_right_votes() -> None:
-    b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
-    assert words(b, OF_3[2]) == words(b, unanimous())
-    assert words(b, OF_3[1]) == words(b, MAJORITY)
-    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "shortcut", "robust"]
-    said = screened(votes_of(b), OF_3[1]).verdicts()
-    assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
-
-
-def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
-    b = voted([[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]])
-    assert words(b, OF_3[1]) == ["undecided", "shortcut", "robust", "undecided"]
-    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "undecided", "shortcut"]
-
-
 @pytest.mark.parametrize(
     ("criterion", "said"),
     [
@@ -296,16 +295,16 @@ TURNS = [
     [2, 2, 2, 2], [2, 2, 2, 1], [2, 2, 1, 1], [2, 2, 1, 3], [2, 2, -2, 2],
     [2, 2, 2, -1], [2, 2, 1, -1], [2, 1, 3, -1], [-1, -1, -1, -1], [-2, -2, -2, -2],
 ]  # fmt: skip
-T, U = TIED, UNANSWERED
+T, N = TIED, UNANSWERED
 
 
 @pytest.mark.parametrize(
     ("rotation", "choice"),
     [
-        ("every", [2, T, T, T, T, U, T, T, U, T]),
+        ("every", [2, T, T, T, T, N, T, T, N, T]),
         # Three of four are more than half, whatever the fourth would have been; two and one lost may become three.
-        ("most", [2, 2, T, T, 2, 2, U, T, U, T]),
-        ("averaged", [2, 2, T, 2, 2, U, U, U, U, T]),
+        ("most", [2, 2, T, T, 2, 2, N, T, N, T]),
+        ("averaged", [2, 2, T, 2, 2, N, N, N, N, T]),
     ],
 )
 def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
