@@ -35,45 +35,20 @@ GOLDEN = """{
 OTHER = b"another key of thirty-two bytes!"
 
 
-def ids(key: bytes, rows: list[tuple[str, list[str]]]) -> list[str]:
-    return [item_id(key, "mock-restricted", "1", stem, choices) for stem, choices in rows]
-
-
 ROWS = [(f"which lamp has the number {i}?", [f"lamp {i}", "none", f"lamp {i + 1}"]) for i in range(5)]
 
 
-def a_split(key: bytes = bytes(range(32)), rows: list[tuple[str, list[str]]] = ROWS) -> Split:
-    return hashed("mock-restricted", "1", "robust", "0123456789abcdef", ids(key, rows))
+def a_split(rows: list[tuple[str, list[str]]] = ROWS) -> Split:
+    made = [item_id(bytes(range(32)), "mock-restricted", "1", stem, choices) for stem, choices in rows]
+    return hashed("mock-restricted", "1", "robust", "0123456789abcdef", made)
 
 
-def test_the_file_is_the_committed_one() -> None:
-    assert a_split().text == GOLDEN
+def test_the_file_is_the_committed_one_whatever_the_order_of_items_and_choices(tmp_path: Path) -> None:
+    turned = [(stem, choices[::-1]) for stem, choices in ROWS[::-1]]
+    assert a_split().text == a_split(turned).text == GOLDEN
     assert rules_of(GOLDEN) == set(), "the gate lets it pass"
-
-
-def test_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(GOLDEN, encoding="utf-8")
     assert read_split(tmp_path / "s.json") == a_split()
-
-
-def test_input_order_and_the_order_of_choices_change_nothing() -> None:
-    turned = [(stem, choices[::-1]) for stem, choices in ROWS[::-1]]
-    assert a_split(rows=turned).text == GOLDEN
-
-
-def test_another_key_changes_every_id() -> None:
-    assert not set(a_split(OTHER).ids) & set(a_split().ids)
-
-
-def test_the_place_of_an_id_says_nothing_of_its_item() -> None:
-    rows = [(f"which lamp has the number {i:04d}?", ["a", "b"]) for i in range(400)]
-    made = ids(OTHER, rows)
-    ranks = {name: i for i, name in enumerate(sorted(made))}
-    order = [ranks[name] for name in made]
-    mean = (len(order) - 1) / 2
-    spread = sum((x - mean) ** 2 for x in range(len(order)))
-    rho = sum((i - mean) * (r - mean) for i, r in enumerate(order)) / spread
-    assert abs(rho) < 0.15
 
 
 @pytest.mark.parametrize(
@@ -138,19 +113,13 @@ def emitted(base: Path, tmp_path: Path) -> Path:
 def test_a_split_comes_out_of_a_run_as_it_was_sealed(base: Path, emitted: Path) -> None:
     assert emitted.read_bytes() == (base / "out" / "run" / "splits" / "robust.json").read_bytes()
     assert stat.S_IMODE(emitted.stat().st_mode) == 0o600
-    assert (
-        refusal(
-            "emit", base / "out" / "run", "--split", "undecided", "-o", emitted.parent / "u.json"
-        ).exit_code
-        == 3
-    )
-    assert refusal("emit", base / "out" / "run", "--split", "robust", "-o", emitted).exit_code == 2
-
-
-def test_a_public_run_has_no_hashed_split(tmp_path: Path) -> None:
     demo = Path(__file__).parents[2] / "results" / "benign_demo"
-    assert refusal("emit", demo, "--split", "robust", "-o", tmp_path / "s.json").exit_code == 2
-    assert not (tmp_path / "s.json").exists()
+    for run, split, name, code in (
+        (base / "out" / "run", "undecided", "u.json", 3),
+        (base / "out" / "run", "robust", emitted.name, 2),
+        (demo, "robust", "s.json", 2),  # a public run has no hashed split
+    ):
+        assert refusal("emit", run, "--split", split, "-o", emitted.parent / name).exit_code == code
 
 
 def test_opening_finds_every_item_and_writes_it_for_its_owner_alone(

@@ -158,9 +158,6 @@ def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
     assert single["percentile"] == 100, "topics of one item each"
 
 
-pairs = in_trees(judge_pairs)
-
-
 def table(found: Any, where: Parts, voters: tuple[str, ...] = ()) -> dict[str, Any]:
     tree = pairs(made_up(list(found), voters, where), found)
     assert tree is not None

@@ -189,32 +189,33 @@ def cloze(item: str, order: Sequence[int], scores: Sequence[float], model: str =
 STILL = [cloze("a", (0, 1), (-1, -2)), cloze("a", (1, 0), (-1.0005, -2))]
 
 
-def test_cloze_that_does_not_move_is_inert() -> None:
-    assert cloze_invariance(Answers.of(STILL), ("m",)) == "inert"
-    impossible = [cloze("b", o, (-1, -np.inf)) for o in ((0, 1), (1, 0))]
-    assert cloze_invariance(Answers.of([*STILL, *impossible]), ("m",)) == "inert"
+def moves(*scores: float, model: str = "m") -> list[Answer]:
+    return [cloze("b", (0, 1), (-1, -2), model), cloze("b", (1, 0), scores, model)]
+
+
+SILENT = unanswered(Asked("a", "cloze", "m", (1, 0), "qa-v1", 0), "empty_choice")
+ONE_ORDER = text_rows(bench(10, 1, seed=1), view="cloze", template="qa-v1")
 
 
 @pytest.mark.parametrize(
-    "scores", [(-2, -1), (-1, -2.002), (-1.1, -2.1), (-1, -np.inf)], ids=["pick", "one", "both", "impossible"]
-)
-def test_a_score_or_a_pick_that_moves_is_counted_by_item(scores: tuple[float, float]) -> None:
-    moves = [cloze("b", (0, 1), (-1, -2)), cloze("b", (1, 0), scores)]
-    assert cloze_invariance(Answers.of([*STILL, *moves]), ("m",)) == {"n_changed": 1, "n": 2}
-    other = [replace(r, model="other") for r in moves]
-    assert cloze_invariance(Answers.of([*STILL, *moves, *other]), ("m", "other")) == {"n_changed": 2, "n": 3}
-
-
-def test_cloze_asked_in_one_order_or_never_is_not_inert() -> None:
-    b = bench(10, 1, seed=1)
-    one = text_rows(b, view="cloze", template="qa-v1")
-    assert cloze_invariance(Answers.of(one), b.voters) is None
-    assert cloze_invariance(Answers.of(rows(b)), b.voters) is None
-    assert cloze_invariance(Answers.of(STILL[:1]), ("m",)) is None
-    silent = unanswered(Asked("a", "cloze", "m", (1, 0), "qa-v1", 0), "empty_choice")
-    assert cloze_invariance(Answers.of([STILL[0], silent]), ("m",)) is None
-    mixed = cloze_invariance(Answers.of([*one, *(replace(r, model="v0", item="x") for r in STILL)]), ("v0",))
-    assert mixed == "inert"
+    ("rows_", "models", "found"),
+    [
+        (STILL, ["m"], "inert"),
+        ([*STILL, *(cloze("b", o, (-1, -np.inf)) for o in ((0, 1), (1, 0)))], ["m"], "inert"),
+        *(([*STILL, *moves(*scores)], ["m"], {"n_changed": 1, "n": 2}) for scores in (
+            (-2, -1), (-1, -2.002), (-1.1, -2.1), (-1, -np.inf))),
+        ([*STILL, *moves(-2, -1), *moves(-2, -1, model="other")], ["m", "other"], {"n_changed": 2, "n": 3}),
+        (ONE_ORDER, ["v0"], None), (STILL[:1], ["m"], None), ([STILL[0], SILENT], ["m"], None),
+        (rows(bench(10, 1, seed=1)), ["v0"], None),
+        ([*ONE_ORDER, *(replace(r, model="v0", item="x") for r in STILL)], ["v0"], "inert"),
+    ],
+    ids=["still", "impossible", "pick", "one", "both", "to impossible", "two models", "one order", "once", "silent",
+         "never", "mixed"],
+)  # fmt: skip
+def test_cloze_is_inert_unless_a_score_or_a_pick_moves(
+    rows_: list[Answer], models: list[str], found: object
+) -> None:
+    assert cloze_invariance(Answers.of(rows_), models) == found
 
 
 def test_position_share_by_hand() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.base.files import sha256
 from robustify.cli import cli
 from robustify.items.item import Item
@@ -19,7 +19,6 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
 from robustify.runs.run import Run, write_items
-from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up, voted
 from tests.support.fake_logs import jsonl
 from tests.support.page_text import text_of_page
@@ -134,19 +133,12 @@ def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path:
     assert pair["why_not"] == "no item is in both"
 
 
-def test_a_changed_table_and_a_restricted_run_are_refused(
-    run: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_table_is_refused(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "copy")
     with (tmp_path / "copy" / "verdicts.csv").open("a") as file:
         file.write("i99,,robust,0,2,,\n")
     with pytest.raises(DataError, match=r"verdicts\.csv is missing or was changed after the run"):
         compared([run.folder, tmp_path / "copy"])
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(AuthorisationError, match="Only its released page"):
-        compared([run.folder, base / "out" / "run"])
 
 
 def test_a_base_and_its_tuned_form_are_paired_by_item(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from robustify.cli import cli
 from robustify.pipeline.steps import rejudge
 from robustify.report.dashboard import dashboard_html
 from robustify.runs.run import Run
-from tests.support import restricted_run
 from tests.support.exported_run import made_run
 from tests.support.page_text import text_of_page
 
@@ -69,16 +68,6 @@ def test_what_cannot_be_read_is_counted_and_named(folder: Path) -> None:
     page = dashboard_html(odd, odd / "dashboard.html")
     assert sorted(row[0] for row in rows(page, "Left out")) == ["changed"]
     assert {row[0] for row in rows(page, "All runs")} == {"whole"}
-
-
-def test_a_restricted_run_is_left_out(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match="restricted"):
-        dashboard_html(base / "out", tmp_path / "dashboard.html")
 
 
 def test_the_command_writes_the_page_and_refuses_what_holds_no_run(folder: Path, tmp_path: Path) -> None:
