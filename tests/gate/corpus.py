@@ -4,14 +4,20 @@ Everything comes from a seed. The items are nonsense about gardens, boats and cl
 them is true, and nothing in them is from any benchmark.
 """
 
+import base64
+import bz2
+import gzip
 import html
 import io
 import json
+import lzma
 import quopri
 import random
 import string
+import tarfile
 import urllib.parse
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -211,6 +217,15 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def _tarred(text: str) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        info = tarfile.TarInfo("notes.txt")
+        info.size = len(text.encode())
+        archive.addfile(info, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
 DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "verbatim": lambda t, r: t,
     "upper_case": lambda t, r: t.upper(),
@@ -247,6 +262,23 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "percent": lambda t, r: "https://a.invalid/?q=" + urllib.parse.quote(t),
     "percent_all": lambda t, r: "".join(f"%{b:02X}" for b in t.encode()),
     "quoted_printable": lambda t, r: quopri.encodestring(t.encode()).decode() + "=20",
+    "base64": lambda t, r: base64.b64encode(t.encode()).decode(),
+    "base64_wrapped": lambda t, r: base64.encodebytes(t.encode()).decode(),
+    "base64_url": lambda t, r: base64.urlsafe_b64encode(t.encode()).decode(),
+    "base64_utf16": lambda t, r: base64.b64encode(t.encode("utf-16-le")).decode(),
+    "hex": lambda t, r: t.encode().hex(),
+    "base64_twice": lambda t, r: base64.b64encode(base64.b64encode(t.encode())).decode(),
+    "utf16": lambda t, r: t.encode("utf-16"),
+    "utf16_no_mark": lambda t, r: t.encode("utf-16-be"),
+    "utf32": lambda t, r: t.encode("utf-32"),
+    "gzip": lambda t, r: gzip.compress(t.encode(), mtime=0),
+    "bzip2": lambda t, r: bz2.compress(t.encode()),
+    "xz": lambda t, r: lzma.compress(t.encode()),
+    "zlib": lambda t, r: zlib.compress(t.encode()),
+    "zip": lambda t, r: zipped({"notes.txt": t.encode()}),
+    "tar_gzip": lambda t, r: _tarred(t),
+    "zip_in_base64": lambda t, r: base64.b64encode(zipped({"notes.txt": t.encode()})).decode(),
+    "inside_binary": lambda t, r: bytes(range(256)) + t.encode() + bytes(range(256)),
 }
 
 # Carriers: the file that a leak lies in, with harmless text around it.
