@@ -12,16 +12,13 @@ from tests.support import restricted_run, restricted_set
 
 @pytest.mark.oracle
 def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    restricted: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
     for name in ("HF_HOME", "HF_DATASETS_CACHE", "XDG_CACHE_HOME", "TMPDIR"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(name, str(tmp_path / name))
     lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
-    run = base / "out" / "run"
+    run = restricted / "out" / "run"
     monkeypatch.chdir(run)
     before = restricted_run.files(run)
     manager = lm_eval_tasks.TaskManager(include_path=str(run / "lm_eval_tasks"), include_defaults=False)
@@ -49,15 +46,10 @@ def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
 
 @pytest.mark.oracle
 @pytest.mark.proof
-def test_without_the_key_lm_eval_gets_nothing(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
+def test_without_the_key_lm_eval_gets_nothing(restricted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
-    monkeypatch.chdir(base / "out" / "run")
+    monkeypatch.chdir(restricted / "out" / "run")
     manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)
     with pytest.raises(AuthorisationError, match="ROBUSTIFY_KEY_FILE is not set"):
         manager.load_task_or_group(["mock_robust"])

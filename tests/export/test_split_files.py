@@ -11,7 +11,7 @@ from click.testing import Result
 from robustify.base.errors import DataError, RobustifyError
 from robustify.restricted.ids import Split, hashed, item_id, read_split
 from tests.gate.repo import rules_of
-from tests.support import restricted_run, restricted_set
+from tests.support import restricted_set
 from tests.support.command import invoked
 
 # The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
@@ -78,14 +78,6 @@ def test_plain_ids_make_no_split() -> None:
 
 
 @pytest.fixture
-def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(folder).items():
-        monkeypatch.setenv(name, value)
-    return folder
-
-
-@pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """A private folder."""
     folder = tmp_path / "mine"
@@ -104,26 +96,26 @@ def refusal(*argv: object) -> RobustifyError:
 
 
 @pytest.fixture
-def emitted(base: Path, tmp_path: Path) -> Path:
+def emitted(restricted: Path, tmp_path: Path) -> Path:
     out = tmp_path / "robust.json"
-    assert call("emit", base / "out" / "run", "--split", "robust", "-o", out).return_value == 0
+    assert call("emit", restricted / "out" / "run", "--split", "robust", "-o", out).return_value == 0
     return out
 
 
-def test_a_split_comes_out_of_a_run_as_it_was_sealed(base: Path, emitted: Path) -> None:
-    assert emitted.read_bytes() == (base / "out" / "run" / "splits" / "robust.json").read_bytes()
+def test_a_split_comes_out_of_a_run_as_it_was_sealed(restricted: Path, emitted: Path) -> None:
+    assert emitted.read_bytes() == (restricted / "out" / "run" / "splits" / "robust.json").read_bytes()
     assert stat.S_IMODE(emitted.stat().st_mode) == 0o600
     demo = Path(__file__).parents[2] / "results" / "benign_demo"
     for run, split, name, code in (
-        (base / "out" / "run", "undecided", "u.json", 3),
-        (base / "out" / "run", "robust", emitted.name, 2),
+        (restricted / "out" / "run", "undecided", "u.json", 3),
+        (restricted / "out" / "run", "robust", emitted.name, 2),
         (demo, "robust", "s.json", 2),  # a public run has no hashed split
     ):
         assert refusal("emit", run, "--split", split, "-o", emitted.parent / name).exit_code == code
 
 
 def test_opening_finds_every_item_and_writes_it_for_its_owner_alone(
-    base: Path, emitted: Path, mine: Path
+    restricted: Path, emitted: Path, mine: Path
 ) -> None:
     done = call("open", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "robust.jsonl")
     wanted = read_split(emitted).ids
@@ -139,7 +131,7 @@ def test_opening_finds_every_item_and_writes_it_for_its_owner_alone(
 
 
 def test_a_split_is_not_opened_elsewhere_under_another_key_or_if_it_is_smaller_than_a_cell(
-    base: Path, emitted: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    restricted: Path, emitted: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     tree, data = json.loads(emitted.read_text("utf-8")), ("--data", restricted_set.ADAPTER)

@@ -187,26 +187,18 @@ def test_robust_counts_robust_items_and_cloze_the_items_fit_for_cloze() -> None:
     assert [found[v][s]["b"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [3, 3, 2, 2]
 
 
-def test_a_pair_with_a_voter_is_flagged_where_selection_bites() -> None:
-    found = {name: {"full": ONE} for name in ("a", "b", "c")}
-    tree = table(found, parts_of(np.ones(10)), voters=("b",))
+def test_a_pair_with_a_voter_is_flagged_what_was_not_asked_is_null_and_a_lone_model_has_no_pair() -> None:
+    every = parts_of(np.ones(10))
+    tree = table({name: {"full": ONE} for name in "abc"}, every, voters=("b",))
     assert {name: e["is_voter"] for name, e in tree.items()} == {
         "a vs b": True,
         "a vs c": False,
         "b vs c": True,
     }
     assert tree["a vs b"]["models"] == ["a", "b"]
-
-
-def test_what_was_not_asked_is_null_and_a_lone_model_has_no_pair() -> None:
-    tree = table({"a": {"full": ONE}, "b": {"full": TWO, "cloze_chars": TWO}}, parts_of(np.ones(10)))
     assert tree["a vs b"]["cloze_chars"] is None
-    every = parts_of(np.ones(10))
-    assert (
-        pairs(made_up("ab", (), every), {"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}})
-        is None
-    )
-    assert pairs(made_up("", (), every), {}) is None
+    lone = {"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}}
+    assert pairs(made_up("ab", (), every), lone) is pairs(made_up("", (), every), {}) is None
 
 
 def coins(n: int, p: float, seed: int) -> Floats:

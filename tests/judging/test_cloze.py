@@ -24,13 +24,9 @@ def item(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_plain_item_stays(profile: Profile) -> None:
-    assert exclusion(item(), profile, {"i": False}) is None
-
-
-@pytest.mark.parametrize("profile", PROFILES)
 def test_what_cannot_be_scored_is_out_in_every_profile(profile: Profile) -> None:
     labels = {"i": False}
+    assert exclusion(item(), profile, labels) is None
     assert exclusion(item(choices=("red", " ", "blue")), profile, labels) == "empty_choice"
     assert exclusion(item(choices=("red", "green ", "green", "grey")), profile, labels) == "repeated_key_text"
     assert exclusion(item(choices=("red", "green", "blue", "Blue")), profile, labels) is None
@@ -90,40 +86,27 @@ def labels_file(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_labels_decide(tmp_path: Path) -> None:
+def test_labels_decide_and_else_the_profile_gives_its_reasons_by_id(tmp_path: Path) -> None:
     path = labels_file(
         tmp_path,
         '{"id": "a", "is_mcqa_only": true}\n\n{"id": "b", "is_mcqa_only": false, "reasoning": "x"}\n',
     )
     items = [item(name="a"), item(name="b", choices=("red", "green", "All of the above"))]
-    assert excluded(items, ClozeSettings(profile="labels", labels=path)) == {"a": "labelled"}
-
-
-def test_excluded_gives_reasons_by_id() -> None:
-    items = [
-        item(name="a"),
-        item(name="b", choices=("red", "green", "All of the above")),
-        item(name="c", choices=("x", "")),
-    ]
+    labelled = ClozeSettings(profile="labels", labels=path)
+    assert excluded(items, labelled) == {"a": "labelled"}
+    items.append(item(name="c", choices=("x", "")))
     assert excluded(items, ClozeSettings()) == {"b": "cross_reference", "c": "empty_choice"}
+    with pytest.raises(DataError, match="1 of 3 items have no label"):
+        excluded(items, labelled)
 
 
-def test_faulty_labels_are_refused_all_at_once(tmp_path: Path) -> None:
+def test_faulty_labels_are_refused_all_at_once_and_missing_ones_as_a_usage_error(tmp_path: Path) -> None:
     path = labels_file(
         tmp_path, '{"id": "a", "is_mcqa_only": true}\n{"id": "b"}\nnope\n{"id": "a", "is_mcqa_only": false}\n'
     )
     with pytest.raises(DataError) as error:
         cloze_labels(Path(path))
     assert [line.split(": ")[0].rsplit(":", 1)[1] for line in error.value.lines] == ["2", "3", "4"]
-
-
-def test_labels_must_cover_every_item(tmp_path: Path) -> None:
-    path = labels_file(tmp_path, '{"id": "a", "is_mcqa_only": true}\n')
-    with pytest.raises(DataError, match="1 of 2 items have no label"):
-        excluded([item(name="a"), item(name="zz")], ClozeSettings(profile="labels", labels=path))
-
-
-def test_missing_labels_are_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         cloze_labels(tmp_path / "none.jsonl")
 
