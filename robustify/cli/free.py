@@ -225,14 +225,14 @@ def list_templates(
     Example:
         robustify free templates nugget/optimized --example --format-type markdown
     """
-    from robustify.freeform.prompt_templates import example_of, get_store, pack_text
+    from robustify.freeform.prompt_templates import every_template, example_of, pack_text, template_named
 
-    store = get_store(template_dir)
     if template_id is None:
-        rows = [store.get(t.id).model_dump(include={"id", "reads", "sha256"}) for t in store]
+        every = [template_named(one.id, template_dir) for one in every_template(template_dir)]
+        rows = [one.model_dump(include={"id", "reads", "sha256"}) for one in every]
         lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
         return print_result({"templates": rows}, lines)
-    template = store.get(template_id)
+    template = template_named(template_id, template_dir)
     if example:
         turns = example_of(template, format_type)
         texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}

@@ -9,7 +9,7 @@ cannot know, so that it cannot end its own quotation.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -91,33 +91,6 @@ class PromptTemplate(Settings):
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-class TemplateStore:
-    """Collection of templates, sorted by name and version."""
-
-    def __init__(self, templates: Iterable[PromptTemplate]) -> None:
-        self._templates = sorted(templates, key=lambda t: (t.name, t.version))
-
-    def __iter__(self) -> Iterator[PromptTemplate]:
-        return iter(self._templates)
-
-    def get(self, template_id: str) -> PromptTemplate:
-        """Return the template with this ID. A name without a version selects the newest version.
-
-        Raises:
-            UsageError: the template is unknown.
-            DataError: its files differ from the released ones.
-        """
-        found = [t for t in self if template_id in (t.id, t.name)]
-        if not found:
-            known = ", ".join(sorted({t.name for t in self}))
-            raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
-        if found[-1].found_sha256() != found[-1].sha256:
-            raise DataError(
-                f"template {found[-1].id}: changed since its release. Restore it, or release a new version."
-            )
-        return found[-1]
-
-
 def pack_text(root: "Traversable", name: str) -> str:
     """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
@@ -131,10 +104,30 @@ def pack_text(root: "Traversable", name: str) -> str:
 
 
 @cache
-def get_store(extra_dirs: tuple[Path, ...] = ()) -> TemplateStore:
-    """Load the built-in templates and those of the given folders. Raise `DataError` if a folder cannot be read."""
+def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
+    """Load the built-in templates and those of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
     own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
-    return TemplateStore([*read_pack(files("robustify.freeform") / "templates", ""), *own])
+    built_in = read_pack(files("robustify.freeform") / "templates", "")
+    return tuple(sorted([*built_in, *own], key=lambda t: (t.name, t.version)))
+
+
+def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> PromptTemplate:
+    """Return the template with this ID. A name without a version selects the newest version.
+
+    Raises:
+        UsageError: the template is unknown.
+        DataError: its files differ from the released ones.
+    """
+    every = every_template(extra_dirs)
+    found = [t for t in every if template_id in (t.id, t.name)]
+    if not found:
+        known = ", ".join(sorted({t.name for t in every}))
+        raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
+    if found[-1].found_sha256() != found[-1].sha256:
+        raise DataError(
+            f"template {found[-1].id}: changed since its release. Restore it, or release a new version."
+        )
+    return found[-1]
 
 
 def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:

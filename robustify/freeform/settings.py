@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_serializer, field_validator
 
 from robustify.base.settings_files import Settings
-from robustify.freeform.prompt_templates import PromptTemplate, get_store
+from robustify.freeform.prompt_templates import PromptTemplate, template_named
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
 from robustify.models.engines.settings import host_of
 
@@ -99,7 +99,7 @@ class FreeSettings(Settings):
 
     def template_named(self, template_id: str) -> PromptTemplate:
         """Return a built-in template, or one of `template_dir`."""
-        return get_store(tuple(map(Path, self.template_dir))).get(template_id)
+        return template_named(template_id, tuple(map(Path, self.template_dir)))
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
         """Return the template with which a judge grades this kind."""

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.prompt_templates import get_store
+from robustify.freeform.prompt_templates import every_template
 from robustify.freeform.schema import GradeResult, grade_from
 from robustify.reading.jsonl import read_jsonl
 from tests.freeform.scripted import QUESTIONS, SHOWN, run, write_lines
@@ -219,7 +219,7 @@ def test_templates_are_listed_shown_rendered_and_verified(tmp_path: Path) -> Non
     assert "grader/mcq@1.0" in {t["id"] for t in told["templates"]}
     assert "You are an impartial grader." in run("templates", "grader/mcq@1.0").stdout
     run("templates", "grader/poem", fails=2)
-    for template in get_store():
+    for template in every_template():
         assert "{%" not in run("templates", template.id, "--example").stdout
     row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
     (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
