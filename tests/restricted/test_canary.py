@@ -17,8 +17,7 @@ import tempfile
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +27,7 @@ import pytest
 from robustify.pipeline import asked, steps
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
-from tests.support.restricted_run import Stub
+from tests.support.restricted_run import while_asked
 
 WORD = CANARIES[7]
 PLANTED = {
@@ -124,11 +123,11 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     assert world.call("restricted", "adapter", "check", restricted_set.ADAPTER) in (0, 4)
 
 
-def raising(_: Any, requests: Any) -> None:
+def raising(requests: Any) -> None:
     raise ValueError(requests[0].context)
 
 
-def printing(_: Any, requests: Any) -> None:
+def printing(requests: Any) -> None:
     text = requests[0].context
     print(text)
     print(text, file=sys.stderr)
@@ -144,16 +143,7 @@ def printing(_: Any, requests: Any) -> None:
 def test_an_engine_that_shows_a_prompt_is_not_heard(
     world: World, monkeypatch: pytest.MonkeyPatch, behave: Callable[..., None], code: int
 ) -> None:
-    class Odd(Stub):
-        def loglikelihoods(self, requests: Any, progress: Any = lambda _n: None) -> Any:
-            behave(self, requests)
-            return super().loglikelihoods(requests, progress)
-
-    @contextmanager
-    def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
-        yield Odd(model.name)
-
-    monkeypatch.setattr(steps, "open_scorer", opened)
+    while_asked(monkeypatch, behave)
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
 from tests.support import restricted_set
-from tests.support.restricted_run import Stub
+from tests.support.restricted_run import while_asked
 
 Attack = Callable[[World], list[object]]
 ADAPTER = restricted_set.ADAPTER
@@ -81,16 +80,7 @@ def while_it_runs(change: Callable[[World], object]) -> Attack:
     """Something changes while the models are asked."""
 
     def act(world: World) -> list[object]:
-        class Odd(Stub):
-            def loglikelihoods(self, requests: Any, progress: Any = lambda _n: None) -> Any:
-                change(world)
-                return super().loglikelihoods(requests, progress)
-
-        @contextmanager
-        def opened(model: Any, *_: object, **__: object) -> Any:
-            yield Odd(model.name)
-
-        world.patch.setattr(steps, "open_scorer", opened)
+        while_asked(world.patch, lambda _: change(world))
         return list(RUN)
 
     return act

@@ -1,12 +1,10 @@
 """A restricted run end to end, with stubs for models: what is around it, and what it leaves behind."""
 
-import contextlib
 import json
 import os
 import re
 import resource
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,17 +85,12 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Short(restricted_run.Stub):
-        def loglikelihoods(self, requests: Any, progress: Any = None) -> Any:
-            lengths = [len((r.context + r.continuation).split()) for r in requests]
-            most = sorted(set(lengths))[-3]
-            raise RequestError.of({i: f"has {n} tokens" for i, n in enumerate(lengths) if n >= most})
+    def short(requests: Any) -> None:
+        lengths = [len((r.context + r.continuation).split()) for r in requests]
+        most = sorted(set(lengths))[-3]
+        raise RequestError.of({i: f"has {n} tokens" for i, n in enumerate(lengths) if n >= most})
 
-    @contextlib.contextmanager
-    def opened(model: Any, *_: Any, **__: Any) -> Iterator[Any]:
-        yield Short(model.name)
-
-    monkeypatch.setattr(steps, "open_scorer", opened)
+    restricted_run.while_asked(monkeypatch, short)
     with pytest.raises(
         DataError, match=r"stub-a: some items are too long for the model.*: \d+ in the view "
     ) as told:

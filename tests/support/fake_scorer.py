@@ -27,14 +27,19 @@ class FakeScorer:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
 
 
-def fake_models(patch: pytest.MonkeyPatch, taste: Callable[[Request], float]) -> None:
-    """Every model that a run asks is there, under its own name, and has this taste."""
+def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any]) -> None:
+    """Every model that a run asks is the scorer that is made of its name."""
 
     @contextmanager
-    def opened(model: Any, *_: object, **__: object) -> Iterator[FakeScorer]:
-        yield FakeScorer(taste, name=model.name)
+    def opened(model: Any, *_: object, **__: object) -> Iterator[Any]:
+        yield made(model.name)
 
     patch.setattr(steps, "open_scorer", opened)
+
+
+def fake_models(patch: pytest.MonkeyPatch, taste: Callable[[Request], float]) -> None:
+    """Every model that a run asks is there, under its own name, and has this taste."""
+    opens(patch, lambda name: FakeScorer(taste, name))
     patch.setattr(steps, "check_model", lambda *_: None)
 
 

@@ -2,8 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from robustify.restricted.disclosure import record
 from robustify.restricted.secret_key import evaluator_key
 from robustify.runs.run import Run
 from tests.support import restricted_set
+from tests.support.fake_scorer import opens
 
 NAMES = ("stub-a", "stub-b")
 
@@ -70,14 +70,20 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
     for name, value in restricted_set.prepared(folder, n, **changes).items():
         monkeypatch.setenv(name, value)
     record.begin(evaluator_key(), record.record_file())
-
-    @contextmanager
-    def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
-        yield Stub(model.name)
-
-    monkeypatch.setattr(steps, "open_scorer", opened)
+    opens(monkeypatch, Stub)
     monkeypatch.setattr(steps, "check_model", lambda model, *_: {"sha256": model.name})
     return folder / "out"
+
+
+def while_asked(patch: pytest.MonkeyPatch, act: Callable[[list[Request]], object]) -> None:
+    """Do this with what a stub is asked, whenever it is asked."""
+
+    class Odd(Stub):
+        def loglikelihoods(self, requests: list[Request], progress: Progress = no_progress) -> list[Logprob]:
+            act(requests)
+            return super().loglikelihoods(requests, progress)
+
+    opens(patch, Odd)
 
 
 def run(folder: Path, out: Path, told: Config | None = None) -> Run:
