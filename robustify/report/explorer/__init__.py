@@ -208,7 +208,7 @@ def askings(record: Transcript, items: Sequence[Item], positions: Sequence[int])
                 "prompt": prompt,
             }
         )
-    shown = positions[: record.shots + 1] == tuple(range(len(positions[: record.shots + 1])))
+    shown = all(at == i for i, at in enumerate(positions[: record.shots + 1]))
     return {"askings": about, "examples": record.shots if shown else None, "byChat": BY_CHAT, "asked": asked}
 
 
