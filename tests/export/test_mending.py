@@ -57,6 +57,15 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
 
 
+def test_a_csv_with_white_space_keeps_its_columns(tmp_path: Path) -> None:
+    rows = "".join(f"What is {x} + {x}?, {2 * x},{x},{3 * x}, {2 * x},book {x}\n" for x in range(1, 9))
+    (tmp_path / "sums.csv").write_text(f"Question,Option A,Option B,Option C,Correct Answer,Source\n{rows}")
+    assert _mend(tmp_path / "sums.csv", tmp_path / "m.csv")[0] == 0
+    assert "Source" in (tmp_path / "m.csv").read_text()
+    items = load(Source(path=str(tmp_path / "m.csv"))).items
+    assert [i.choices[i.key] for i in items] == [str(2 * x) for x in range(1, 9)]
+
+
 @pytest.mark.parametrize("keys", ["letters", "texts"])
 def test_a_csv_keeps_its_columns(tmp_path: Path, keys: str) -> None:
     header = "Question,Option A,Option B,Option C,Correct Answer,Source"
