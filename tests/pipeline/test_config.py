@@ -88,8 +88,6 @@ def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
         ("b.gguf", "/a/b.gguf", "voter"),
         ("x-y", "x y", "under_test"),
     ]
-    shown = faults(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", "[hf:a/m@r, ./m]"))
-    assert shown == ["c.yaml: models: two models have the same name. Give each a different `name`."]
 
 
 def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None:

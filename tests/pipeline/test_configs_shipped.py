@@ -2,14 +2,13 @@
 
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from robustify import cli
 from robustify.base.errors import AuthorisationError
 from robustify.pipeline import config as configs
 from robustify.pipeline.steps import policy_for
@@ -99,12 +98,9 @@ def test_the_hub_form_is_refused_until_a_commit_is_written_in_and_then_whole(nam
 
 @pytest.mark.parametrize("name", [name for name, n in SETS.items() if n is not None])
 def test_validate_reads_the_real_files(
-    data: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, name: str, robustify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBUSTIFY_DATA", str(data))
-    monkeypatch.setattr(sys, "argv", ["robustify", "validate", name, "--json"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    told = json.loads(capsys.readouterr().out)
-    assert ended.value.code in (0, None)
-    assert (told["n_items"], told["n_quarantined"]) == (SETS[name], 0)
+    done = robustify("validate", name, "--json")
+    told = json.loads(done.out)
+    assert (done.code, told["n_items"], told["n_quarantined"]) == (0, SETS[name], 0)
