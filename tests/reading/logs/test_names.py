@@ -3,7 +3,7 @@
 import ast
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,52 +118,54 @@ def lm_eval_rows(**more: Any) -> list[dict[str, Any]]:
     return [lm_eval_row(item, at, scores, **more) for at, (item, scores) in enumerate(pairs)]
 
 
-@pytest.mark.parametrize("as_key", [False, True])
-@pytest.mark.parametrize("wanted", [None, "nothing"])
-def test_text_in_any_place_of_an_lm_eval_log_is_not_shown(
-    tmp_path: Path, as_key: bool, wanted: str | None
-) -> None:
+def in_lm_eval_rows(folder: Path, as_key: bool) -> Iterator[tuple[object, Path]]:
     rows = lm_eval_rows()
     rows += [written_row(item, at, "A", "get", 0.0) for at, item in enumerate(secret_items())]
     for at in leaves(rows[0]):
         changed = copy.deepcopy(rows)
         for row, item in zip(changed, secret_items(), strict=False):
             put(row, at, item.stem, as_key=as_key)
-        path = jsonl(tmp_path / "one" / "samples_boxes.jsonl", changed)
-        for skip_bad in (False, True):
-            require_silent(said_of([path], LogOptions(filter=wanted, skip_bad=skip_bad)), at)
+        yield at, jsonl(folder / "one" / "samples_boxes.jsonl", changed)
 
 
-@pytest.mark.parametrize("as_key", [False, True])
-def test_text_in_any_place_of_a_results_file_is_not_shown(tmp_path: Path, as_key: bool) -> None:
-    log = jsonl(tmp_path / "m" / f"samples_boxes_{DATE}.jsonl", lm_eval_rows())
+def in_a_results_file(folder: Path, as_key: bool) -> Iterator[tuple[object, Path]]:
+    log = jsonl(folder / "m" / f"samples_boxes_{DATE}.jsonl", lm_eval_rows())
     beside = results(log.parent, DATE, "boxes", "one", N)
     tree = json.loads(beside.read_text())
     for at in leaves(tree):
         changed = copy.deepcopy(tree)
         put(changed, at, secret_items()[0].stem, as_key=as_key)
         beside.write_text(json.dumps(changed))
-        require_silent(said_of([log], LogOptions(skip_bad=True)), at)
+        yield at, log
 
 
-@pytest.mark.parametrize("as_key", [False, True])
-@pytest.mark.parametrize("wanted", [None, "nothing"])
-def test_text_in_any_place_of_an_inspect_log_is_not_shown(
-    tmp_path: Path, as_key: bool, wanted: str | None
-) -> None:
+def in_an_inspect_log(folder: Path, as_key: bool) -> Iterator[tuple[object, Path]]:
     other = {"value": "C", "answer": "A"}
     samples = [inspect_sample(i, "ABCD"[p]) for i, p in zip(secret_items(), PICKS, strict=True)]
     samples = [{**s, "scores": {"judge": s["scores"]["choice"], "other": dict(other)}} for s in samples]
-    tree = inspect_tree(samples)
-    places = [at for at in leaves({**tree, "samples": samples[:1]}) if at[:2] != ("eval", "dataset")]
-    for at in places:
+    tree, path = inspect_tree(samples), folder / "a.json"
+    for at in leaves({**tree, "samples": samples[:1]}):
         changed = copy.deepcopy(tree)
         of_a_sample = at[0] == "samples"
         for n, item in enumerate(secret_items() if of_a_sample else secret_items()[:1]):
             put(changed, ("samples", n, *at[2:]) if of_a_sample else at, item.stem, as_key=as_key)
-        path = tmp_path / "a.json"
         path.write_text(json.dumps(changed))
-        require_silent(said_of([path], LogOptions(filter=wanted, skip_bad=True)), at)
+        if at[:2] != ("eval", "dataset"):
+            yield at, path
+
+
+@pytest.mark.parametrize("as_key", [False, True])
+@pytest.mark.parametrize("wanted", [None, "nothing"])
+@pytest.mark.parametrize("places", [in_lm_eval_rows, in_a_results_file, in_an_inspect_log])
+def test_text_in_any_place_of_a_log_is_not_shown(
+    tmp_path: Path,
+    places: Callable[[Path, bool], Iterator[tuple[object, Path]]],
+    as_key: bool,
+    wanted: str | None,
+) -> None:
+    for at, path in places(tmp_path, as_key):
+        for skip_bad in (False, True) if places is in_lm_eval_rows else (True,):
+            require_silent(said_of([path], LogOptions(filter=wanted, skip_bad=skip_bad)), at)
 
 
 # The check itself
