@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.torture.runs import REPOSITORY
-from bench.torture.seeds import BY_HAND, ENVIRONMENT, Seed, seeds
+from bench.torture.runs import ENVIRONMENT, REPOSITORY
+from bench.torture.seeds import BY_HAND, Seed, seeds
 from bench.torture.surroundings import SURROUNDINGS, surrounded
 from bench.torture.trial import CODES
 

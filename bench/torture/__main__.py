@@ -12,34 +12,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from bench.torture.runs import killed_often, undisturbed
+from bench.torture.runs import REPOSITORY, killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
 from bench.torture.surroundings import COMMANDS, SURROUNDINGS, pairs, surrounded
 from bench.torture.trial import CODES, MEMORY, SECONDS, Fault, tried
 
-RESULTS = Path(__file__).parents[2] / "results" / "bench" / "torture.json"
+RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
 SLOWER = 20
 """A command that loads torch is tried this many times less often."""
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """Numbers of kills, byte changes, structural changes, and pairs of runs."""
-
-    kills: int
-    bytes: int
-    structured: int
-    pairs: int
-
-
+KILLS, PAIRS = 200, 20
+FULL, SHORT = {"bytes": 5_000, "structured": 10_000}, {"bytes": 120, "structured": 240}
+"""Numbers of changed files of each kind."""
 PARTS = ("surroundings", "files", "pairs", "kills")
-FULL, SHORT = Amount(200, 5_000, 10_000, 20), Amount(0, 120, 240, 0)
 
 
 def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
@@ -54,17 +45,14 @@ def _one(home: Path, kind: str, one: tuple[Seed, int]) -> Fault | None:
 
 
 def fuzzed(
-    home: Path, found: tuple[Seed, ...], amount: Amount, workers: int
+    home: Path, found: tuple[Seed, ...], amount: Mapping[str, int], workers: int
 ) -> tuple[dict[str, int], list[Fault]]:
     """Run every draw of both types, and return their numbers and the faults."""
-    faults: list[Fault] = []
-    counts = {}
+    todo = {kind: draws(found, total) for kind, total in amount.items()}
     with ProcessPoolExecutor(workers, initializer=_imports) as pool:
-        for kind, total in (("bytes", amount.bytes), ("structured", amount.structured)):
-            todo = draws(found, total)
-            counts[kind] = len(todo)
-            faults += [f for f in pool.map(partial(_one, home, kind), todo, chunksize=8) if f]
-    return counts, faults
+        ended = [pool.map(partial(_one, home, kind), some, chunksize=8) for kind, some in todo.items()]
+        faults = [fault for faults in ended for fault in faults if fault]
+    return {kind: len(some) for kind, some in todo.items()}, faults
 
 
 def _imports() -> None:
@@ -90,71 +78,66 @@ def main(arguments: list[str]) -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
-        found = seeds(folder / "seeds", models=not given.short)
+        home = folder / "seeds"
+        found = seeds(home, models=not given.short)
         if given.again:
             name, kind, draw = given.again
-            print(
-                tried(folder / "seeds", next(s for s in found if s.name == name), kind, int(draw))
-                or "every promise was kept"
-            )
+            seed = next(s for s in found if s.name == name)
+            print(tried(home, seed, kind, int(draw)) or "every promise was kept")
             return 0
         if given.short:
-            counts, faults = fuzzed(folder / "seeds", found, SHORT, given.workers)
-            for fault in faults:
-                print(fault, file=sys.stderr)
+            counts, faults = fuzzed(home, found, SHORT, given.workers)
             print(json.dumps(counts))
-            return int(bool(faults))
-        return _full([p for p in PARTS if p in given.parts or not given.parts], folder, found, given.workers)
+            return _told(faults)
+        return max([
+            _full(part, folder, found, given.workers) for part in PARTS if part in given.parts or not given.parts
+        ])  # fmt: skip
 
 
-def _commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.check_output(command, cwd=RESULTS.parent, text=True).strip()
+def _told(faults: list[Fault]) -> int:
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return int(bool(faults))
 
 
-def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: int) -> int:
-    """Run these parts in turn and save after each, so that an interrupted run keeps its results."""
-    made = folder / "seeds"
-    n_faults = 0
-    for part in parts:
-        begin = time.monotonic()
-        faults: list[Fault] = []
-        counts: dict[str, int] = {}
-        match part:
-            case "surroundings":
-                counts["tried"], faults = surrounded(made, folder)
-            case "files":
-                counts, faults = fuzzed(made, found, FULL, workers)
-            case "pairs":
-                counts["tried"] = FULL.pairs
-                faults = pairs(undisturbed(folder / "paired"), folder, FULL.pairs)
-            case _:
-                # It raises if the bytes differ or a score was lost.
-                started = killed_often(undisturbed(folder / "killed"), folder, FULL.kills)
-                counts = {"killed": FULL.kills, "started": started}
-        for fault in faults:
-            print(fault, file=sys.stderr)
-        n_faults += len(faults)
-        measured = {
-            "commit": _commit(),
-            **counts,
-            "faults": [asdict(fault) for fault in faults],
-            "minutes": round((time.monotonic() - begin) / 60, 1),
-            "load_after": round(os.getloadavg()[0], 2),
-        }
-        result = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-        result |= {
-            part: measured,
-            "commands": len(COMMANDS),
-            "documented_codes": sorted(CODES),
-            "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
-            "seeds": [s.name for s in found],
-            "surroundings_named": [s.name for s in SURROUNDINGS],
-            "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
-        }
-        RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-        print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
-    return int(bool(n_faults))
+def _full(part: str, folder: Path, found: tuple[Seed, ...], workers: int) -> int:
+    """Run a part and save it, so that an interrupted run keeps its results; return whether a promise was broken."""
+    begin = time.monotonic()
+    faults: list[Fault] = []
+    match part:
+        case "surroundings":
+            n, faults = surrounded(folder / "seeds", folder)
+            counts = {"tried": n}
+        case "files":
+            counts, faults = fuzzed(folder / "seeds", found, FULL, workers)
+        case "pairs":
+            counts = {"tried": PAIRS}
+            faults = pairs(undisturbed(folder / "paired"), folder, PAIRS)
+        case _:
+            # It raises if the bytes differ or a score was lost.
+            started = killed_often(undisturbed(folder / "killed"), folder, KILLS)
+            counts = {"killed": KILLS, "started": started}
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True)
+    measured: dict[str, Any] = {
+        "commit": commit.strip(),
+        **counts,
+        "faults": [asdict(fault) for fault in faults],
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+        "load_after": round(os.getloadavg()[0], 2),
+    }
+    result = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    result |= {
+        part: measured,
+        "commands": len(COMMANDS),
+        "documented_codes": sorted(CODES),
+        "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
+        "seeds": [s.name for s in found],
+        "surroundings_named": [s.name for s in SURROUNDINGS],
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
+    }
+    RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
+    return _told(faults)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import datetime
 import io
 import json
 import random
@@ -19,7 +20,15 @@ ODD: tuple[Json, ...] = (
     "", " ", "0", "A", "é", "\u202e", "\x00", "\x1b[2J", "a" * 5000, "../../x", "/dev/stdin", "=1+1", "3:30", "~",
     [], {}, [[]], [None], {"": ""}, {"a": {"a": {}}}, ["a", 1, None], [[[[[[[[]]]]]]]], list(range(300)),
 )  # fmt: skip
-_MOST = 64
+CELLS = (None, 0.5, 7, b"\xff", "x", True, [1, 2], {"a": 1}, datetime.datetime(2026, 1, 2), float("nan"))
+TREES: dict[str, tuple[Callable[[bytes], Json], Callable[[Json], str]]] = {
+    "json": (json.loads, json.dumps),
+    "jsonl": (
+        lambda data: [json.loads(line) for line in data.splitlines()],
+        lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows),
+    ),
+    "yaml": (yaml.safe_load, lambda tree: yaml.safe_dump(tree, allow_unicode=True)),
+}
 
 
 def bytewise(data: bytes, chance: random.Random) -> bytes:
@@ -28,8 +37,8 @@ def bytewise(data: bytes, chance: random.Random) -> bytes:
     for _ in range(chance.randint(1, 8)):
         if not made:
             break
-        at = chance.randrange(len(made))
-        to = min(len(made), at + chance.randint(1, _MOST))
+        at, other = chance.randrange(len(made)), chance.randrange(len(made))
+        to = min(len(made), at + chance.randint(1, 64))
         match chance.randrange(6):
             case 0:
                 made[at] ^= 1 << chance.randrange(8)
@@ -42,70 +51,43 @@ def bytewise(data: bytes, chance: random.Random) -> bytes:
             case 4:
                 del made[at:]
             case _:
-                other = chance.randrange(len(made))
                 made[other:other] = made[at:to]
     return bytes(made)
 
 
-def _odd(chance: random.Random) -> Json:
-    # Copied, because a value in the tree may be changed later.
-    return copy.deepcopy(chance.choice(ODD))
-
-
-def _places(tree: Json, found: list[tuple[Json, Any]]) -> None:
+def _places(tree: Json) -> list[tuple[Json, Any]]:
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for name, value in pairs:
-        found.append((tree, name))
-        _places(value, found)
+    return [place for name, value in pairs for place in ((tree, name), *_places(value))]
 
 
 def retyped(tree: Json, chance: random.Random) -> Json:
     """Change one to three values anywhere in the tree: odd values, omitted, doubled, renamed or swapped."""
-    tree = json.loads(json.dumps(tree))
     for _ in range(chance.randint(1, 3)):
-        places: list[tuple[Json, Any]] = []
-        _places(tree, places)
+        places = _places(tree)
+        # Copied, because a value in the tree may be changed later.
+        odd = copy.deepcopy(chance.choice(ODD))
         if not places or chance.random() < 0.03:
-            return _odd(chance)
+            return odd
         parent, name = chance.choice(places)
         match chance.randrange(7):
             case 0 | 1 | 2:
-                parent[name] = _odd(chance)
+                parent[name] = odd
             case 3:
                 del parent[name]
             case 4 if isinstance(parent, dict):
-                parent[str(chance.choice(ODD))[:200]] = parent.pop(name)
+                parent[str(odd)[:200]] = parent.pop(name)
             case 5:
                 other, at = chance.choice(places)
-                parent[name], swapped = json.loads(json.dumps(other[at])), parent[name]
+                parent[name], swapped = copy.deepcopy(other[at]), parent[name]
                 other[at] = swapped if not isinstance(swapped, list | dict) else []
             case _:
                 parent[name] = [parent[name]]
     return tree
 
 
-def _json(data: bytes, chance: random.Random) -> bytes:
-    return json.dumps(retyped(json.loads(data), chance)).encode()
-
-
-def _jsonl(data: bytes, chance: random.Random) -> bytes:
-    return b"".join(
-        json.dumps(row).encode() + b"\n" for row in _rows([json.loads(x) for x in data.splitlines()], chance)
-    )
-
-
-def _rows(rows: list[Json], chance: random.Random) -> list[Json]:
-    for _ in range(chance.randint(1, 3)):
-        at = chance.randrange(len(rows))
-        rows[at] = retyped(rows[at], chance)
-    if chance.random() < 0.2:
-        rows.insert(chance.randrange(len(rows)), rows[chance.randrange(len(rows))])
-    return rows
-
-
-def _yaml(data: bytes, chance: random.Random) -> bytes:
-    changed = retyped(yaml.safe_load(data), chance)
-    return yaml.safe_dump(changed, allow_unicode=True).encode(errors="replace")
+def _tree(form: str, data: bytes, chance: random.Random) -> bytes:
+    parse, dump = TREES[form]
+    return dump(retyped(parse(data), chance)).encode(errors="replace")
 
 
 def _text(data: bytes, chance: random.Random) -> bytes:
@@ -113,7 +95,7 @@ def _text(data: bytes, chance: random.Random) -> bytes:
     lines = data.decode().splitlines()
     at = chance.randrange(len(lines))
     mark = "\t" if "\t" in lines[at] else ","
-    cells = next(csv.reader([lines[at]], delimiter=mark))
+    cells = next(csv.reader([lines[at]], delimiter=mark)) or [""]
     cells[chance.randrange(len(cells))] = str(chance.choice(ODD))
     if chance.random() < 0.3:
         cells = cells[:-1] if chance.random() < 0.5 else [*cells, "more"]
@@ -126,21 +108,7 @@ def _text(data: bytes, chance: random.Random) -> bytes:
 def _parquet(data: bytes, chance: random.Random) -> bytes:
     table = pq.read_table(pa.BufferReader(data))
     at = chance.randrange(table.num_columns)
-    name = table.column_names[at]
-    n = table.num_rows
-    types: tuple[Callable[[], pa.Array], ...] = (
-        lambda: pa.nulls(n),
-        lambda: pa.array([0.5] * n),
-        lambda: pa.array(list(range(n)), pa.int64()),
-        lambda: pa.array([b"\xff"] * n),
-        lambda: pa.array(["x"] * n),
-        lambda: pa.array([True] * n),
-        lambda: pa.array([[1, 2]] * n),
-        lambda: pa.array([{"a": 1}] * n),
-        lambda: pa.array(["x"] * n).dictionary_encode(),
-        lambda: pa.array([0] * n, pa.timestamp("us")),
-        lambda: pa.array([float("nan")] * n),
-    )
+    name, n = table.column_names[at], table.num_rows
     match chance.randrange(4):
         case 0:
             table = table.drop_columns([name])
@@ -149,7 +117,8 @@ def _parquet(data: bytes, chance: random.Random) -> bytes:
         case 2:
             table = table.append_column(name, table.column(at))
         case _:
-            table = table.set_column(at, name, chance.choice(types)())
+            cells = pa.array([chance.choice(CELLS)] * n)
+            table = table.set_column(at, name, cells.dictionary_encode() if chance.random() < 0.1 else cells)
     out = io.BytesIO()
     pq.write_table(table, out)
     return out.getvalue()
@@ -158,16 +127,20 @@ def _parquet(data: bytes, chance: random.Random) -> bytes:
 def _header(data: bytes, chance: random.Random) -> bytes:
     """Change the JSON header of a safetensors file, with a correct or wrong length."""
     n = int.from_bytes(data[:8], "little")
-    header = _json(data[8 : 8 + n], chance)
+    header = _tree("json", data[8 : 8 + n], chance)
     said = len(header) if chance.random() < 0.8 else chance.choice((0, 1, 2**40, 2**63 - 1))
     return said.to_bytes(8, "little") + header + data[8 + n :]
 
 
-_STRUCTURED: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "json": _json, "jsonl": _jsonl, "yaml": _yaml, "text": _text, "parquet": _parquet, "header": _header,
-}  # fmt: skip
-
-
 def structured(path: Path, form: str, chance: random.Random) -> bytes:
     """Return the file with valid syntax and odd values; `form` is json, jsonl, yaml, text, parquet or header."""
-    return _STRUCTURED[form](path.read_bytes(), chance)
+    data = path.read_bytes()
+    match form:
+        case "text":
+            return _text(data, chance)
+        case "parquet":
+            return _parquet(data, chance)
+        case "header":
+            return _header(data, chance)
+        case _:
+            return _tree(form, data, chance)

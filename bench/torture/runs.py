@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from robustify.items.item import Item
@@ -20,6 +22,9 @@ from robustify.runs.run import OUTSIDE_THE_CLAIM, write_items
 from tests.support.model_cache import tiny_llama
 
 REPOSITORY = Path(__file__).parents[2]
+SAFE = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+"""Without a network, and with one thread, so that two processes at once do not compete for the cores."""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY), **SAFE}
 CONFIG = """\
 name: tiny
 sensitivity: public
@@ -64,37 +69,27 @@ def command(out: Path, cache: Path) -> list[str]:
 
 
 def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY),
-        "ROBUSTIFY_CACHE": str(home / "digests"),
-        "HF_HUB_OFFLINE": "1",
-        # One thread, so that two processes at once do not compete for the cores.
-        "OMP_NUM_THREADS": "1",
-    }
     return subprocess.Popen(
         arguments,
         cwd=home,
-        env=environment,
+        env={**ENVIRONMENT, "ROBUSTIFY_CACHE": str(home / "digests")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hears_interrupts,
+        # A background shell makes its children ignore Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 
-def hears_interrupts() -> None:
-    """Restore Ctrl-C in a child, because a background shell makes its children ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def ended(process: "subprocess.Popen[str]") -> Ended:
+def ended(process: "subprocess.Popen[str]", seconds: float = GIVE_UP) -> Ended:
+    """Wait for the end of a process; kill it after `seconds`."""
     try:
-        _, err = process.communicate(timeout=GIVE_UP)
+        _, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
-        raise
+        _, err = process.communicate()
+        if seconds == GIVE_UP:
+            raise
     return Ended(process.returncode, err)
 
 
@@ -103,7 +98,10 @@ def run(home: Path, out: Path, cache: Path) -> Ended:
 
 
 def finish(home: Path, out: Path, cache: Path) -> None:
-    done = run(home, out, cache)
+    require_done(run(home, out, cache))
+
+
+def require_done(done: Ended) -> None:
     assert done.code in (0, 7), done.err
     assert "Traceback" not in done.err
 
@@ -136,15 +134,10 @@ def rows(cache: Path) -> int:
 def kept_so_far(cache: Path) -> int:
     """Count the scores that another process has committed; 0 before the first."""
     try:
-        db = sqlite3.connect(f"file:{cache / FILE}?mode=ro", uri=True, timeout=5)
+        with closing(sqlite3.connect(f"file:{cache / FILE}?mode=ro", uri=True, timeout=5)) as db:
+            return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
     except sqlite3.OperationalError:
         return 0
-    try:
-        return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
-    finally:
-        db.close()
 
 
 def wait_until(true: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
@@ -156,10 +149,9 @@ def wait_until(true: Callable[[], bool], process: "subprocess.Popen[str]") -> No
 
 
 def one_line(done: Ended) -> str:
-    lines = done.err.strip().split("\n")
-    assert len(lines) == 1, done.err
-    assert "Traceback" not in done.err
-    return lines[0]
+    (line,) = done.err.strip().split("\n")
+    assert "Traceback" not in line
+    return line
 
 
 def made_up() -> list[Item]:
@@ -174,49 +166,22 @@ def made_up() -> list[Item]:
     return sums + boxes
 
 
-def home_of(folder: Path) -> Path:
-    """Write a config, its items and its model."""
+def undisturbed(folder: Path) -> Undisturbed:
+    """Write a config, its items and its model into `folder`, and run there without a disturbance."""
     folder.mkdir()
     write_items(folder / "items.jsonl", made_up())
     (folder / "c.yaml").write_text(CONFIG)
     tiny_llama(folder / "model")
-    return folder
-
-
-def undisturbed(folder: Path) -> Undisturbed:
-    """Run in `folder` without a disturbance."""
-    home = home_of(folder)
-    out, cache = home / "undisturbed", home / "undisturbed-cache"
+    out, cache = folder / "undisturbed", folder / "undisturbed-cache"
     begun = time.monotonic()
-    process = start(home, command(out, cache))
+    process = start(folder, command(out, cache))
     wait_until(lambda: kept_so_far(cache) > 0, process)
     first = time.monotonic() - begun
-    done = ended(process)
+    require_done(ended(process))
     seconds = time.monotonic() - begun
-    assert done.code in (0, 7), done.err
     files = files_of(out)
     assert {"run.json", "summary.json", "answers.parquet", "report.html"} <= set(files)
-    return Undisturbed(home, files, rows(cache), first, seconds)
-
-
-def killed_at(bench: Undisturbed, moment: float, out: Path, cache: Path) -> bool:
-    """Start a run and kill it after `moment` seconds; return whether it was still running."""
-    process = start(bench.home, command(out, cache))
-    try:
-        done = Ended(*_waited(process, moment))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        done = ended(process)
-        # The process may have just ended by itself.
-        if done.code == -signal.SIGKILL:
-            return True
-    assert done.code in (0, 7), done.err
-    return False
-
-
-def _waited(process: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]:
-    _, err = process.communicate(timeout=seconds)
-    return process.returncode, err
+    return Undisturbed(folder, files, rows(cache), first, seconds)
 
 
 def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> int:
@@ -231,18 +196,20 @@ def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) ->
     n_killed = n_started = made = 0
     while n_killed < times:
         out, cache = folder / f"out-{made}", folder / f"cache-{made}"
-        in_a_row, left = 0, bench.seconds
-        while True:
+        left, killed = bench.seconds, True
+        for _ in range(min(IN_A_ROW, times - n_killed)):
             # Two of three moments are between the first score and the end, when scores can be lost.
             moment = chance.uniform(0 if chance.random() < 1 / 3 else min(bench.first, 0.9 * left), left)
-            killed = killed_at(bench, moment, out, cache)
+            done = ended(start(bench.home, command(out, cache)), moment)
+            # The process may have just ended by itself.
+            killed = done.code == -signal.SIGKILL
             n_started += 1
             n_killed += killed
-            in_a_row += killed
             # Cached scores are not computed again, so the next run of this folder ends sooner.
             left -= max(0.0, moment - bench.first)
             assert rows(cache) <= bench.rows
-            if not killed or in_a_row == IN_A_ROW or n_killed == times:
+            if not killed:
+                require_done(done)
                 break
         if killed:
             finish(bench.home, out, cache)

@@ -1,5 +1,6 @@
 """Trial of one command on one changed file, in a forked process with a memory limit."""
 
+import json
 import os
 import random
 import resource
@@ -8,13 +9,12 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.torture.interface import CALLS
 from bench.torture.mutate import bytewise, structured
+from bench.torture.runs import SAFE
 from bench.torture.seeds import Seed
 from robustify.base.errors import RobustifyError
 
@@ -43,17 +43,6 @@ def changed(home: Path, seed: Seed, kind: str, draw: int) -> bytes:
     return bytewise(path.read_bytes(), chance) if kind == "bytes" else structured(path, seed.form, chance)
 
 
-@contextmanager
-def _beside(home: Path, seed: Seed, data: bytes) -> Iterator[Path]:
-    """Copy the folder and change the file in it; all other files are linked."""
-    with tempfile.TemporaryDirectory(prefix="torture-") as made:
-        place = Path(made) / "home"
-        shutil.copytree(home, place, copy_function=os.link)
-        (place / seed.file).unlink()
-        (place / seed.file).write_bytes(data)
-        yield place
-
-
 def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
     """Run the command in this process and end the process."""
     from robustify import cli
@@ -61,10 +50,9 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
     code = 1
     try:
         os.chdir(place)
-        os.environ.update(ROBUSTIFY_CACHE=str(place / ".cache"), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+        os.environ.update(SAFE, ROBUSTIFY_CACHE=str(place / ".cache"))
         to = os.open(log, os.O_WRONLY | os.O_CREAT)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(to, 1)
         os.dup2(to, 2)
         # The forking process may have replaced these objects, as pytest does.
@@ -74,7 +62,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (4 * MEMORY, 4 * MEMORY))
         sys.argv = ["robustify", *arguments]
         if arguments[0] == "api":
-            code = _called(CALLS[arguments[1]])
+            code = _called(*arguments[1:])
         else:
             cli.main()
     except SystemExit as end:
@@ -85,10 +73,12 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         os._exit(code)
 
 
-def _called(function: Callable[[], object]) -> int:
-    """Call a function of the API; treat typed errors like those of a command."""
+def _called(file: str, snippet: str) -> int:
+    """Run a snippet that calls the API; treat typed errors like those of a command."""
+    import robustify
+
     try:
-        function()
+        exec(snippet, {"rb": robustify, "file": file, "read": _read})
     except RobustifyError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -99,6 +89,17 @@ def _called(function: Callable[[], object]) -> int:
     return 0
 
 
+def _read(file: str) -> object:
+    """Return the table or the JSON value of a file as a caller of the API would have it; None if it is neither."""
+    import pandas as pd
+
+    with suppress(ValueError, RecursionError):
+        if file.endswith(".csv"):
+            return pd.read_csv(file, on_bad_lines="skip")
+        return json.loads(Path(file).read_text("utf-8", "replace"))
+    return None
+
+
 def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
     """Return the promise that a draw broke; None if every promise was kept.
 
@@ -107,33 +108,35 @@ def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
     """
     try:
         data = changed(home, seed, kind, draw)
-    except (ValueError, OverflowError, UnicodeError, TypeError):
+    except (ValueError, OverflowError, TypeError, NotImplementedError):
         return None  # the change cannot be written in this form
-    with _beside(home, seed, data) as place:
-        log = place.parent / "log"
+    with tempfile.TemporaryDirectory(prefix="torture-") as made:
+        place, log = Path(made) / "home", Path(made) / "log"
+        # All other files are linked.
+        shutil.copytree(home, place, copy_function=os.link)
+        (place / seed.file).unlink()
+        (place / seed.file).write_bytes(data)
         # Memory at the start of the child: the current pages, not the peak of this process.
-        before = int(Path("/proc/self/statm").read_text().split()[1]) * (resource.getpagesize() >> 10)
+        before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
         child = os.fork()
         if child == 0:
             _child(place, seed.arguments, log)
         _, status, used = os.wait4(child, 0)
         said = log.read_bytes().decode(errors="replace") if log.exists() else ""
-    fault = _judged(status, used, said, before)
-    return fault and Fault(seed.name, kind, draw, fault)
-
-
-def _judged(status: int, used: resource.struct_rusage, said: str, before: int) -> str | None:
+    seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 - before
     if os.WIFSIGNALED(status):
-        return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
-    code = os.WEXITSTATUS(status)
+        fault: str | None = f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    elif (broken := ended_badly(os.WEXITSTATUS(status), said)) or seconds > SECONDS:
+        fault = broken or f"{seconds:.0f} processor seconds"
+    else:
+        fault = f"{memory >> 20} MiB more memory" if memory > MEMORY else None
+    return Fault(seed.name, kind, draw, fault) if fault else None
+
+
+def ended_badly(code: int, said: str) -> str | None:
+    """Say what is wrong with the exit code and the words of a command, or return None."""
     if code not in CODES:
         return f"exit {code}: {said.strip().splitlines()[-1][:200] if said.strip() else 'no message'}"
     if "Traceback (most recent call last)" in said:
         return f"exit {code} with a traceback"
-    if code in (2, 3, 4, 5, 6) and not said.strip():
-        return f"exit {code} without a message"
-    if used.ru_utime + used.ru_stime > SECONDS:
-        return f"{used.ru_utime + used.ru_stime:.0f} processor seconds"
-    if (used.ru_maxrss - before) * 1024 > MEMORY:
-        return f"{(used.ru_maxrss - before) >> 10} MiB more memory"
-    return None
+    return f"exit {code} without a message" if code not in (0, 7) and not said.strip() else None
