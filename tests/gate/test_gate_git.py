@@ -128,7 +128,7 @@ def _branch(repo: Scanned) -> str:
 
 
 def test_the_lines_that_git_gives_to_its_own_hook_are_read(
-    pushed: Scanned, monkeypatch: pytest.MonkeyPatch
+    pushed: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _branch(pushed)
     main_, side = (pushed.git("rev-parse", name) for name in ("main", "side"))
@@ -144,8 +144,11 @@ def test_the_lines_that_git_gives_to_its_own_hook_are_read(
         monkeypatch.setattr("sys.stdin", given(line))
         assert main(["--pushed"]) == code, line
     pushed.git("push", "-q", "--no-verify", "far", "side")  # the remote has it by now
-    monkeypatch.setattr("sys.stdin", given(f"refs/heads/two {side} refs/heads/two {ZERO}"))
-    assert main(["--pushed", "far"]) == 0
+    for code in (0, 4):
+        monkeypatch.setattr("sys.stdin", given(f"refs/heads/two {side} refs/heads/two {ZERO}"))
+        assert main(["--pushed", "far"]) == code
+        subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "public")], check=True)
+        pushed.git("remote", "set-url", "--push", "far", str(tmp_path / "public"))  # which has nothing
     for ref, code in (("refs/heads/gone", 2), ("refs/heads/side", 4)):  # pre-commit passes on one ref
         monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", ref)
         assert main(["--pushed"]) == code

@@ -88,6 +88,14 @@ def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> 
     assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
 
 
+@pytest.mark.parametrize(
+    ("name", "credits"), [("stem_overlap", [1, 0, 0]), ("least_stem_overlap", [0, 1, 0])]
+)
+def test_words_shared_with_the_stem_by_hand(name: str, credits: list[float]) -> None:
+    choices, stem = ["the red cat", "a dog", "red dogs"], "Which red cat sleeps?"
+    assert [credit_of(name, item(choices, key, stem=stem)) for key in range(3)] == credits
+
+
 def test_most_common_position_by_hand() -> None:
     keys = [0, 1, 1, 2, 2, 3]
     items = [item("abcd", key, f"i{n}") for n, key in enumerate(keys)]
