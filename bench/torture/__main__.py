@@ -88,13 +88,13 @@ def main(arguments: list[str]) -> int:
         if given.short:
             counts, faults = fuzzed(home, found, SHORT, given.workers)
             print(json.dumps(counts))
-            return _told(faults)
+            return _printed(faults)
         return max([
             _full(part, folder, found, given.workers) for part in PARTS if part in given.parts or not given.parts
         ])  # fmt: skip
 
 
-def _told(faults: list[Fault]) -> int:
+def _printed(faults: list[Fault]) -> int:
     for fault in faults:
         print(fault, file=sys.stderr)
     return int(bool(faults))
@@ -137,7 +137,7 @@ def _full(part: str, folder: Path, found: tuple[Seed, ...], workers: int) -> int
     }
     RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
     print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
-    return _told(faults)
+    return _printed(faults)
 
 
 if __name__ == "__main__":

@@ -159,8 +159,8 @@ def _inputs(home: Path) -> None:
         "predictions": [{"id": i.id, "model": "m", "prediction": i.choices[i.key]} for i in items],
         "samples_alpha": [lm_eval_row(i, at, scores, hidden=True) for at, (i, scores) in scored],
     }
-    for name, held in lines.items():
-        jsonl(home / f"{name}.jsonl", held)
+    for name, objects in lines.items():
+        jsonl(home / f"{name}.jsonl", objects)
     texts = {
         "items.json": json.dumps(rows, indent=1),
         "items.csv": "\n".join(map(",".join, table)),
