@@ -303,12 +303,12 @@ def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs:
 def test_the_encoder_audits_an_import_as_it_does_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], audits: bool
 ) -> None:
-    def vectors(_folder: Path, texts: list[str], _kept: Path, _progress: object) -> Floats:
+    def vectors(_folder: Path, texts: list[str], _progress: object) -> Floats:
         found = np.random.default_rng(0).normal(size=(len(texts), 8))
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
     monkeypatch.setattr("robustify.models.downloads.encoder", lambda _: tmp_path)
-    monkeypatch.setattr("robustify.pipeline.by_meaning._vectors", vectors)
+    monkeypatch.setattr("robustify.models.engines.local.model.sentence_vectors", vectors)
     run = made_run(tmp_path, overrides=chosen)
     assert run.summary.residual is not None
     assert (run.summary.residual.encoder is not None) == audits
