@@ -17,7 +17,7 @@ from robustify.judging.calibration import calibrations
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.guardrails import certificate, guardrails, trial_run
-from robustify.judging.measures import Judged, measures
+from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_biases
 from robustify.judging.removal_effects import random_removals, topic_effects
 from robustify.judging.screen.consensus import Verdicts
@@ -51,7 +51,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
-    judged = Judged.of(ctx)
+    judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
     numbers = {

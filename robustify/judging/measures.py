@@ -52,7 +52,7 @@ class Disclosed:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class MeasureInput:
     """What measures are computed from: the context, and the answers, free responses and weights of all models."""
 
     ctx: Context
@@ -61,7 +61,7 @@ class Judged:
     balance: Balanced | None
 
     @classmethod
-    def of(cls, ctx: Context) -> "Judged":
+    def of(cls, ctx: Context) -> "MeasureInput":
         """Return the answers of every model that answered any view or gave free responses."""
         free = free_responses(ctx.facts.free, ctx.index)
         return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
@@ -92,7 +92,7 @@ class PerItem:
 class Whole:
     """Measure that is computed at once, by the name of a model or rule."""
 
-    found: Callable[[Judged], Mapping[str, Measured]]
+    found: Callable[[MeasureInput], Mapping[str, Measured]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +132,14 @@ class Measure:
             case "rule":
                 return stored.rule.get(self.name, {})
 
-    def computed(self, judged: Judged) -> Mapping[str, Measured]:
+    def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
         """Return the values of a judgement, by model or rule. Empty if another part of the summary has them."""
         match self.compute:
             case PerItem(values):
-                won = {name: values(model) for name, model in judged.models.items()}
-                return {name: self.mean(v, judged.ctx.parts) for name, v in won.items() if v is not None}
+                won = {name: values(model) for name, model in given.models.items()}
+                return {name: self.mean(v, given.ctx.parts) for name, v in won.items() if v is not None}
             case Whole(found):
-                return found(judged)
+                return found(given)
             case OfPart():
                 return {}
 
@@ -178,11 +178,11 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> S
     return Score.of(measured, chance=chance, significant=significant, mde=None if math.isnan(rise) else rise)
 
 
-def measures(judged: Judged) -> Measures:
+def measures(given: MeasureInput) -> Measures:
     """Return the values of all measures that are computed."""
     found: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
     for measure in MEASURES:
-        if values := measure.computed(judged):
+        if values := measure.computed(given):
             found[measure.scope][measure.name] = dict(values)
     whole = {name: values[SET] for name, values in found["set"].items()}
     return Measures(set=whole, model=found["model"], rule=found["rule"])
@@ -192,20 +192,20 @@ def _credit(view: str) -> PerItem:
     return PerItem(lambda model: model.credits.get(view), cloze=view.startswith("cloze"))
 
 
-def _each(score: Callable[[Judged, str], Score | None]) -> Whole:
+def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
     """Return a measure that has one value for each model, on all items."""
 
-    def found(judged: Judged) -> dict[str, Measured]:
-        scores = {name: score(judged, name) for name in judged.models}
+    def found(given: MeasureInput) -> dict[str, Measured]:
+        scores = {name: score(given, name) for name in given.models}
         return {name: Measured(all=one) for name, one in scores.items() if one is not None}
 
     return Whole(found)
 
 
 def _adjusted(view: str) -> Whole:
-    def score(judged: Judged, name: str) -> Score | None:
-        balance = judged.balance
-        return None if balance is None else balance.rate(judged.models[name].credits.get(view))
+    def score(given: MeasureInput, name: str) -> Score | None:
+        balance = given.balance
+        return None if balance is None else balance.rate(given.models[name].credits.get(view))
 
     return _each(score)
 
@@ -213,8 +213,8 @@ def _adjusted(view: str) -> Whole:
 def _longest_gap(view: str) -> Whole:
     """Return how much more accurate a model is if the longest choice is the key."""
 
-    def gap(judged: Judged, name: str) -> Score | None:
-        return heuristic_gap(judged.scores(view, name), judged.ctx.parts.longest, judged.ctx.parts.groups)
+    def gap(given: MeasureInput, name: str) -> Score | None:
+        return heuristic_gap(given.scores(view, name), given.ctx.parts.longest, given.ctx.parts.groups)
 
     return _each(gap)
 
@@ -222,11 +222,11 @@ def _longest_gap(view: str) -> Whole:
 def _full_less(view: str) -> Whole:
     """Return the accuracy on the full question minus that under a view, on items answered both ways."""
 
-    def gap(judged: Judged, name: str) -> Score | None:
-        full, other = judged.scores("full", name), judged.scores(view, name)
+    def gap(given: MeasureInput, name: str) -> Score | None:
+        full, other = given.scores("full", name), given.scores(view, name)
         if full is None or other is None:
             return None
-        found = paired_difference(full, other, judged.ctx.parts.groups)
+        found = paired_difference(full, other, given.ctx.parts.groups)
         return Score.of(found, mde=found.mde)
 
     return _each(gap)
@@ -244,19 +244,19 @@ def _longest_picks(model: Scored) -> Floats | None:
 
 
 def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
-    def found(judged: Judged) -> dict[str, Measured]:
-        parts = judged.ctx.parts
-        return {name: _on_parts(parts, partial(of, graded)) for name, graded in judged.free.items()}
+    def found(given: MeasureInput) -> dict[str, Measured]:
+        parts = given.ctx.parts
+        return {name: _on_parts(parts, partial(of, graded)) for name, graded in given.free.items()}
 
     return Whole(found)
 
 
-def _rules(judged: Judged) -> dict[str, Measured]:
-    return {name: Measured(**parts) for name, parts in rule_scores(judged.ctx).items()}
+def _rules(given: MeasureInput) -> dict[str, Measured]:
+    return {name: Measured(**parts) for name, parts in rule_scores(given.ctx).items()}
 
 
-def _flagged(judged: Judged) -> dict[str, Measured]:
-    ctx = judged.ctx
+def _flagged(given: MeasureInput) -> dict[str, Measured]:
+    ctx = given.ctx
     if not ctx.was_screened:
         return {}
     return {SET: Measured(all=Score.of(rate(ctx.parts.shortcut.astype(np.float64), ctx.parts.groups)))}

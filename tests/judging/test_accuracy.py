@@ -18,7 +18,7 @@ from robustify.judging.accuracy import pairs as judge_pairs
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Parts, Rules, context
 from robustify.judging.judgement import judge
-from robustify.judging.measures import CLOZE, FULL, MEASURES, Judged
+from robustify.judging.measures import CLOZE, FULL, MEASURES, MeasureInput
 from robustify.judging.measures import against_chance as judge_against_chance
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.judging.screen.item_index import item_index
@@ -49,7 +49,7 @@ def format_gap(won: Credits, where: Parts) -> Any:
     """The paired difference between the full question and the cloze, None if it is not measured."""
     (measure,) = (one for one in MEASURES if one.name == "format_gap")
     model = Scored("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
-    judged = Judged(SimpleNamespace(parts=where), {"m": model}, {}, None)
+    judged = MeasureInput(SimpleNamespace(parts=where), {"m": model}, {}, None)
     found = measure.computed(judged).get("m")
     return None if found is None else found.tree()["all"]
 
