@@ -53,7 +53,9 @@ def examine(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key]
 
     def add(rule: str, line: int, says: str = "", row: str | bytes = data if text is None else text) -> None:
         digests = (digest_of(rule, row),) if BY_ID[rule].allowable else ()
-        found.setdefault((rule, says), GateFinding(BY_ID[rule], line, says, "", digests))
+        one = found.setdefault((rule, says), GateFinding(BY_ID[rule], line, says, "", digests))
+        # A later row of the same kind is a finding that an entry for the first does not allow.
+        found[rule, says] = replace(one, digests=tuple(dict.fromkeys((*one.digests, *digests))))
 
     if len(data) > MOST_BYTES:
         add("RBG503", 1, _too_large(len(data)))

@@ -7,6 +7,7 @@ characters, so that disguised words equal plain words. It is used only for match
 import html
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -29,9 +30,13 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
 """Carriage return that ends a line without a newline, as in files of old programs."""
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|([nrtvfabe\"'/\\]))")
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|([nrtvfabe\"'/\\])"
+    r"|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8}))"
+)
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""Code for a terminal, such as a colour or the rest of a line."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)(?:\s[^<>\n]{0,400})?/?>")
 _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
@@ -88,7 +93,7 @@ def _unescaped(text: str) -> str:
         if text == before:
             break
     text = _RETURN.sub(BREAK, text) if "\r" in text else text
-    text = _COLOUR.sub("", text) if "\x1b" in text else text
+    text = _TERMINAL.sub("", text) if "\x1b" in text else text
     return _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
 
 
@@ -99,8 +104,8 @@ def _from_percent(match: re.Match[str]) -> str:
 def _from_escape(match: re.Match[str]) -> str:
     if match[4]:
         return _SHORT.get(match[4], match[4])
-    code = int(match[3], 8) if match[3] else int(match[1] or match[2], 16)
-    return chr(code).replace("\n", BREAK)
+    code = int(match[3], 8) if match[3] else int(match[1] or match[2] or match[5] or match[6], 16)
+    return chr(code).replace("\n", BREAK) if code <= sys.maxunicode else match[0]
 
 
 def _without_tags(text: str) -> str:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from robustify.base.key_file import KEYED_ID
 from robustify.base.texts import TAG_LETTERS, UNSEEN
 
 MOST_BYTES = 16 << 20
@@ -150,9 +151,7 @@ _HARMLESS = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b|&#x?[0-9a-fA-F]{1,6};"
 )
 """Colours, and escapes, whose readings are scanned separately."""
-_ADDRESS = re.compile(r"://[^\s\"'<>]*")
-_KEYED = re.compile("rb1_[a-z2-7]{26}")
-"""Keyed IDs, which have a rule of their own."""
+_ADDRESS = re.compile(r"\b[a-z][a-z+.-]{1,12}://[^\s\"'<>]*")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
@@ -201,7 +200,7 @@ def _bare(text: str) -> str:
     if "iVBORw0KGgo" in text or "/9j/" in text:
         text = _IMAGE.sub(_without_image, text)
     if "rb1_" in text:
-        text = _KEYED.sub(" ", text)
+        text = KEYED_ID.sub(" ", text)
     return _HARMLESS.sub(" ", _ADDRESS.sub(" ", text) if "://" in text else text)
 
 

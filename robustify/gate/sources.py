@@ -215,7 +215,7 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
     """
     first = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
     if first:
-        tips = [repository.commit(first)]
+        tips = [_pushed_object(repository, first)]
         names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
         named = [os.environ.get(f"PRE_COMMIT_REMOTE_{what}", "") for what in ("NAME", "URL")]
     else:
@@ -231,6 +231,16 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
     policy, notes = _policy_between(repository, tips, repository.commits(tips, known or []), "head")
     silent = "The remote did not answer, so that everything is scanned that it may already have."
     return contents, policy, notes if known is not None else (*notes, silent)
+
+
+def _pushed_object(repository: Repository, name: str) -> str:
+    """Return the ID of a pushed object, which may be an annotated tag with a message of its own."""
+    found = None if name.startswith("-") else repository.ask("rev-parse", "--verify", "--quiet", name)
+    if found is None:
+        raise UsageError(
+            "pre-commit names a pushed ref that is not here. Fetch it, or run `robustify gate --all`."
+        )
+    return found
 
 
 # Policies.

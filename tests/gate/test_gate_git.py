@@ -152,6 +152,12 @@ def test_the_lines_that_git_gives_to_its_own_hook_are_read(
     for ref, code in (("refs/heads/gone", 2), ("refs/heads/side", 4)):  # pre-commit passes on one ref
         monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", ref)
         assert main(["--pushed"]) == code
+    for name, code in (("Release", 0), (LEAK, 4)):  # the message of an annotated tag is pushed with it
+        pushed.git("tag", "-f", "-a", "-m", name, "v1", "main")
+        monkeypatch.setenv("PRE_COMMIT_TO_REF", pushed.git("rev-parse", "v1"))
+        assert main(["--pushed"]) == code
+    monkeypatch.setenv("PRE_COMMIT_TO_REF", blobs[0])
+    assert main(["--pushed"]) == 0
 
 
 @pytest.mark.parametrize("kind", ["SSH SIGNATURE", "PGP SIGNATURE", "SIGNED MESSAGE"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from robustify.gate.check import examine
 from robustify.models.engines.cache import Cache
 from robustify.pipeline.restricted_folder import publish
 from robustify.restricted import secret_key
@@ -80,3 +81,9 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
 def test_a_content_that_carries_the_mark_of_the_evaluator_s_level_is_refused(mark: str) -> None:
     assert rules_of(f"A page shown under {mark % 'evaluator'}: for one machine.") == {"RBG403"}
     assert rules_of(f"A page shown under {mark % 'published'}: for all.") == set()
+
+
+def test_each_canary_of_a_file_is_a_finding_of_its_own() -> None:
+    lines = [f"canary GUID {n}0000000-1111-2222-3333-444444444444" for n in (1, 2)]
+    (one,), (both,) = (examine("\n".join(part).encode()).findings for part in (lines[:1], lines))
+    assert set(one.digests) < set(both.digests)
