@@ -67,7 +67,7 @@ def json_rows(name: str, text: str) -> SourceTable:
 
 def whole_object(name: str, text: str) -> Mapping[str, object]:
     """Read the single object in a text. Raise `DataError` if the object cannot be read or more text follows."""
-    (_, value), *_ = _members(name, text, text.index("{"))
+    (_, value), *_ = _members(name, text, len(text) - len(text.lstrip(_SPACE)))
     return value if isinstance(value, dict) else {}
 
 

@@ -117,13 +117,18 @@ def _without_header(records: Sequence[_Record]) -> bool:
     return sum(ends) > len(ends) / 2
 
 
+_UNCLOSED = re.compile(r'(?:^|(?<=\t))"(?!(?:[^"\t\r\n]|"")*"\r?(?:\t|$))', re.MULTILINE)
+"""Quotation mark that a cell of a TSV opens and does not close."""
+
+
 def _records(name: str, text: str) -> list[_Record]:
     """Read the records with the delimiter and quoting that give the most consistent number of cells."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
     delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
-    # In many TSV files, quotation marks are text.
     ways: list[tuple[str, Literal[0, 3]]] = [(delimiter, csv.QUOTE_MINIMAL) for delimiter in delimiters]
-    ways += [("\t", csv.QUOTE_NONE)] * ("\t" in delimiters)
+    if "\t" in delimiters:
+        # In many TSV files, quotation marks are text. The first of equally even ways is taken.
+        ways.insert(0 if _UNCLOSED.search(text) else 1, ("\t", csv.QUOTE_NONE))
     readings = [_read(name, text, delimiter, quoting) for delimiter, quoting in ways]
     found = [records for records in readings if isinstance(records, list)]
     if not found and isinstance(readings[0], DataError):
@@ -184,11 +189,14 @@ def _block(lines: Sequence[str]) -> Cells | str:
     key, context, question, *options = lines
     marks = [_MARKER.match(line) for line in options]
     letters = [mark[1].upper() if mark else "" for mark in marks]
+    clear = [
+        letter if mark and mark[0].strip()[1:] else "" for mark, letter in zip(marks, letters, strict=True)
+    ]
     if sorted(letters) == [*"ABCD"]:
         options = [options[letters.index(letter)] for letter in "ABCD"]
     elif any(
-        mark and mark[0].strip()[1:] and letter != own and letters.count(letter) == 1
-        for mark, letter, own in zip(marks, letters, "ABCD", strict=True)
+        letter not in ("", own) and clear.count(letter) == 1
+        for letter, own in zip(clear, "ABCD", strict=True)
     ):
         return "the letters of the options are out of order; expected A to D, once each"
     texts = [_unlettered(line, letter) for line, letter in zip(options, "ABCD", strict=True)]

@@ -123,7 +123,8 @@ def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): at for at, name in enumerate(ids)}
     found = [one for one in _list(tree.get("samples")) if isinstance(one, Mapping)]
-    found.sort(key=lambda one: (position.get(str(one.get("id")), len(position)), one.get("epoch", 1) != 1))
+    found.sort(key=lambda one: one["epoch"] if isinstance(one.get("epoch"), int) else 1)
+    found.sort(key=lambda one: position.get(str(one.get("id")), len(position)))
     return [
         {
             **sample,

@@ -162,6 +162,22 @@ TRUTHFUL = [
 ]
 
 
+def test_a_quotation_mark_that_a_cell_leaves_open_joins_no_rows(read: Read) -> None:
+    rows = ('"red', "green", "A"), ('blue"', "grey", "B"), ("white", "black", "A")
+    text = "question\tA\tB\tanswer\n" + "".join(
+        f"Which {n}?\t{a}\t{b}\t{key}\n" for n, (a, b, key) in enumerate(rows)
+    )
+    assert [item.choices[0] for item in read(text, "quiz.tsv").items] == ['"red', 'blue"', "white"]
+    text = text.replace("Which 0?\t", '"Which 0?\t').replace("Which 1?", 'Which 1?"')
+    assert len(read(text, "quiz.tsv").items) == 3
+
+
+@pytest.mark.parametrize("text", ["\x0c[1, 2]", "\u00a0[]", '\u00a0{"question": "Which?"}'])
+def test_json_behind_a_blank_that_json_has_not_is_refused(read: Read, text: str) -> None:
+    with pytest.raises(DataError, match="not valid JSON"):
+        read(text, "quiz.json")
+
+
 def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_else_mc1(read: Read) -> None:
     binary = read(csv_text(TRUTHFUL), "t.csv")
     assert (binary.layout, binary.items[0].choices) == ("truthfulqa_binary", ("blue", "red"))

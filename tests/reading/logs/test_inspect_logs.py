@@ -57,9 +57,12 @@ def test_shuffled_choices_are_found_by_their_text(
     assert [r["correct"] for r in rows] == [float(w == i.key) for i, (_, w) in zip(items, drawn, strict=True)]
 
 
-def test_of_several_epochs_the_first_counts_and_it_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("epochs", [((2, "C"), (1, "B")), ((3, "C"), (2, "B"))])
+def test_of_several_epochs_the_first_counts_and_it_is_said(
+    tmp_path: Path, epochs: tuple[tuple[int, str], ...]
+) -> None:
     items = boxes(3)
-    samples = [inspect_sample(i, a, epoch=e) for e, a in ((2, "C"), (1, "B")) for i in items]
+    samples = [inspect_sample(i, a, epoch=e) for e, a in epochs for i in items]
     log = log_of(tmp_path / "a.json", inspect_tree(samples))
     assert [r["pick"] for r in rows_of(log)] == [1, 1, 1]
     assert "samples of later epochs left out: 3 (the first epoch of each item counts)" in log.notes
