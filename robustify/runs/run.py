@@ -254,7 +254,7 @@ def beginning(folder: Path) -> Iterator[Path]:
     `ResourceError` if the disk is full, or the folder cannot be written."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
-        _move(place, folder, _files(place), set())
+        _move(place, folder, _files(place), set(_listed(folder / _WRITING)), replaces=False)
 
 
 @contextlib.contextmanager
@@ -289,11 +289,15 @@ def _files(place: Path) -> list[str]:
     return sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
 
 
-def _move(place: Path, folder: Path, names: Sequence[str], before: set[str]) -> None:
-    """Move files up. While run.json is missing, a list has the files of this run and of those `before`."""
+def _move(
+    place: Path, folder: Path, names: Sequence[str], before: set[str], *, replaces: bool = True
+) -> None:
+    """Move files up, and remove the run.json that they replace. While it is missing, a list has the files of this run and
+    of those `before`."""
     write_json(place / _WRITING, {"files": sorted({*before, *names})})
     move_up(place, folder, _WRITING)
-    (folder / MANIFEST).unlink(missing_ok=True)
+    if replaces:
+        (folder / MANIFEST).unlink(missing_ok=True)
     for name in names:
         move_up(place, folder, name)
 

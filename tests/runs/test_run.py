@@ -15,7 +15,7 @@ from robustify.items.item import Item
 from robustify.pipeline import public as printing
 from robustify.pipeline import steps
 from robustify.pipeline.config import Config, parse
-from robustify.runs.run import Run, open_run, run_lock, write_items
+from robustify.runs.run import MANIFEST, Run, beginning, open_run, run_lock, write_items
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
 
@@ -234,3 +234,12 @@ def test_no_text_of_an_item_stands_in_numbers_logs_or_names(config: Config, tmp_
     run = audit(config, tmp_path / "out")
     for name in ("answers.parquet", "verdicts.csv", "summary.json", "report.html", "report.md", "run.json"):
         assert b"is meant" not in (run.folder / name).read_bytes(), name
+
+
+def test_a_first_page_leaves_a_finished_run_and_the_list_of_a_killed_one_alone(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    (tmp_path / ".run.writing").write_text('{"files": ["weights.csv"]}')
+    with beginning(tmp_path) as place:
+        (place / "report.html").write_text("first")
+    assert (tmp_path / MANIFEST).read_text() == "{}"
+    assert json.loads((tmp_path / ".run.writing").read_text())["files"] == ["report.html", "weights.csv"]
