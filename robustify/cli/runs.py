@@ -160,7 +160,9 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
 
     if out is None and not rule:
         return print_lines(rejudge(run, rule, run.folder).folder / "report.html")
-    beside = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
+    # "." and ".." have no name of their own.
+    own = run.folder.resolve() if run.folder.name in ("", "..") else run.folder
+    beside = own.with_name("-".join([own.name, *map(str, rule.values())]))
     done = rejudge(run, rule, out or beside)
     return _close(done, done.summary.tree())
 

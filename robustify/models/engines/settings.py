@@ -231,7 +231,7 @@ class OpenAIModel(ModelSettings):
 
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
-        must not be sent to this server. Raise `UsageError` if the variable is not set."""
+        must not be sent to this server. Raise `UsageError` if the variable is not set, or holds no key."""
         variable, host = self.api_key_env, host_of(self.base_url) or "localhost"
         if variable is None:
             return "none"
@@ -241,9 +241,13 @@ class OpenAIModel(ModelSettings):
                 f"{self.name}: api_key_env: {variable} may not be sent to {host}. Use ROBUSTIFY_API_KEY instead, or set "
                 f"the environment variable {_KEYS}={variable}@{host}."
             )
-        if not (key := os.environ.get(variable, "")):
+        key = os.environ.get(variable, "")
+        if not key or not key.isascii():
+            found = (
+                "contains characters that no key has, such as curly quotation marks" if key else "is not set"
+            )
             raise UsageError(
-                f"{self.name}: the environment variable {variable} is not set. Set it to the API key of the server."
+                f"{self.name}: the environment variable {variable} {found}. Set it to the API key of the server."
             )
         return key
 

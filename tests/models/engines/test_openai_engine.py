@@ -295,9 +295,11 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
             check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
         with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
             check_server(model(server), ())
-        monkeypatch.delenv("ROBUSTIFY_API_KEY")
-        with pytest.raises(UsageError, match="variable ROBUSTIFY_API_KEY is not set"):
-            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+        for key, says in (("", "is not set"), ("“sk-4f0e-hidden-9a7”", "characters that no key has")):
+            monkeypatch.setenv("ROBUSTIFY_API_KEY", key)
+            with pytest.raises(UsageError, match=f"variable ROBUSTIFY_API_KEY .*{says}") as e:
+                check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+            assert "hidden" not in str(e.value)
     assert "hidden" not in f"{found} {e.value} {caplog.text}"
 
 

@@ -54,6 +54,7 @@ class Client:
                 "`pip install 'robustcbrn-eval[openai]'`."
             ) from None
         refuse_servers(model.name)
+        key = model.api_key()
         self.model, self._check_name = model, check_name
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class Client:
         )
         self._sdk = openai.OpenAI(
             base_url=model.base_url,
-            api_key=model.api_key(),
+            api_key=key,
             timeout=model.timeout,
             max_retries=model.retries,
             http_client=http,
@@ -126,7 +127,7 @@ class Client:
         import openai
 
         try:
-            reply = json.loads(ask().content)
+            content = ask().content
         except openai.APIStatusError as error:
             raise self._refusal(error.status_code, str(error)) from None
         except openai.APITimeoutError:
@@ -134,6 +135,8 @@ class Client:
         except openai.APIConnectionError as error:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
+        try:
+            reply = json.loads(content)
         except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
