@@ -102,7 +102,11 @@ class Cache(Closing):
             try:
                 return self._tried(work)
             except _FAULTS as error:
-                if isinstance(error, sqlite3.ProgrammingError) or _NO_DAMAGE.search(str(error)):
+                if (
+                    isinstance(error, sqlite3.ProgrammingError)
+                    or _NO_DAMAGE.search(str(error))
+                    or self._is_whole(error)
+                ):
                     raise
             self._set_aside()
             return self._tried(work)
@@ -116,6 +120,15 @@ class Cache(Closing):
         self._db = self._db or self._connected()
         with self._db:
             return work(self._db)
+
+    def _is_whole(self, error: Exception) -> bool:
+        """Return whether an error of operation is no sign of damage, because the open file passes SQLite's check."""
+        if not isinstance(error, sqlite3.OperationalError) or self._db is None:
+            return False
+        try:
+            return bool(self._db.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",))
+        except _FAULTS:
+            return False
 
     def _set_aside(self) -> None:
         """Rename the damaged file, unless another process has already done so."""

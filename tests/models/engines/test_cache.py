@@ -160,6 +160,13 @@ def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first
     assert not (tmp_path / f"{FILE}.corrupt-2").exists()
 
 
+def test_an_operation_that_fails_on_a_whole_file_does_not_set_it_aside(cache: Cache) -> None:
+    assert cache.done(lambda db: db.execute("SELECT count(*) FROM score").fetchone()) == (0,)
+    with pytest.raises(ResourceError, match="no such function"):
+        cache.done(lambda db: db.execute("SELECT no_such_function()"))
+    assert not list(cache.file.parent.glob("*.corrupt-*"))
+
+
 def test_another_program_s_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("PRAGMA application_id=7")
