@@ -49,7 +49,11 @@ def test_only_recognition_and_its_command_import_the_gate() -> None:
     users = {
         name for name in graph if house.place(name) != "gate" and "gate" in map(house.place, graph[name])
     }
-    assert users == {"robustify.restricted.recognition", "robustify.cli"}
+    assert users == {
+        "robustify.restricted.recognition",
+        "robustify.restricted.known_items",
+        "robustify.cli",
+    }
 
 
 def test_every_place_stands_on_a_floor_and_no_floor_has_another() -> None:

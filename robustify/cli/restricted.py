@@ -173,12 +173,13 @@ def show(name: str) -> int:
 )
 @output
 def accept_terms(name: str, person: str, licence_sha256: str) -> int:
-    """Accept the terms of a set.
+    """Accept the terms of a set of which you have a copy.
 
-    The name is recorded in a file of mode 0600. To see the terms, run `licence show`.
+    The name, the digests and counts of the data, and keyed fingerprints of the items are recorded in a file of mode
+    0600. From then on, no command takes a copy of the items for a public set. To see the terms, run `licence show`.
     """
     from robustify.base.errors import AuthorisationError
-    from robustify.restricted import terms
+    from robustify.restricted import access, terms
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
@@ -187,9 +188,14 @@ def accept_terms(name: str, person: str, licence_sha256: str) -> int:
             f"{known.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "
             f"`robustify restricted licence show {known.manifest.id}`."
         )
-    made = terms.accept(known, person)
-    lines = [_manifest(known), f"{made.id}: accepted by {made.name}, recorded in {terms.licences_file()}"]
-    return print_result({"id": made.id, "name": made.name, "at": made.at}, lines)
+    made = access.accept(known, person)
+    records = sum(pin.records for pin in made.files.values())
+    lines = [
+        _manifest(known),
+        f"{made.id}: accepted by {made.name}, recorded in {terms.licences_file()} with {records:,} records, which are "
+        "refused as public from now on",
+    ]
+    return print_result({"id": made.id, "name": made.name, "at": made.at, "records": records}, lines)
 
 
 def _manifest(known: "Adapter") -> str:

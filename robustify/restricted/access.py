@@ -1,13 +1,14 @@
 """Authorisation to read a restricted set, with four requirements that are checked in order.
 
 The requirements are accepted terms, complete data that match their pins, a key, and a private output folder. They prove
-acceptance and possession, not identity, so the file system controls access. No item is parsed and no model is loaded
-here. Text may go to this machine and to the hosts in the manifest. Hosts are checked before any model is looked up,
-because looking up a model on a server already contacts it.
+acceptance and possession, not identity, so the file system controls access. No model is loaded here, and items are parsed
+only when terms are accepted, so that a copy of the set is recognised from then on. Text may go to this machine and to the
+hosts in the manifest. Hosts are checked before any model is looked up, because looking up a model on a server already
+contacts it.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,15 @@ from urllib.parse import urlsplit
 from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.base.files import sha256
 from robustify.base.key_file import Key
+from robustify.base.redaction import muted
 from robustify.models.engines.settings import ModelSettings
 from robustify.reading.loaders import Loaded, Source, load_many
-from robustify.restricted import ids
-from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter, unplaced
+from robustify.restricted import ids, terms
+from robustify.restricted.adapters import FILE, Adapter, Manifest, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.secret_key import evaluator_key
-from robustify.restricted.terms import accepted, require
+from robustify.restricted.terms import Acceptance, Pin, accepted, require
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,21 +35,21 @@ class Access:
     manifest: Manifest
     key: Key
     sources: tuple[Source, ...]
+    records: int
 
     def __repr__(self) -> str:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
         """Return the items with keyed IDs. If `skip_bad`, rows that cannot be items are set aside. Raises `DataError` if
-        the number of records differs from the manifest, or if the files cannot be loaded."""
+        the number of records differs from the pinned one, or if the files cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
-        pinned = [file.records for file in about.data.files if file.records is not None]
-        found, n = len(bench.items) + len(bench.quarantined), sum(pinned)
-        if found < n or (found > n and len(pinned) == len(about.data.files)):
+        found = len(bench.items) + len(bench.quarantined)
+        if found != self.records:
             raise DataError(
-                f"{about.id} has {found:,} records; expected {n:,}, as its manifest pins. Partial data are refused."
+                f"{about.id} has {found:,} records; expected {self.records:,}, as pinned. Partial data are refused."
             )
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
@@ -78,15 +80,55 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
             f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config, and provide the "
             "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md)."
         )
-    require(adapter)
-    sources = _sources(adapter)
+    pins = require(adapter).files
+    sources = _sources(adapter, pins)
     key = evaluator_key()
     if folder is not None:
         require_private(folder)
-    return Access(adapter.manifest, key, sources)
+    return Access(adapter.manifest, key, sources, _records(adapter.manifest, pins))
 
 
-def _sources(adapter: Adapter) -> tuple[Source, ...]:
+def accept(adapter: Adapter, name: str) -> Acceptance:
+    """Record that a person accepts the terms of a set, with pins of its data and fingerprints of its items. Raise as
+    `terms.accept`, `AuthorisationError` if a file is missing or has no pin in the manifest, and `DataError` if the
+    files cannot be loaded or differ from their pins."""
+    if adapter.manifest.data.root_env is None:
+        return terms.accept(adapter, name, {}, ())
+    read = _read(adapter)
+    items = [item for bench, _ in read.values() for item in bench.items]
+    return terms.accept(adapter, name, {path: pin for path, (_, pin) in read.items()}, items)
+
+
+def _read(adapter: Adapter) -> dict[str, tuple[Loaded, Pin]]:
+    """Return the content of each file of a set with its pin. Raises as `accept`."""
+    manifest, read = adapter.manifest, {}
+    with muted():
+        for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
+            bench = load_many([source])
+            pin = Pin(sha256(Path(source.path or "")), len(bench.items) + len(bench.quarantined))
+            if file.records not in (None, pin.records):
+                raise DataError(
+                    f"{manifest.id}: {file.path} has {pin.records:,} records; expected {file.records:,}, as pinned."
+                )
+            read[file.path] = (bench, pin)
+    # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
+    unpinned = [
+        f"{manifest.id}: {file.path} has no pin, so partial data would go unnoticed. If the data are complete, write "
+        f"`sha256: {pin.sha256}` and `records: {pin.records}` into its entry in {FILE}."
+        for file in manifest.data.files
+        for _, pin in [read[file.path]]
+        if file.records is None or (file.sha256 is None and not adapter.shipped)
+    ]
+    if unpinned:
+        raise AuthorisationError(*unpinned)
+    return read
+
+
+def _records(manifest: Manifest, pins: Mapping[str, Pin]) -> int:
+    return sum(pins[file.path].records for file in manifest.data.files)
+
+
+def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
     """Return the files of a set after checking that they are regular, below the root, and equal to the pinned data."""
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     root = Path(os.environ.get(variable or "") or ".")
@@ -94,18 +136,19 @@ def _sources(adapter: Adapter) -> tuple[Source, ...]:
         fault = f"${variable} is not the absolute path of a folder" if variable else "data.root_env is null"
         raise AuthorisationError(f"{manifest.id}: {fault}. Set it to the folder with your copy of the data.")
     for file in manifest.data.files:
-        _require(f"{manifest.id}: {file.path}", root.resolve(), file)
+        digest = pins[file.path].sha256 if file.path in pins else file.sha256
+        _require(f"{manifest.id}: {file.path}", root.resolve(), file.path, digest)
     return manifest.sources(root.resolve())
 
 
-def _require(name: str, root: Path, file: DataFile) -> None:
-    place = root / file.path
+def _require(name: str, root: Path, path: str, digest: str | None) -> None:
+    place = root / path
     if not os.path.lexists(place):
         raise AuthorisationError(f"{name} is not in the data folder. Copy it there; it is never downloaded.")
     if not place.resolve().is_relative_to(root) or place.is_symlink() or not place.is_file():
         raise UsageError(f"{name} is a link, not a regular file, or outside the data folder.")
     try:
-        pinned = file.sha256 is None or sha256(place) == file.sha256
+        pinned = digest is None or sha256(place) == digest
     except OSError as error:
         raise AuthorisationError(f"{name} cannot be read ({error.strerror}).") from None
     if not pinned:
@@ -144,11 +187,11 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     if manifest.restricted:
         facts = [
             _fact("licence", lambda: f"accepted by {require(adapter).name}"),
-            _fact("data", lambda: f"all {len(_sources(adapter))} files match the pins"),
+            _fact("data", lambda: _pinned(adapter)),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
         if all(fact["holds"] for fact in facts):
-            facts.append(_fact("records", lambda: _records(adapter)))
+            facts.append(_fact("records", lambda: _distinct(adapter)))
         if out is not None:
             facts.append(_fact("folder", lambda: _private(out)))
     else:
@@ -163,8 +206,16 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     return {**about, "facts": facts, "content_sha256": content}
 
 
-def _records(adapter: Adapter) -> str:
-    items = Access(adapter.manifest, evaluator_key(), _sources(adapter)).read().items
+def _pinned(adapter: Adapter) -> str:
+    try:
+        pins = require(adapter).files
+    except AuthorisationError:
+        return f"{len(_read(adapter))} files, which the acceptance of the terms will pin"
+    return f"all {len(_sources(adapter, pins))} files match their pins"
+
+
+def _distinct(adapter: Adapter) -> str:
+    items = admitted(adapter.manifest.id, adapter, None).read().items
     return f"{len(items):,} records, each with a distinct ID"
 
 

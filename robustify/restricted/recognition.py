@@ -1,4 +1,4 @@
-"""Recognition of sensitive sets that are labelled public, by a digest, a canary, a name, or the lexicon.
+"""Recognition of sensitive sets that are labelled public, by a digest, a canary, items, a name, or the lexicon.
 
 Signs that need judgement can be lifted by an attestation in a manifest, which is bound to the digest of the content. No
 command option lifts a sign. Messages contain counts and names of sets, but no content.
@@ -16,7 +16,7 @@ from robustify.gate.folded_words import LEAST_TERMS, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
-from robustify.restricted.terms import accepted
+from robustify.restricted.terms import accepted, copied_sets
 
 FEW, LEXICON_SHARE = 5, 0.05
 """Number and share of records on controlled categories that together exceed chance."""
@@ -31,11 +31,12 @@ _BLOCK, _OVERLAP = 8 << 20, 256
 class Sign:
     """A sign that a set is sensitive.
 
-    S1: a file has a digest that the adapter of a restricted set pins. S2: a file contains the canary of such a set. S4:
-    a name or the columns are those of such a set. S5: records contain words of the reviewed lexicon.
+    S1: a file has a digest that the adapter of a restricted set, or the acceptance of its terms, pins. S2: a file contains
+    the canary of such a set. S3: items are those of a set whose terms were accepted. S4: a name or the columns are those
+    of such a set. S5: records contain words of the reviewed lexicon.
     """
 
-    code: Literal["S1", "S2", "S4", "S5"]
+    code: Literal["S1", "S2", "S3", "S4", "S5"]
     says: str
 
     @property
@@ -82,6 +83,8 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
             yield from _in_a_file(file, known)
+    for name, n in copied_sets(items).items():
+        yield Sign("S3", f"{n:,} of {len(items):,} records are in {name}")
     called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
     called += map(_spaced, names)
     named = [one.id for one in known if any(own in name for own in _own_names(one) for name in called)]
@@ -105,6 +108,8 @@ def _restricted() -> list[Manifest]:
 def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
     canaries = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
     columns = {name.encode() for manifest in known for name in manifest.columns}
+    pins = [(file.sha256, manifest.id) for manifest in known for file in manifest.data.files]
+    pins += [(pin.sha256, row.id) for row in accepted() if row.items for pin in row.files.values()]
     digest, found, there, tail = hashlib.sha256(), set[str](), set[bytes](), b""
     with file.open("rb") as stream:
         while block := stream.read(_BLOCK):
@@ -114,9 +119,9 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
             tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
             found |= {hashlib.sha256(token).hexdigest() for token in tokens}
             there |= {name for name in columns - there if name in raw}
+    for name in sorted({name for pin, name in pins if pin == digest.hexdigest()}):
+        yield Sign("S1", f"a file is registered as part of {name}")
     for manifest in known:
-        if any(one.sha256 == digest.hexdigest() for one in manifest.data.files):
-            yield Sign("S1", f"a file is registered as part of {manifest.id}")
         if manifest.columns and {name.encode() for name in manifest.columns} <= there:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
     for name in sorted({canaries[one] for one in canaries.keys() & found}):

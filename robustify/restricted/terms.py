@@ -1,29 +1,44 @@
 """Record of accepted terms in the user's account.
 
 An acceptance becomes invalid if the terms change, or if the manifest changes, because it names the hosts that may
-receive items and the size of published cells.
+receive items and the size of published cells. It pins every file of the set, and has the fingerprints of its items.
 """
 
+import base64
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from robustify import __version__
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.files import read_expected, writable, write_atomic
-from robustify.base.settings_files import MOST_BYTES, Settings
+from robustify.base.settings_files import Settings
+from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
+from robustify.restricted.known_items import fingerprints_of, is_copy, joined, known_among
+
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Digest and number of records of a file of a set."""
+
+    sha256: str
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """Acceptance of one version of the terms under one version of the manifest. `folder` is that of the adapter, so that
-    its set is recognised even if no variable names this folder."""
+    its set is recognised even if no variable names this folder. `files` pins each file of the data by its path, and
+    `items` has the fingerprints of a restricted set in Base64, of which none is ever dropped."""
 
     id: str
     licence_sha256: str
@@ -32,11 +47,16 @@ class Acceptance:
     robustify: str
     manifest_sha256: str = ""
     folder: str = ""
+    files: Mapping[str, Pin] = field(default_factory=dict)
+    items: str = ""
 
 
 class _Accepted(Settings):
+    """Record of acceptances. `key` is the secret of the fingerprints, in hexadecimal."""
+
     format: Literal["robustify.licences/1"] = "robustify.licences/1"
-    accepted: tuple[Acceptance, ...]
+    key: str = Field(default_factory=lambda: os.urandom(32).hex(), pattern="^[0-9a-f]{64}$")
+    accepted: tuple[Acceptance, ...] = ()
 
 
 def licences_file() -> Path:
@@ -48,11 +68,23 @@ def licences_file() -> Path:
 def accepted() -> tuple[Acceptance, ...]:
     """Return all acceptances in this account. Raises `AuthorisationError` if the record is not a regular file, or is
     damaged."""
+    return _record().accepted
+
+
+def copied_sets(items: Sequence[Item]) -> dict[str, int]:
+    """Return the accepted restricted sets of which the items are a copy, and how many items are in each."""
+    record = _record()
+    key, rows = bytes.fromhex(record.key), [row for row in record.accepted if row.items]
+    known = {row.id: known_among(items, key, base64.b64decode(row.items)) for row in rows}
+    return {name: n for name, n in known.items() if is_copy(n, items)}
+
+
+def _record() -> _Accepted:
     file = licences_file()
     if not os.path.lexists(file):
-        return ()
+        return _Accepted()
     try:
-        return _Accepted.model_validate_json(read_expected(file, "a record", MOST_BYTES)).accepted
+        return _Accepted.model_validate_json(read_expected(file, "a record", _MOST_BYTES))
     except (UsageError, ValidationError):
         raise AuthorisationError(
             f"{file} is not a record of accepted terms as robustify writes it. Move it away and accept the terms again "
@@ -66,29 +98,48 @@ def require(adapter: Adapter) -> Acceptance:
     name, digest = adapter.manifest.id, _digest(adapter)
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
-    for row in same:
-        if row.manifest_sha256 == adapter.sha256:
+    current = [row for row in same if row.manifest_sha256 == adapter.sha256]
+    for row in current:
+        if all(file.path in row.files for file in adapter.manifest.data.files):
             return row
-    why = "have changed since they were accepted" if mine else "are not accepted"
+    if current:
+        why = "were accepted with an earlier version, which pinned no data"
+    elif same:
+        why = "were accepted before its manifest changed"
+    else:
+        why = "have changed since they were accepted" if mine else "are not accepted"
     raise AuthorisationError(
-        f"{name} is a restricted set, and its terms {'were accepted before its manifest changed' if same else why}. To "
-        f"read and accept them, run `robustify restricted licence show {name}`."
+        f"{name} is a restricted set, and its terms {why}. To read and accept them, run `robustify restricted licence "
+        f"show {name}`."
     )
 
 
-def accept(adapter: Adapter, name: str) -> Acceptance:
-    """Record that a person accepts the current terms. Raise `UsageError` if the name is empty, too long or not
-    printable, and `ResourceError` if the record cannot be written."""
+def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequence[Item]) -> Acceptance:
+    """Record that a person accepts the current terms of a set with these files and items. Raise `UsageError` if the
+    name is empty, too long or not printable, and `ResourceError` if the record cannot be written."""
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
         raise UsageError("The name is empty, too long or not printable; expected the name of a person.")
-    digest, folder = _digest(adapter), str(adapter.folder.resolve())
-    new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256, folder)
-    others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
-    file = licences_file()
+    file, record, digest = licences_file(), _record(), _digest(adapter)
+    same = [row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)]
+    marks = {base64.b64decode(row.items) for row in same}
+    if adapter.manifest.restricted:
+        marks.add(fingerprints_of(items, bytes.fromhex(record.key)))
+    new = Acceptance(
+        id=adapter.manifest.id,
+        licence_sha256=digest,
+        name=called,
+        at=utc_now(),
+        robustify=__version__,
+        manifest_sha256=adapter.sha256,
+        folder=str(adapter.folder.resolve()),
+        files=files,
+        items=base64.b64encode(joined(marks)).decode(),
+    )
+    others = [row for row in record.accepted if row not in same]
     with writable(file):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = _Accepted(accepted=(*others, new)).model_dump_json(indent=1)
+        text = record.model_copy(update={"accepted": (*others, new)}).model_dump_json(indent=1)
         write_atomic(file, text.encode(), private=True)
     return new
 

@@ -8,6 +8,7 @@ folder, and may not print it.
 import base64
 import bz2
 import gzip
+import hashlib
 import json
 import lzma
 import os
@@ -113,10 +114,14 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     content = spoil(restricted_set.items(N))
     shutil.rmtree(world.base / "data")
     shutil.rmtree(world.base / "adapters")
+    pin = {"sha256": hashlib.sha256(content).hexdigest(), "records": N}
     restricted_set.write_set(world.base, N, data={
-        "root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl"}]})  # fmt: skip
+        "root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl", **pin}]})  # fmt: skip
     world.items.write_bytes(content)
     restricted_set.accept(world.base)
+    terms = hashlib.sha256(restricted_set.LICENCE.encode()).hexdigest()
+    accept = ("licence", "accept", restricted_set.ADAPTER, "--name", "a test", "--licence-sha256", terms)
+    assert world.call("restricted", *accept) in (0, 2, 3)
     assert world.call("validate", "mock.yaml") in (0, 2, 3)
     assert world.call("run", "mock.yaml", "-o", "RUN") in (0, 2, 3, 7)
     assert world.call("validate", "mock.yaml", "--skip-bad") in (0, 2, 3)

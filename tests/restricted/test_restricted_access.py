@@ -14,7 +14,7 @@ from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.base.settings_files import shipped
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
-from robustify.pipeline.restricted_folder import RestrictedPolicy
+from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.secret_key import evaluator_key
@@ -42,10 +42,10 @@ def record_of(mock: Path) -> Path:
 
 
 def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> None:
-    access = ask(mock)
-    assert access.key == evaluator_key()
-    assert access.manifest.id == ADAPTER
-    assert [Path(s.path) for s in access.sources] == [items_of(mock).resolve()]
+    leave = ask(mock)
+    assert leave.key == evaluator_key()
+    assert leave.manifest.id == ADAPTER
+    assert [Path(s.path) for s in leave.sources] == [items_of(mock).resolve()]
     assert list((mock / "out").iterdir()) == []
 
 
@@ -94,6 +94,7 @@ MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "another cell": (lambda mock: edit(mock, min_cell=5), ANOTHER),
     "another version": (lambda mock: edit(mock, version="2"), ANOTHER),
     "an acceptance without a manifest": (record_with(manifest_sha256=""), ANOTHER),
+    "an acceptance without pins": (record_with(files={}), "which pinned no data"),
     "an acceptance of another set": (record_with(id="another"), "terms are not accepted"),
     "an empty record": (record_is(""), NO_RECORD),
     "a list for a record": (record_is("[]"), NO_RECORD),
@@ -134,16 +135,6 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
     assert not (mock / "out" / "run").exists()
 
 
-def test_partial_data_are_refused(mock: Path) -> None:
-    edit(mock, data={**told(mock)["data"], "files": [{"path": "mock/items.jsonl", "records": N}]})
-    restricted_set.accept(mock)
-    items_of(mock).write_text("".join(items_of(mock).read_text().splitlines(keepends=True)[:-1]))
-    access = ask(mock)
-    config = configs.load(mock / "mock.yaml")
-    with refused(3, f"{N - 1} records; expected {N}"):
-        steps.load_bench(RestrictedPolicy(config, access))
-
-
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
     (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
     with refused(4, "Write `adapter: NAME`"):
@@ -154,15 +145,15 @@ def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
     edit(mock, sensitivity="public")
     restricted_set.accept(mock)
     (mock / "mock.yaml").write_text(f"adapter: {ADAPTER}\nsensitivity: restricted\n")
-    access = ask(mock)
-    assert access is not None
+    leave = ask(mock)
+    assert leave is not None
     record_of(mock).unlink()
     with refused(4, "terms"):
         ask(mock)
 
 
 def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> None:
-    accept(find_adapter("wmdp-bio"), "Somebody")
+    accept(find_adapter("wmdp-bio"), "Somebody", {}, ())
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
@@ -173,8 +164,8 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
 
 def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:
     record_of(mock).unlink()
-    made = accept(find_adapter(ADAPTER), "  Some   Body ")
-    again = accept(find_adapter(ADAPTER), "Some Body")
+    made = access.accept(find_adapter(ADAPTER), "  Some   Body ")
+    again = access.accept(find_adapter(ADAPTER), "Some Body")
     assert [row.name for row in accepted()] == ["Some Body"]
     assert made.licence_sha256 == again.licence_sha256
     assert record_of(mock).stat().st_mode & 0o777 == 0o600

@@ -86,7 +86,13 @@ def accept(folder: Path, name: str = ADAPTER) -> None:
     """Record the terms as accepted under the manifest as it is now."""
     manifest = (folder / "adapters" / name / "manifest.yaml").read_bytes()
     record = folder / "config" / "robustify" / "licences.json"
-    record.write_text(json.dumps(_accepted(name, hashlib.sha256(manifest).hexdigest())), encoding="utf-8")
+    pins = {
+        file["path"]: {"sha256": file["sha256"], "records": file["records"]}
+        for file in json.loads(manifest)["data"]["files"]
+    }
+    record.write_text(
+        json.dumps(_accepted(name, hashlib.sha256(manifest).hexdigest(), pins)), encoding="utf-8"
+    )
 
 
 def key_text(secret: bytes) -> str:
@@ -175,7 +181,7 @@ def _manifest(rows: str, n: int) -> dict[str, object]:
     }
 
 
-def _accepted(name: str, manifest: str) -> dict[str, object]:
+def _accepted(name: str, manifest: str, pins: dict[str, object]) -> dict[str, object]:
     return {
         "format": "robustify.licences/1",
         "accepted": [
@@ -186,6 +192,7 @@ def _accepted(name: str, manifest: str) -> dict[str, object]:
                 "at": "2026-01-01T00:00:00Z",
                 "robustify": "0",
                 "manifest_sha256": manifest,
+                "files": pins,
             }
         ],
     }

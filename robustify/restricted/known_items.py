@@ -1,0 +1,58 @@
+"""Keyed fingerprints of the items of accepted sets, by which a copy is recognised in any file and under any name.
+
+A fingerprint is 64 bits of a keyed hash of folded words, so that case, spaces, punctuation, labels, and the order of rows
+and choices do not matter. An item is known by its stem, by its choices, or by both together. Texts of few words, and those
+that a set repeats, are in many sets, so they count only together.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from robustify.gate.folded_words import kept_words
+from robustify.items.item import Item
+
+LEAST = 5
+"""Number of known items that make a set a copy. In a smaller set, more than half of the items do."""
+_SIZE = 8
+_STEM, _CHOICES = 5, 6
+"""Minimum number of words in a stem, and in all choices of an item, by which the item is known."""
+
+
+def fingerprints_of(items: Sequence[Item], key: bytes) -> bytes:
+    """Return the fingerprints of a set, joined."""
+    counts = Counter(mark for item in items for mark in _fingerprints(item, key))
+    return b"".join(mark for mark, n in counts.items() if n == 1)
+
+
+def joined(several: Iterable[bytes]) -> bytes:
+    """Return the fingerprints of several sets, sorted and joined."""
+    return b"".join(sorted(set().union(*map(_cut, several))))
+
+
+def known_among(items: Sequence[Item], key: bytes, fingerprints: bytes) -> int:
+    """Return how many of the items are in the set with these joined fingerprints."""
+    known = _cut(fingerprints)
+    return sum(not known.isdisjoint(_fingerprints(item, key)) for item in items)
+
+
+def is_copy(known: int, items: Collection[Item]) -> bool:
+    """Return whether so many known items make the items a copy."""
+    return known >= LEAST or 2 * known > len(items)
+
+
+def _cut(fingerprints: bytes) -> set[bytes]:
+    return {fingerprints[at : at + _SIZE] for at in range(0, len(fingerprints), _SIZE)}
+
+
+def _fingerprints(item: Item, key: bytes) -> Iterator[bytes]:
+    stem, choices = kept_words(item.stem), [kept_words(choice) for choice in item.choices]
+    asked, options = b"".join(stem), b"\n".join(sorted(map(b"".join, choices)))
+    n_options = sum(map(len, choices))
+    for enough, text in (
+        (len(stem) >= _STEM, b"stem\n" + asked),
+        (n_options >= _CHOICES, b"choices\n" + options),
+        (len(stem) + n_options >= _STEM, b"item\n" + asked + b"\n" + options),
+    ):
+        if enough:
+            yield hashlib.blake2b(text, key=key, digest_size=_SIZE).digest()

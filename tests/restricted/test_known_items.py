@@ -1,0 +1,203 @@
+"""A set is pinned when its terms are accepted, and a copy of its items is refused as public in every form and command."""
+
+import csv
+import hashlib
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import robustify as rb
+from robustify.base.errors import AuthorisationError
+from robustify.restricted import terms
+from tests.restricted.conftest import edit, items_of, told
+from tests.restricted.world import rows_as_json
+from tests.support.command import invoked
+from tests.support.refusals import CANARY
+from tests.support.restricted_set import ADAPTER, items
+
+N = 40
+Rows = list[dict[str, Any]]
+OTHERS = items(60, seed=7)
+
+
+def accept() -> Any:
+    digest = invoked("restricted", "licence", "show", ADAPTER, "--json").stdout
+    given = ("--name", "A Name", "--licence-sha256", json.loads(digest)["sha256"])
+    return invoked("restricted", "licence", "accept", ADAPTER, *given)
+
+
+def neutral(mock: Path, text: str, end: str = "jsonl") -> Path:
+    """A file of a name that tells nothing."""
+    place = mock / "elsewhere" / f"quiz.{end}"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(text, encoding="utf-8")
+    return place
+
+
+# Pins.
+
+
+@pytest.mark.parametrize("missing", ["sha256", "records"])
+def test_what_is_not_pinned_is_refused_with_the_line_to_add(mock: Path, missing: str) -> None:
+    pins = {"sha256": None, "records": None} if missing == "sha256" else {"records": None}
+    (file,) = told(mock)["data"]["files"]
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, **pins}]})
+    items_of(mock).write_text(rows_as_json(items(N)[: N // 2]))  # half of the rows
+    if missing == "records":
+        items_of(mock).write_text(rows_as_json(items(N)))
+    done = accept()
+    assert isinstance(done.exception, AuthorisationError)
+    (line,) = done.exception.lines
+    assert "has no pin" in line
+    assert f"`records: {N if missing == 'records' else N // 2}`" in line
+    assert invoked("run", mock / "mock.yaml", "-o", mock / "out" / "run").exception.exit_code == 4
+    check = json.loads(invoked("restricted", "adapter", "check", ADAPTER, "--json").stdout)
+    assert {fact["fact"]: fact["holds"] for fact in check["facts"]}["data"] is False
+    digest = line.split("sha256: ")[1][:64]
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": digest, "records": N}]})
+    assert accept().return_value == (0 if missing == "records" else None)
+
+
+def test_an_acceptance_pins_the_data_and_forgets_no_item(mock: Path) -> None:
+    assert accept().return_value == 0
+    (row,) = terms.accepted()
+    assert row.files["mock/items.jsonl"].records == N
+    record = terms.licences_file()
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert not CANARY.search(record.read_text())
+    # The same set with other items, and then as a public one.
+    items_of(mock).write_text(rows_as_json(OTHERS))
+    edit(
+        mock,
+        data={"root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl"}]},
+        sensitivity="public",
+    )
+    line = str(accept().exception)
+    pins = {"sha256": line.split("sha256: ")[1][:64], "records": len(OTHERS)}
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl", **pins}]})
+    assert accept().return_value == 0
+    assert invoked("heuristics", neutral(mock, rows_as_json(items(N)[:-1]))).exception.exit_code == 4
+    assert invoked("heuristics", neutral(mock, rows_as_json(OTHERS[:20]))).return_value == 0
+
+
+# Copies.
+
+
+def shuffled(rows: Rows) -> Rows:
+    rng, made = random.Random(1), []
+    for row in rows:
+        order = rng.sample(range(4), 4)
+        choices = [row["choices"][i] for i in order]
+        made.append({"prompt": row["question"], "options": choices, "answer": order.index(row["answer"])})
+    return rng.sample(made, len(made))
+
+
+def as_csv(rows: Rows, write: Callable[[str], str] = str) -> str:
+    file = io.StringIO()
+    sheet = csv.writer(file)
+    sheet.writerow(["Question", "A", "B", "C", "D", "Answer"])
+    sheet.writerows(
+        [write(row["question"]), *map(write, row["choices"]), "ABCD"[row["answer"]]] for row in rows
+    )
+    return file.getvalue()
+
+
+def spaced_capitals(text: str) -> str:
+    return f"  {text.upper().replace(' ', '  ')} ."
+
+
+COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
+    "one blank line more": lambda rows: (rows_as_json(rows) + "\n", "jsonl"),
+    "one row less": lambda rows: (rows_as_json(rows[1:]), "jsonl"),
+    "a few rows": lambda rows: (rows_as_json(rows[:5]), "jsonl"),
+    "one row": lambda rows: (rows_as_json(rows[:1]), "jsonl"),
+    "choices, rows and columns in another order": lambda rows: (rows_as_json(shuffled(rows)), "jsonl"),
+    "as CSV": lambda rows: (as_csv(rows), "csv"),
+    "as CSV in capitals with spaces": lambda rows: (as_csv(rows, spaced_capitals), "csv"),
+    "other stems": lambda rows: (rows_as_json([{**row, "question": f"Now {i}?"} for i, row in enumerate(rows)]), "jsonl"),
+    "other choices": lambda rows: (rows_as_json([{**row, "choices": ["yes", "no"], "answer": 1} for row in rows]), "jsonl"),
+    "among many": lambda rows: (rows_as_json([*OTHERS, *rows[:5]]), "jsonl"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+def test_a_copy_is_known_by_its_items(mock: Path, copy: Callable[[Rows], tuple[str, str]]) -> None:
+    text, end = copy(items(N))
+    file = neutral(mock, text, end)
+    assert invoked("validate", file).return_value == 0
+    assert accept().return_value == 0
+    done = invoked("validate", file)
+    assert "(sign S3)" in str(done.exception)
+    assert not CANARY.search(str(done.exception) + done.output)
+
+
+@pytest.mark.parametrize("shared", [1, 4])
+def test_a_few_shared_questions_lock_no_public_set(mock: Path, shared: int) -> None:
+    assert accept().return_value == 0
+    mixed = rows_as_json([*OTHERS, *items(N)[:shared]])
+    assert invoked("validate", neutral(mock, mixed)).return_value == 0
+
+
+def test_what_a_set_repeats_is_not_its_own(mock: Path) -> None:
+    rows = [{**row, "question": "Which of these statements is true of lamps?"} for row in items(N)]
+    items_of(mock).write_text(rows_as_json(rows))
+    (file,) = told(mock)["data"]["files"]
+    assert "differs from its pin" in str(accept().exception)
+    pinned = {**file, "sha256": hashlib.sha256(items_of(mock).read_bytes()).hexdigest()}
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [pinned]})
+    assert accept().return_value == 0
+    generic = [{**row, "question": rows[0]["question"]} for row in OTHERS]
+    assert invoked("validate", neutral(mock, rows_as_json(generic))).return_value == 0
+    assert "sign S3" in str(invoked("validate", neutral(mock, rows_as_json(rows[1:]))).exception)
+
+
+def as_log(rows: Rows) -> str:
+    return rows_as_json(
+        [
+            {"id": f"q{i}", "stem": row["question"], "choices": row["choices"], "key": row["answer"],
+             "pick": 1, "model": "m", "k": 4} for i, row in enumerate(rows)
+        ]
+    )  # fmt: skip
+
+
+def as_questions(rows: Rows) -> str:
+    return rows_as_json(
+        [
+            {"id": f"q{i}", "question": row["question"], "answer": "x", "prediction": "x"}
+            for i, row in enumerate(rows)
+        ]
+    )
+
+
+COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]] = {
+    "run": (rows_as_json, lambda file, out: invoked(file, "--public", "-o", out)),
+    "dry run": (rows_as_json, lambda file, _: invoked(file, "--public", "--dry-run")),
+    "a trial": (rows_as_json, lambda file, out: invoked(file, "--public", "--limit", 3, "-o", out)),
+    "validate": (rows_as_json, lambda file, _: invoked("validate", file)),
+    "heuristics": (rows_as_json, lambda file, _: invoked("heuristics", file, "--items")),
+    "init": (rows_as_json, lambda file, out: invoked("init", file, "-o", out)),
+    "mend": (rows_as_json, lambda file, out: invoked("mend", file, "-o", f"{out}.jsonl")),
+    "import with data": (as_log, lambda file, out: invoked("import", file, "--view", "full", "-o", out)),
+    "import": (as_log, lambda file, out: invoked("import", file, "--data", file, "-o", out)),
+    "free grade": (as_questions, lambda file, out: invoked("free", "grade", file, "-o", out)),
+    "audit of a file": (rows_as_json, lambda file, out: rb.audit(file, public=True, out=out)),
+    "audit of rows": (rows_as_json, lambda file, out: rb.audit(items(N)[1:], public=True, out=out)),
+    "heuristics in Python": (rows_as_json, lambda file, _: rb.heuristics(file)),
+    "adjusted in Python": (rows_as_json, lambda file, _: rb.adjusted(file, {"m": [1.0] * (N - 1)})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "command"), COMMANDS.values(), ids=COMMANDS)
+def test_every_command_refuses_a_copy(
+    mock: Path, form: Callable[[Rows], str], command: Callable[[Path, Path], Any]
+) -> None:
+    assert accept().return_value == 0
+    file, out = neutral(mock, form(items(N)[1:])), mock / "elsewhere" / "out"
+    with pytest.raises(AuthorisationError, match="sign S3"):
+        raise command(file, out).exception or AssertionError("not refused")
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
