@@ -1,8 +1,15 @@
-"""Conversion of GGUF files to safetensors, each in a separate process that returns its memory when it ends."""
+"""Python in separate processes, and conversion of GGUF files to safetensors in one that returns its memory when it ends.
 
+A separate process imports nothing from the current folder, which may be a checkout of other authors. A conversion sees only
+its file, because the files beside it could change the result.
+"""
+
+import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,17 +17,33 @@ from typing import Any
 from robustify.base.errors import ModelError, ResourceError, first_line
 
 
+_START = (
+    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); module = sys.argv[2]; del sys.argv[1:3]; "
+    "runpy.run_module(module, run_name='__main__', alter_sys=True)"
+)
+"""Start of a module under an import path that is given. Python 3.10 has no other way (`-P`) that keeps the path."""
+
+
+def run_module(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a Python module in an empty folder, isolated from the current folder and the variables of Python. Arguments that
+    are paths must be absolute."""
+    here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
+    path = json.dumps([one for one in (*sys.path, own) if here == own or os.path.realpath(one) != here])
+    with tempfile.TemporaryDirectory() as empty:
+        command = [sys.executable, "-I", "-c", _START, path, name, *arguments]
+        return subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+
+
 def convert(gguf: Path, folder: Path) -> None:
     """Write model.safetensors (float32), config.json, and the tokenizer files of a GGUF file into `folder`. Raise
     `ModelError` if transformers cannot convert the file, and `ResourceError` if the conversion was killed."""
-    done = subprocess.run(
-        [sys.executable, "-m", __name__, str(gguf), str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # no setting of transformers silences its progress bars
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    with tempfile.TemporaryDirectory() as alone:
+        alias = Path(alone, gguf.name)
+        try:
+            alias.symlink_to(gguf.absolute())
+        except OSError:  # Windows allows links only to some users
+            shutil.copyfile(gguf, alias)
+        done = run_module(__name__, str(alias), str(folder.absolute()))
     said = (done.stdout.splitlines() or [""])[-1]
     match done.returncode:
         case 0:

