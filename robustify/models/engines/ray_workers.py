@@ -228,10 +228,15 @@ def cluster(model: RayModel) -> Iterator[Any]:
         yield ray
         return
     local = model.address in (None, LOCAL)
-    with _started_here(model) if local else nullcontext({"address": model.address}) as options:
+    with (
+        _started_here(model) if local else nullcontext({"address": model.address}) as options,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty,
+    ):
         try:
             _check_listening(str(options["address"]))
-            ray.init(**options, log_to_driver=False, logging_level="ERROR")
+            # Workers import from the folder where Ray starts before others. It may be a checkout of other authors.
+            with _working_in(empty):
+                ray.init(**options, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, OSError, ValueError) as error:
             raise ResourceError(
                 f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
@@ -262,6 +267,17 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
             # Requests must not be written to disk.
             "_system_config": {"automatic_object_spilling_enabled": False},
         }
+
+
+@contextmanager
+def _working_in(folder: str) -> Iterator[None]:
+    """Make this the current folder inside the block."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _check_listening(address: str) -> None:

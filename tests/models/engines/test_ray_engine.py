@@ -4,6 +4,7 @@ import itertools
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -198,3 +199,16 @@ def test_a_worker_with_other_files_refuses(
         change(folder)
         with pytest.raises(ModelError, match=f"tiny: worker on .*: {says}"):
             engine.loglikelihoods(REQUESTS)
+
+
+def test_no_worker_imports_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ray adds the folder in which it is started to the import path of every worker."""
+    started: list[Path] = []
+    fake = SimpleNamespace(is_initialized=lambda: False, shutdown=lambda: None)
+    fake.init = lambda **_: started.append(Path.cwd())
+    monkeypatch.setattr(ray_remote, "require_ray", lambda _: fake)
+    monkeypatch.chdir(tmp_path)
+    with ray_remote.cluster(model_at(tmp_path)):
+        assert Path.cwd() == tmp_path
+        assert started[0] != tmp_path
+        assert list(started[0].iterdir()) == []
