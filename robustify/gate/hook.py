@@ -1,8 +1,8 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I
 """Gate script for hooks of other repositories. It needs Python 3.10 and no installed packages.
 
 Only this checkout is added to the import path, because the scanned repository and this folder may contain modules that
-shadow the standard library.
+shadow the standard library. The option -I leaves out what PYTHONPATH names.
 """
 
 import sys

@@ -119,6 +119,15 @@ def test_a_reader_that_goes_away_does_not_turn_a_refusal_into_a_pass(tmp_path: P
     assert done.returncode == 4
 
 
+def test_no_module_of_the_scanned_repository_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("json", "pathlib", "re", "robustify", "sitecustomize"):
+        Path(f"{name}.py").write_text("open('ran', 'w')")
+    Path("a.jsonl").write_text(ITEMS)
+    monkeypatch.setenv("PYTHONPATH", ":")  # an empty entry is the current folder
+    assert subprocess.run([GATE / "hook.py", "a.jsonl"], capture_output=True, check=False).returncode == 4
+    assert not Path("ran").exists()
+
+
 # The Click face.
 
 
