@@ -16,7 +16,6 @@ from typing import Any
 
 from robustify.base.errors import ModelError, ResourceError, first_line
 
-
 _START = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); module = sys.argv[2]; del sys.argv[1:3]; "
     "runpy.run_module(module, run_name='__main__', alter_sys=True)"
