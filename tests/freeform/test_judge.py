@@ -207,6 +207,7 @@ def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict
 
 def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBUSTIFY_API_KEY", "sesame")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer of-another-host")
     Server.script = [chat(RIGHT, reasoning_content='{"verdict": "incorrect"}')]
     judge = http(server, api_key_env="ROBUSTIFY_API_KEY", restricted=True)
     reply = judge.complete([Message("user", "Why?")], Call(seed=3, vote=2, max_tokens=9))
@@ -283,8 +284,10 @@ def test_a_dead_server_is_an_error_of_the_grader() -> None:
     [("http://10.0.0.1/v1", {"restricted": True}, "not on this machine"),
      ("file:///etc/hostname", {}, "http://HOST"),
      ("http://me:secret@127.0.0.1/v1", {}, "key in an environment"),
-     ("http://127.0.0.1/v1", {"api_key_env": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set")],
+     ("http://127.0.0.1/v1", {"api_key_env": "GITHUB_TOKEN"}, "may not be sent to localhost"),
+     ("https://h/v1", {"api_key_env": "ROBUSTIFY_API_KEY"}, "ROBUSTIFY_KEYS=ROBUSTIFY_API_KEY@h"),
+     ("http://127.0.0.1/v1", {"api_key_env": "ROBUSTIFY_NO_API_KEY"}, "ROBUSTIFY_NO_API_KEY is not set")],
 )  # fmt: skip
 def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: dict[str, Any], words: str) -> None:
-    with pytest.raises((ModelError, AuthorisationError), match=words):
+    with pytest.raises((ModelError, AuthorisationError, UsageError), match=words):
         http(url, **how)

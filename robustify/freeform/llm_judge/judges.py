@@ -4,7 +4,6 @@ A failed call raises `JudgeCallError` with the name of the error. The name is re
 verdict. Rejected credentials end the run.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -96,8 +95,9 @@ class HttpJudge:
     """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine.
 
     Raises:
-        ModelError: the address is not http, the key variable is not set, or the openai package is not installed.
-        AuthorisationError: the set is restricted, and the address is not this machine.
+        ModelError: the address is not http, or the openai package is not installed.
+        AuthorisationError: the set is restricted, and the address is not this machine, or it must not get the key.
+        UsageError: the key variable is not set.
     """
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
@@ -111,9 +111,6 @@ class HttpJudge:
             raise AuthorisationError(
                 "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."
             )
-        key = judge.api_key_env
-        if key is not None and not os.environ.get(key):
-            raise ModelError(f"The environment variable {key} is not set. Set it to the judge's API key.")
         self.name = judge.model
         self._client, self._takes_schemas = Client(settings, check_name=False), True
 

@@ -31,7 +31,7 @@ DEFAULT_SAMPLES = 5
 _NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
 """If set, as in CI, only models on this machine may run, whatever the config says."""
 _KEYS = "ROBUSTIFY_KEYS"
-"""Pairs NAME@HOST of API key variables and the hosts to which the user lets a config send them."""
+"""Pairs NAME@HOST of API key variables and the hosts to which the user lets a config send them, set beside the keys."""
 _OUR_KEY = re.compile(r"ROBUSTIFY_(\w+_)?API_KEY")
 _PROVIDERS: Mapping[str, str] = {
     "MISTRAL_API_KEY": "api.mistral.ai",
@@ -176,10 +176,11 @@ class OpenAIModel(ModelSettings):
     """Model behind a server that supports the OpenAI protocol, such as vLLM, SGLang, or a hosted endpoint.
 
     `base_url` ends in `/v1`. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
-    differs. `api_key_env` names the variable with the API key: ROBUSTIFY_API_KEY, the variable of a provider, or one from a
-    NAME@HOST pair in $ROBUSTIFY_KEYS. `concurrency` is the number of parallel requests. `timeout` (seconds) and `retries`
-    apply to each request. If `samples` is set, letters are sampled from that many chat replies of at most `reply_tokens`
-    tokens. Otherwise, the server is asked for log-probabilities. `price_in` and `price_out` are per million tokens.
+    differs. `api_key_env` names the variable with the API key: ROBUSTIFY_API_KEY on this machine, the variable of a
+    provider, or one from a NAME@HOST pair in $ROBUSTIFY_KEYS. `concurrency` is the number of parallel requests. `timeout`
+    (seconds) and `retries` apply to each request. If `samples` is set, letters are sampled from that many chat replies of
+    at most `reply_tokens` tokens. Otherwise, the server is asked for log-probabilities. `price_in` and `price_out` are per
+    million tokens.
     """
 
     engine: Literal["openai"]
@@ -200,7 +201,16 @@ class OpenAIModel(ModelSettings):
     def _an_address_and_no_secret(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("not an HTTP URL; expected http://HOST:PORT/v1")
+            raise ValueError(
+                "the URL does not begin with http:// or https:// and a host; expected http://HOST:PORT/v1"
+            )
+        if parts.port == 0 or not _is_host(parts.hostname):
+            raise ValueError("the URL contains no valid host and port; expected http://HOST:PORT/v1")
+        if parts.path.rstrip("/").endswith(("/completions", "/models")):
+            raise ValueError(
+                "the URL ends in a path of the API, such as /chat/completions. Give only the part before it, which "
+                "usually ends in /v1."
+            )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
                 "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
@@ -232,19 +242,28 @@ class OpenAIModel(ModelSettings):
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
         must not be sent to this server. Raise `UsageError` if the variable is not set, or holds no key."""
-        variable, host = self.api_key_env, host_of(self.base_url) or "localhost"
+        variable, remote = self.api_key_env, host_of(self.base_url)
         if variable is None:
             return "none"
+        host = remote or "localhost"
         allowed = f"{variable}@{host}" in os.environ.get(_KEYS, "").replace(",", " ").split()
-        if not (allowed or _OUR_KEY.fullmatch(variable) or _PROVIDERS.get(variable) == host):
+        ours = remote is None and _OUR_KEY.fullmatch(variable)
+        if not (allowed or ours or _PROVIDERS.get(variable) == host):
             raise AuthorisationError(
-                f"{self.name}: api_key_env: {variable} may not be sent to {host}. Use ROBUSTIFY_API_KEY instead, or set "
-                f"the environment variable {_KEYS}={variable}@{host}."
+                f"{self.name}: api_key_env: {variable} may not be sent to {host}. If the key is meant for this "
+                f"server, name it beside the key: set the environment variable {_KEYS}={variable}@{host}."
+            )
+        if remote and urlsplit(self.base_url).scheme == "http":
+            raise AuthorisationError(
+                f"{self.name}: {variable} may not be sent to {host} over http, which everyone on the way can read. Use "
+                "https, or a tunnel to a port of this machine."
             )
         key = os.environ.get(variable, "")
-        if not key or not key.isascii():
+        if not re.fullmatch("[!-~]+", key):
             found = (
-                "contains characters that no key has, such as curly quotation marks" if key else "is not set"
+                "contains characters that no key has, such as blanks or curly quotation marks"
+                if key
+                else "is not set"
             )
             raise UsageError(
                 f"{self.name}: the environment variable {variable} {found}. Set it to the API key of the server."
@@ -277,15 +296,26 @@ def served_at(text: str) -> tuple[str, str] | None:
     return None if match is None else (match["model"], match["url"])
 
 
+def _is_host(host: str) -> bool:
+    try:
+        # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
+        known = not re.fullmatch(r"[\d.]+", host) or ipaddress.ip_address(host)
+        return bool(re.fullmatch(r"[\w.:%-]+", host) and host.encode("idna") and known)
+    except ValueError:
+        return False
+
+
 def host_of(url: str) -> str | None:
-    """Return the host of a URL, or None if it is this machine."""
+    """Return the host of a URL, or None if it is this machine, which servers also print as 0.0.0.0."""
     host = (urlsplit(url).hostname or "").casefold()
     if host in ("localhost", "ip6-localhost"):
         return None
     try:
-        return None if ipaddress.ip_address(host).is_loopback else host
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host
+    address = getattr(address, "ipv4_mapped", None) or address
+    return None if address.is_loopback or address.is_unspecified else host
 
 
 def refuse_servers(name: str) -> None:

@@ -176,7 +176,15 @@ def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
         return OpenAIModel(name="m", engine="openai", base_url=url).host
 
     assert HFModel(name="m").host is None
-    for local in ("127.0.0.1:8000", "localhost", "[::1]:8000", "127.9.9.9"):
+    for local in (
+        "127.0.0.1:8000",
+        "localhost",
+        "[::1]:8000",
+        "127.9.9.9",
+        "0.0.0.0",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+    ):
         assert host(f"http://{local}/v1") is None
-    for name in ("api.example.org", "10.0.0.7", "localhost.example.org", "0.0.0.0"):
+    for name in ("api.example.org", "10.0.0.7", "localhost.example.org", "0.0.0.0.example.org", "[::2]"):
         assert host(f"https://{name}:8000/v1") == f"https://{name}:8000/v1"

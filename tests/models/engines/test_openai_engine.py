@@ -21,11 +21,10 @@ from robustify.items.views import Request
 from robustify.models.asking import Asking
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
-from robustify.models.engines.openai import jobs
-from robustify.models.engines.openai.client import Client
+from robustify.models.engines.openai import client, jobs
 from robustify.models.engines.openai.engine import OpenAIServer, check_server
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
-from robustify.models.engines.settings import RayModel
+from robustify.models.engines.settings import RayModel, host_of
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
@@ -269,25 +268,43 @@ def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
     assert len(scored(server, tmp_path, REQUESTS)) == len(REQUESTS)
 
 
+@pytest.mark.parametrize("proxy", ["socks://me:sesame@h:1", "socks5://me:sesame@h:1", "http://h:sesame"])
+def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(UsageError, match=r"the proxy of the environment .*ALL_PROXY") as e:
+        check_server(model("https://llm.example.org/v1"), ())
+    assert "sesame" not in str(e.value)
+
+
 # the key
 
 
+@pytest.mark.parametrize("remote", [False, True])
 def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_shown(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, remote: bool
 ) -> None:
+    # The environment is trusted with the proxies of other machines only.
+    monkeypatch.setattr(client, "host_of", lambda _: "elsewhere" if remote else None)
+    (tmp_path / ".netrc").write_text("default login other password other")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
     others = {
         "API_KEY": "sk-other",
-        "ORG_ID": "org-other",
+        "ADMIN_KEY": "sk-other",
+        "ORG_ID": "org-other-\N{SNOWMAN}",
         "PROJECT_ID": "project-other",
         "BASE_URL": "http://127.0.0.1:9",
+        "CUSTOM_HEADERS": "Authorization: Bearer other\nX-Api-Key: other\nCookie: other\nX-\N{SNOWMAN}: other",
     }
     for name, value in others.items():
         monkeypatch.setenv(f"OPENAI_{name}", value)
     with stub(key="sk-4f0e-hidden-9a7") as server:
         found = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
         assert "other" not in str(server.headers)
+        assert {name for sent in server.headers for name in sent} <= client.SENT
         server.manner.key = "sk-new"
         with pytest.raises(
             ModelError, match=r"refused the key in ROBUSTIFY_API_KEY \(401\).*variable ROBUSTIFY_API_KEY"
@@ -295,7 +312,12 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
             check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
         with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
             check_server(model(server), ())
-        for key, says in (("", "is not set"), ("“sk-4f0e-hidden-9a7”", "characters that no key has")):
+        no_key = "characters that no key has"
+        for key, says in (
+            ("", "is not set"),
+            ("“sk-4f0e-hidden-9a7”", no_key),
+            ("sk-4f0e-hidden-9a7\r", no_key),
+        ):
             monkeypatch.setenv("ROBUSTIFY_API_KEY", key)
             with pytest.raises(UsageError, match=f"variable ROBUSTIFY_API_KEY .*{says}") as e:
                 check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
@@ -310,7 +332,15 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
         ("OPENAI_API_KEY", "https://openai.example.org/v1", "", False),
         ("OPENAI_API_KEY", "http://127.0.0.1:9/v1", "", False),
         ("OPENAI_API_KEY", "https://api.openai.com/v1", "", True),
-        ("ROBUSTIFY_HOSTED_API_KEY", "https://llm.example.org/v1", "", True),
+        ("ROBUSTIFY_API_KEY", "https://llm.example.org/v1", "", False),
+        ("ROBUSTIFY_API_KEY", "https://llm.example.org/v1", "ROBUSTIFY_API_KEY@llm.example.org", True),
+        (
+            "ROBUSTIFY_API_KEY",
+            "https://llm.example.org.evil.example/v1",
+            "ROBUSTIFY_API_KEY@llm.example.org",
+            False,
+        ),
+        ("ROBUSTIFY_HOSTED_API_KEY", "http://0.0.0.0:9/v1", "", True),
         ("LLM_KEY", "https://llm.example.org/v1", "A@b, LLM_KEY@llm.example.org", True),
         ("LLM_KEY", "https://other.example.org/v1", "LLM_KEY@llm.example.org", False),
         ("LLM_KEY", "http://localhost:9/v1", "LLM_KEY@localhost", True),
@@ -326,8 +356,20 @@ def test_a_config_sends_no_key_that_is_not_meant_for_its_server(
         return
     says = rf"toy: api_key_env: {variable} .*ROBUSTIFY_KEYS={variable}@"
     with pytest.raises(AuthorisationError, match=says) as e:
-        Client(model(url, api_key_env=variable))
+        client.Client(model(url, api_key_env=variable))
     assert "hidden" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://llm.example.org/v1", "http://10.0.0.7:8000/v1", "http://[fd00::1]/v1"]
+)
+def test_no_key_goes_over_http_to_another_machine(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_KEYS", f"ROBUSTIFY_API_KEY@{host_of(url)}")
+    with pytest.raises(AuthorisationError, match=r"ROBUSTIFY_API_KEY may not be sent to .* over http") as e:
+        client.Client(model(url, api_key_env="ROBUSTIFY_API_KEY"))
+    assert "hidden" not in str(e.value)
+    assert model(url.replace("http", "https"), api_key_env="ROBUSTIFY_API_KEY").api_key()
 
 
 def test_where_servers_are_forbidden_none_is_asked(
@@ -342,10 +384,26 @@ def test_where_servers_are_forbidden_none_is_asked(
 
 
 @pytest.mark.parametrize(
-    "url", ["http://me:pass@h/v1", "http://h/v1?key=1", "h:8000/v1", "ftp://h/v1", "http:///v1"]
+    ("url", "says"),
+    [
+        ("http://me:pass@h/v1", "contains a user"),
+        ("http://h/v1?key=1", "contains a user"),
+        ("h:8000/v1", "does not begin with http://"),
+        ("localhost/v1", "does not begin with http://"),
+        ("ftp://h/v1", "does not begin with http://"),
+        ("http:///v1", "does not begin with http://"),
+        ("http://h/v1/chat/completions/", "usually ends in /v1"),
+        ("http://h/v1/models", "usually ends in /v1"),
+        *(
+            (f"http://{host}/v1", "no valid host and port")
+            for host in ("my pass", "a..b", "999.1.1.1", "127.1", "h:0")
+        ),
+    ],
 )
-def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(UsageError) as e:
+def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(
+    url: str, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as e:
         config(url)
     assert "base_url" in str(e.value)
     assert "pass" not in str(e.value).replace("password", "")

@@ -2,23 +2,29 @@
 
 The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
 requests. Messages from the server are never repeated, because they may quote a prompt. Redirects are not followed, and a
-reply from a model with another name is refused.
+reply from a model with another name is refused. Of the environment, a request contains only the key that the config names.
 """
 
 import json
+import os
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from robustify.base.errors import ModelError
+from robustify.base.errors import ModelError, UsageError
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
+SENT = {
+    *("accept", "accept-encoding", "authorization", "connection"),
+    *("content-length", "content-type", "host", "user-agent", "x-stainless-raw-response"),
+}
+"""Headers of a request. The SDK adds others from the environment, where they may be meant for another server."""
 
 Json = dict[str, Any]
 
@@ -43,7 +49,8 @@ class Unreachable(ModelError):
 
 class Client:
     """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name. Raise
-    `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `api_key`."""
+    `ModelError` if the openai package is not installed, `UsageError` if a proxy variable cannot be used, and the errors of
+    `refuse_servers` and `api_key`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         try:
@@ -58,22 +65,33 @@ class Client:
         self.model, self._check_name = model, check_name
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        # For a server on this machine, a proxy from the environment would send prompts off the machine.
-        http = openai.DefaultHttpxClient(
-            follow_redirects=False,
-            trust_env=host_of(model.base_url) is not None,
-            timeout=model.timeout,
-            event_hooks={"request": [self._count_request]},
-        )
         self._sdk = openai.OpenAI(
             base_url=model.base_url,
             api_key=key,
             timeout=model.timeout,
             max_retries=model.retries,
-            http_client=http,
+            http_client=self._http(openai.DefaultHttpxClient),
         )
-        # The SDK reads these from the environment, where they may be meant for another server.
+        # The SDK reads these from the environment, and a value that is no header would end every request.
         self._sdk.organization = self._sdk.project = None
+        self._sdk._custom_headers = {}
+
+    def _http(self, opened: Callable[..., Any]) -> Any:
+        remote = host_of(self.model.base_url) is not None
+        try:
+            # For a server on this machine, a proxy from the environment would send prompts off the machine.
+            return opened(
+                follow_redirects=False,
+                trust_env=remote,
+                timeout=self.model.timeout,
+                event_hooks={"request": [self._check_request]},
+            )
+        except Exception:
+            # The message may contain the password of a proxy.
+            raise UsageError(
+                f"{self.model.name}: the proxy of the environment ({_proxies() or 'none is set'}), or its certificates "
+                "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them."
+            ) from None
 
     def close(self) -> None:
         """Close the connections."""
@@ -164,10 +182,18 @@ class Client:
         tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
         return Unreachable(f"{self.model.name}: the server {what} ({tries})", status=status)
 
-    def _count_request(self, request: Any) -> None:
+    def _check_request(self, request: Any) -> None:
         with self._lock:
             self._counts["requests"] += 1
             self._counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
+        for name in set(request.headers) - SENT:
+            del request.headers[name]
+        request.headers["authorization"] = f"Bearer {self._sdk.api_key}"
+
+
+def _proxies() -> str:
+    """Return the names of the variables that decide through which proxy other machines are reached."""
+    return ", ".join(sorted(name for name in os.environ if re.fullmatch("(https?|all|no)_proxy", name, re.I)))
 
 
 def shown_name(said: object, prompt: object = "") -> str:
