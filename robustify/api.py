@@ -39,7 +39,8 @@ from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
 from robustify.report.opening import closing
 from robustify.report.released_page import released_lines, released_page
-from robustify.runs.run import EVIDENCE, VERDICTS, Run, json_values, open_run
+from robustify.runs.run import EVIDENCE, VERDICTS, Run, open_run
+from robustify.runs.stored import WORDS, evidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +52,6 @@ __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """Config, items file, `Item` objects, or rows in any layout that an items file may have."""
-_WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
-"""Columns of `verdicts.csv` without numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class Audit:
 
         self._require_rows(VERDICTS)
         frame = self.run.verdict_table.set_index("item")
-        numbers = [name for name in frame if name not in _WORDS]
+        numbers = [name for name in frame if name not in WORDS]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return frame
 
@@ -104,7 +103,7 @@ class Audit:
         import pandas as pd
 
         self._require_rows(EVIDENCE)
-        return pd.DataFrame(json_values(self.folder / EVIDENCE)).set_index("item")
+        return pd.DataFrame(evidence(self.folder / EVIDENCE)).set_index("item")
 
     @property
     def summary(self) -> "pd.DataFrame":

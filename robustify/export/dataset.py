@@ -6,10 +6,8 @@ predicts the key. An empty split gets no file, because a reader could not infer 
 
 from pathlib import Path
 
-import numpy as np
-
 from robustify.base.errors import DataError
-from robustify.base.files import original, write_text
+from robustify.base.files import write_text
 from robustify.export.writing import (
     ENVIRONMENT,
     FORCE,
@@ -25,6 +23,7 @@ from robustify.export.writing import (
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
 from robustify.runs.run import WEIGHTS, Run, write_items
+from robustify.runs.stored import weight_table
 
 SAYS = {
     "robust": "not answered in the screen",
@@ -67,14 +66,10 @@ def export_dataset(
 
 def _write_balanced(run: Run, path: Path, trim: bool) -> tuple[int, float]:
     """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
-    import pandas as pd  # type: ignore[import-untyped]
-
     run.require_unchanged(WEIGHTS)
-    table = pd.read_csv(
-        run.folder / WEIGHTS, dtype={"item": str}, keep_default_na=False, na_values={"adjusted_weight": [""]}
-    ).dropna(subset="adjusted_weight")
-    taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy(dtype=np.float64))
-    chosen = set(map(original, table["item"][taken]))
+    table = weight_table(run.folder / WEIGHTS).dropna(subset="adjusted_weight")
+    taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy())
+    chosen = set(table["item"][taken])
     items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
     write_items(path, items)
     return len(items), off

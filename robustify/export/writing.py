@@ -16,7 +16,8 @@ from robustify.items.item import Item
 from robustify.report.format import counted, plain, rated
 from robustify.report.messages import sentence
 from robustify.report.printing import jinja
-from robustify.runs.run import SPLIT_FILES, Run, split_items
+from robustify.runs.run import SPLIT_FILES, Run
+from robustify.runs.stored import split_items
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """Splits of a run. Cloze overlaps with the others."""

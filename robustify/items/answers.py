@@ -22,6 +22,7 @@ from typing_extensions import Unpack
 
 from robustify.base.arrays import Floats, Ints, tied_best
 from robustify.base.errors import DataError
+from robustify.items.item import MOST
 
 SCHEMA = pa.schema(
     [
@@ -251,9 +252,13 @@ class Answers:
         else:
             schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
             try:
-                return cls(table.select(schema.names).cast(schema).combine_chunks())
+                table = table.select(schema.names).cast(schema).combine_chunks()
+                table.validate(full=True)
+                fault = _odd_values(table)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
                 fault = "a column has the wrong type"
+            if fault is None:
+                return cls(table)
         raise DataError(
             f"{path}: {fault}; expected an answer table written by robustify. Run the audit again."
         )
@@ -326,6 +331,22 @@ def _rotations(block: Block) -> Ints:
     from_zero = np.where(position < k, (position + zero[:, None]) % k, position)
     ring = np.take_along_axis(block.order, from_zero, axis=1)
     return np.where((ring == ring[first]).all(axis=1), (zero[first] - zero) % k[:, 0], -1)
+
+
+def _odd_values(table: pa.Table) -> str | None:
+    """Return which column has a value that no row can have, or None."""
+    k, pick = _ints(pc.list_value_length(table["order"])), _ints(table["pick"])
+    correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
+    order, position = _padded(table["order"], np.int64, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
+    right = {
+        "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all(),
+        "pick": ((pick >= -1) & (pick < k)).all(),
+        "correct": np.where(pick < 0, np.isnan(correct), (correct >= 0) & (correct <= 1)).all(),
+    }
+    for name in ("scores", "n_chars", "n_bytes", "n_tokens"):
+        length = _ints(pc.list_value_length(table[name]))
+        right[name] = ((length <= 0) | (length == k)).all()
+    return next((f"column {name} has an impossible value" for name, all_ in right.items() if not all_), None)
 
 
 def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:

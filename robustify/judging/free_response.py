@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import DataError
@@ -25,21 +26,26 @@ LEAST_COVERAGE = 0.8
 LOW = "coverage below 80 %"
 
 
-@dataclass(frozen=True, slots=True)
-class FreeRow:
-    """Grade of one free response. `score` is None if it is undecided, and `judge` is None if rules decided it."""
+class _Judge(BaseModel, strict=True):
+    model: str
 
-    item: str
+
+class FreeRow(BaseModel, strict=True, frozen=True):
+    """Grade of one free response. `score` is None if it is undecided, and `judged_by` is None if rules decided it."""
+
+    item_id: str
     model: str
     kind: str
     status: str
-    score: float | None
-    judge: str | None = None
-    self_judging: bool = False
+    score: Annotated[float, Field(ge=0, le=1)] | None
+    method: str
+    judge: _Judge | None
+    flags: Sequence[str]
 
-    def __post_init__(self) -> None:
-        if self.score is not None and not 0 <= self.score <= 1:
-            raise DataError(f"grade of {self.item}: score {self.score} is out of range. Expected 0 to 1.")
+    @property
+    def judged_by(self) -> str | None:
+        """Model that judged the response, or None if rules decided it."""
+        return None if self.judge is None or self.method == "deterministic" else self.judge.model
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,8 +68,8 @@ class FreeGrades:
     def rows(self) -> list[FreeRow]:
         """Grades as typed rows."""
         try:
-            return [_row(line) for line in self.lines]
-        except (KeyError, TypeError):
+            return [FreeRow.model_validate(line) for line in self.lines]
+        except ValidationError:
             raise DataError(
                 "free.jsonl: some lines are not grades. Restore the file that robustify wrote."
             ) from None
@@ -77,12 +83,6 @@ class FreeGrades:
     def about(self) -> dict[str, Any]:
         """Return the `free` entry of run.json."""
         return {"calibration": dict(self.calibration), "left_out": dict(self.left_out)}
-
-
-def _row(line: Mapping[str, Any]) -> FreeRow:
-    judge = line["judge"]["model"] if line["judge"] and line["method"] != "deterministic" else None
-    item, model, kind, status, score = (line[n] for n in ("item_id", "model", "kind", "status", "score"))
-    return FreeRow(item, model, kind, status, score, judge, "self_judging" in line["flags"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def free_responses(grades: FreeGrades | None, index: ItemIndex) -> dict[str, Fre
 
 
 def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> FreeGraded:
-    judges = sorted({row.judge for row in rows if row.judge is not None})
+    judges = sorted({row.judged_by for row in rows if row.judged_by is not None})
     # The judge's agreement with people is on verdicts, or on nuggets as a fallback.
     parts = (grades.calibration.get(name) for name in ("verdicts", "nuggets"))
     kappa = next((p["kappa"] for p in parts if isinstance(p, Mapping) and p.get("kappa")), None)
@@ -137,13 +137,15 @@ def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> Fr
         judges=tuple(judges),
         judge_status=str(grades.calibration.get("status")) if judges else None,
         judge_kappa=kappa if judges else None,
-        self_judging=sum(row.self_judging for row in rows),
+        self_judging=sum("self_judging" in row.flags for row in rows),
     )
     at_item = {name: i for i, name in enumerate(index.items)}
-    at = [at_item[row.item] for row in rows]
+    if any(row.item_id not in at_item for row in rows):
+        raise DataError("free.jsonl: a grade is of an unknown item. Restore the file that robustify wrote.")
+    at = [at_item[row.item_id] for row in rows]
     score = np.full(len(index), np.nan)
     asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
     asked[at] = True
     score[at] = [np.nan if row.score is None else row.score for row in rows]
-    judged[at] = [row.score is not None and row.judge is not None for row in rows]
+    judged[at] = [row.score is not None and row.judged_by is not None for row in rows]
     return FreeGraded(score, asked, judged, facts)

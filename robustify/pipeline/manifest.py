@@ -12,7 +12,7 @@ from robustify.items.views import View, template
 from robustify.judging.screen.screen_rules import criterion_words
 from robustify.pipeline.asked import RunInput, rules
 from robustify.pipeline.config import NAMED_FILES, Config, edited
-from robustify.runs.run import FORMAT
+from robustify.runs.stored import FORMAT
 
 
 def public_manifest(config: Config, asked: RunInput) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from robustify.report.cue_sentences import cue_sentence, mends
 from robustify.report.format import plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
-from robustify.runs.run import EVIDENCE, VERDICTS, Run, json_values, split_items
+from robustify.runs.run import EVIDENCE, VERDICTS, Run
+from robustify.runs.stored import evidence, split_items
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -170,7 +171,7 @@ def evidence_of(run: Run) -> list[Row]:
         )
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
-    return list(json_values(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))
+    return evidence(run.folder / EVIDENCE) if source == EVIDENCE else list(_short_rows(run))
 
 
 def _short_rows(run: Run) -> Iterator[Row]:

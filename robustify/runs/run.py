@@ -11,18 +11,17 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.base.files import (
     OTHER_FOLDER,
     locked,
     move_up,
-    original,
     sha256,
     staging,
     writable,
@@ -34,13 +33,22 @@ from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import Summary, read
 from robustify.restricted.secret_key import marked, require_seal
+from robustify.runs import stored
+from robustify.runs.stored import (
+    FORMAT,
+    Manifest,
+    RestrictedManifest,
+    is_manifest,
+    json_file,
+    json_objects,
+    split_items,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from robustify.restricted.disclosure.released import Released
 
-FORMAT = 1
 MANIFEST = "run.json"
 _WRITING = ".run.writing"
 FREE = "free.jsonl"
@@ -57,7 +65,7 @@ SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 @dataclass(frozen=True)
 class Run:
-    """Finished run on disk. `manifest` is the parsed `run.json`. Other files are read on demand, verdicts.csv only once."""
+    """Finished run on disk. `manifest` is the parsed `run.json`. Other files are read on demand, each only once."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -67,7 +75,7 @@ class Run:
         """Whether the run is of a restricted set, and therefore keeps no data on single items."""
         return marked(self.manifest)
 
-    @property
+    @cached_property
     def summary(self) -> Summary:
         """Summary from `summary.json`. Raises `AuthorisationError` for a restricted run, which has only a released page."""
         if self.restricted:
@@ -75,7 +83,7 @@ class Run:
                 f"{self.folder} is a restricted run. Only its released page (report.html, summary.json) can be shown; "
                 "expected a public run"
             )
-        return read(_read_json(self.folder / "summary.json"))
+        return read(json_file(self.folder / "summary.json"))
 
     @property
     def released(self) -> "Released":
@@ -84,13 +92,13 @@ class Run:
 
         path = self.folder / "summary.json"
         try:
-            return Released.model_validate(_read_json(path))
+            return Released.model_validate(json_file(path))
         except ValidationError:
             raise DataError(
                 f"{path} was not written by this version of robustify. Run the same command again."
             ) from None
 
-    @property
+    @cached_property
     def answers(self) -> Answers:
         """Answer table from `answers.parquet`."""
         return Answers.read(self.folder / "answers.parquet")
@@ -102,7 +110,7 @@ class Run:
             return None
         self.require_unchanged(FREE)
         about = {name: self.manifest["free"][name] for name in ("calibration", "left_out")}
-        return FreeGrades(tuple(json_values(self.folder / FREE)), **about)
+        return FreeGrades(tuple(json_objects(self.folder / FREE)), **about)
 
     @property
     def holds_text(self) -> bool:
@@ -115,26 +123,22 @@ class Run:
         if not self.holds_text:
             return None
         items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
+        if len({item.id for item in items}) != len(items):
+            raise DataError(
+                f"{self.folder}: an item is in two split files. Restore them or run the audit again."
+            )
         position = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
     @property
     def topics(self) -> dict[str, str]:
         """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""
-        return self._column("topic")
+        return dict(zip(self.verdict_table["item"], self.verdict_table["topic"], strict=True))
 
     @property
     def verdicts(self) -> dict[str, str]:
         """Verdict of each item, from `verdicts.csv`."""
-        return self._column("verdict")
-
-    def _column(self, name: str) -> dict[str, str]:
-        table = self.verdict_table
-        if not {"item", name} <= set(table):
-            raise DataError(
-                f"{self.folder / VERDICTS} has no column {name}; expected the file as written by robustify"
-            )
-        return dict(zip(table["item"], table[name], strict=True))
+        return dict(zip(self.verdict_table["item"], self.verdict_table["verdict"], strict=True))
 
     def verdict_rows(self) -> list[dict[str, str]]:
         """Return the rows of `verdicts.csv` as dictionaries."""
@@ -142,16 +146,8 @@ class Run:
 
     @cached_property
     def verdict_table(self) -> "pd.DataFrame":
-        """`verdicts.csv` with every cell as text, without the quotes added for spreadsheets. Raises `DataError` if the file
-        is missing or is not such a table."""
-        import pandas as pd
-
-        path = self.folder / VERDICTS
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
-        except (OSError, ValueError):
-            raise _damaged(path, "unreadable") from None
-        return table.map(original)
+        """`verdicts.csv` with every cell as text. Raises `DataError` if the file is missing or is not such a table."""
+        return stored.verdict_table(self.folder / VERDICTS)
 
     def require_unchanged(self, *names: str) -> None:
         """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
@@ -166,28 +162,6 @@ class Run:
             raise DataError(*(f"{path} {hint}" for path in changed))
 
 
-_part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow"))
-_DEFECT: Any = _part("Defect", kind=(str, ...), item=(str, ...))
-_DATA: dict[str, Any] = {"n_items": (int, ...), "layout": (str, ...)}
-_ROWS: dict[str, Any] = {"quarantined": (list[dict[str, Any]], ...), "defects": (list[_DEFECT], ...)}
-_PARTS: dict[str, Any] = {
-    "format": (int, Field(ge=FORMAT, le=FORMAT)),
-    "files": (dict[str, str], ...),
-    "config": (_part("Settings", name=(str, ...)), ...),
-    "models": (dict[str, dict[str, Any]], ...),
-    "templates": (dict[str, str], ...),
-    "signature": (str, ...),
-    "import": (_part("Import", formats=(str, ...)) | None, None),
-    "release": (_part("Release", min_cell=(int, ...)) | None, None),
-    "free": (_part("Free", calibration=(dict[str, Any], ...), left_out=(dict[str, int], ...)) | None, None),
-}
-_RESTRICTED, _PUBLIC = (
-    _part("Manifest", data=(_part("Data", **data), ...), **_PARTS)
-    for data in (_DATA, {**_DATA, **_ROWS, "sha256": (str, ...)})
-)
-"""Models of the required parts of `run.json`. A file without one of them is refused."""
-
-
 def open_run(folder: Path) -> Run:
     """Open the run in a folder. Raise `UsageError` if the folder does not exist, or has no `run.json`, as an unfinished
     run, `DataError` if `run.json` has another format, and `AuthorisationError` if the seal of a restricted run is
@@ -197,16 +171,15 @@ def open_run(folder: Path) -> Run:
     if not (folder / MANIFEST).is_file():
         hint = f"Create one with `robustify CONFIG -o {folder}`."
         raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
-    manifest = _read_json(folder / MANIFEST)
-    try:
-        _RESTRICTED.model_validate(manifest)
-        if not marked(manifest):
-            _PUBLIC.model_validate(manifest)
-            if FREE in manifest["files"] and not manifest.get("free"):
-                raise ValueError("free.jsonl without a free block")
-    except ValueError:
+    manifest = json_file(folder / MANIFEST)
+    valid = is_manifest(manifest, RestrictedManifest)
+    if valid and not marked(manifest):
+        valid = is_manifest(manifest, Manifest) and (
+            FREE not in manifest["files"] or bool(manifest.get("free"))
+        )
+    if not valid:
         expected = f"expected a run of format {FORMAT}, written by this version"
-        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
+        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.")
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
@@ -311,39 +284,6 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as JSON Lines."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     write_texts(path, (encode(row) + "\n" for row in rows))
-
-
-def json_values(path: Path) -> Iterator[Any]:
-    """Yield the values of a JSON Lines file."""
-    with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
-        yield from map(json.loads, filter(str.strip, lines))
-
-
-def split_items(path: Path) -> Iterator[Item]:
-    """Yield the items of a run's split file, or nothing if the file does not exist."""
-    if not path.is_file():
-        return
-    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line:
-            continue
-        try:
-            row = json.loads(line)
-            yield Item(**{**row, "choices": tuple(row["choices"])})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise DataError(
-                f"{path.name}:{n}: the line is not a valid item; expected the file as written by robustify"
-            ) from None
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise _damaged(path, "is not readable JSON") from None
-
-
-def _damaged(path: Path, how: str) -> DataError:
-    return DataError(f"{path} is missing or {how}; expected the file as written by robustify")
 
 
 def _listed(path: Path) -> list[str]:

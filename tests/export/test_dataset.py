@@ -14,7 +14,8 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run, split_items
+from robustify.runs.run import Run
+from robustify.runs.stored import split_items
 from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged
 from tests.judging.test_adjusted import items_with
 from tests.support.exported_run import made_run, made_up

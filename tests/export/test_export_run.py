@@ -18,7 +18,8 @@ from robustify.export.writing import Heading, commented, one_line
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import rejudge
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run, open_run, split_items
+from robustify.runs.run import Run, open_run
+from robustify.runs.stored import split_items
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 

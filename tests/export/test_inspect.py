@@ -21,7 +21,8 @@ from robustify.freeform.questions import convert_item
 from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run, split_items
+from robustify.runs.run import Run
+from robustify.runs.stored import split_items
 from tests.support.exported_run import lines, made_up
 from tests.support.trees import measured
 

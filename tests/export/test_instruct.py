@@ -9,7 +9,8 @@ from robustify.base.errors import DataError
 from robustify.export.instruct import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
 from robustify.export.writing import Heading
 from robustify.freeform.questions import convert_item
-from robustify.runs.run import Run, split_items
+from robustify.runs.run import Run
+from robustify.runs.stored import split_items
 from tests.support.exported_run import lines, made_up
 
 HEADING = Heading("made-up", "s")

@@ -155,7 +155,7 @@ def test_the_gap_is_paired_on_items_that_have_both_scores(rules_alone: Run) -> N
         if (row["view"], row["model"]) == ("full", "one"):
             credit.setdefault(row["item"], row["correct"])
     assert rules_alone.free is not None
-    both = [(credit[g.item], g.score) for g in rules_alone.free.rows if g.score is not None]
+    both = [(credit[g.item_id], g.score) for g in rules_alone.free.rows if g.score is not None]
     gap = entry(rules_alone, "free_gap")["all"]
     assert gap["n"] == 19
     assert gap["value"] == pytest.approx(sum(a - b for a, b in both) / 19)
@@ -266,13 +266,19 @@ LINE = {
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "says"),
-    [("score", 1.5, "score 1.5 is out of range"), ("score", float("nan"), "score nan is out of range"),
-     ("score", "high", "some lines are not grades"), ("flags", None, "some lines are not grades")],
-)  # fmt: skip
-def test_lines_that_are_not_grades_are_refused(field: str, value: object, says: str) -> None:
+    ("field", "value"),
+    [
+        ("score", 1.5),
+        ("score", float("nan")),
+        ("score", "high"),
+        ("flags", None),
+        ("judge", {}),
+        ("kind", []),
+    ],
+)
+def test_lines_that_are_not_grades_are_refused(field: str, value: object) -> None:
     assert [row.model for row in FreeGrades((LINE,), {}).rows] == ["one"]
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match="some lines are not grades"):
         _ = FreeGrades(({**LINE, field: value},), {}).rows
 
 

@@ -171,7 +171,7 @@ def test_a_manifest_edited_by_hand_is_refused(
     folder = tmp_path_factory.mktemp("run")
     data = {"n_items": 1, "layout": "a", "sha256": "a", "defects": [], "quarantined": []}
     parts = {"files": {}, "models": {}, "templates": {}, "data": data}
-    tree = {"format": 1, "config": {"name": "a"}, "signature": "a", **parts}
+    tree = {"format": 1, "config": {"name": "a", "data": []}, "signature": "a", **parts}
     (folder / "run.json").write_text(json.dumps(tree))
     open_run(folder)
     without = ({"data": {k: v for k, v in data.items() if k != name}} for name in data)

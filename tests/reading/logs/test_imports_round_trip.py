@@ -23,7 +23,8 @@ from robustify.pipeline.config import parse, shipped
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import robustify
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run, split_items
+from robustify.runs.run import Run
+from robustify.runs.stored import split_items
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
 from tests.support.trees import measured
