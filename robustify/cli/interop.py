@@ -108,7 +108,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     """Publish the released page of a restricted run.
 
     The release is recorded first. It is refused with exit code 4 if this page and earlier releases under the same
-    key would together reveal single items. Publishing the same content again uses no budget.
+    key would together reveal single items. A number that was published uses no budget again.
 
     \b
     Example:

@@ -111,7 +111,7 @@ def make_key(out: Path) -> int:
 )
 @output
 def list_releases(file: Path | None, begins: bool) -> int:
-    """List the releases under a key, with their cost in bits.
+    """List the releases under a key, with their cost in bits, and what is left of each set's budget.
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
@@ -121,7 +121,7 @@ def list_releases(file: Path | None, begins: bool) -> int:
     made, place = evaluator_key(file), record_file(file)
     if begins:
         begin(made, place)
-    releases = list(releases_of(made, place))
+    releases = releases_of(made, place)
     rows = [
         {
             "at": one.at,
@@ -134,11 +134,18 @@ def list_releases(file: Path | None, begins: bool) -> int:
         for one in releases
     ]
     lines = [f"{place}: {len(rows)} releases under key {made.id}"]
-    lines += [
-        f"{one.at} {one.dataset} {one.version}, {one.what}: {len(one.of.digests):,} items, {one.bits} bits"
-        for one in releases
-    ]
-    return print_result({"key_id": made.id, "record": str(place), "releases": rows}, lines)
+    lines += ["{at} {set} {version}, {what}: {items:,} items, {bits} bits".format(**row) for row in rows]
+    budgets = []
+    for one in {(one.dataset, one.version): one for one in releases}.values():
+        spent, limit = sum(other.bits for other in one.related(releases)), one.budget
+        left = None if limit is None else max(0.0, limit - spent)
+        budgets.append(
+            {"set": one.dataset, "version": one.version, "spent": spent, "limit": limit, "left": left}
+        )
+        share = "" if left is None else f" of {limit:.0f}, {left:.0f} left"
+        lines.append(f"{one.dataset} {one.version}: {spent:.0f} bits spent{share}")
+    tree = {"key_id": made.id, "record": str(place), "releases": rows, "budgets": budgets}
+    return print_result(tree, lines)
 
 
 @restricted.group()

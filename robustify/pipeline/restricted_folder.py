@@ -194,7 +194,7 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
     with owner_only(), new_folder(folder) as place:
         write_released(place, page, run.manifest)
         content = page.model_dump(mode="json", exclude={"signature"})
-        return _recorded(run, "page", content, page.bits, of)
+        return _recorded(run, "page", content, of, page.parts())
 
 
 def emit_split(run: Run, name: str) -> Split:
@@ -208,7 +208,7 @@ def emit_split(run: Run, name: str) -> Split:
         end = "failed, so nothing is published. See the report."
         raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
     made = read_split(run.folder / file)
-    _recorded(run, name, sorted(made.ids), 0.0, of)
+    _recorded(run, name, sorted(made.ids), of)
     return made
 
 
@@ -229,9 +229,20 @@ def _claim(run: Run) -> SplitOf:
     return SplitOf(tree["items"], tuple(tree["digests"]), tree["split"])
 
 
-def _recorded(run: Run, what: str, shown: object, bits: float, of: SplitOf) -> Release:
+def _recorded(
+    run: Run, what: str, shown: object, of: SplitOf, parts: Sequence[tuple[object, float]] = ()
+) -> Release:
     key, about, page = evaluator_key(), run.manifest["adapter"], run.released
-    release = Release(about["id"], about["version"], what, digest(key, [what, shown]), bits, of)
-    # The bits owed for the verdict and the number of flags are the same in every release of a split.
-    budget = (page.available or 0.0) - page.owed
-    return record(key, record_file(), release, max(CELL, run.manifest["release"]["min_cell"]), budget)
+    release = Release(
+        about["id"],
+        about["version"],
+        what,
+        digest(key, [what, shown]),
+        bits=0.0,
+        of=of,
+        numbers=tuple((digest(key, part), bits) for part, bits in parts),
+        # The bits owed for the verdict and the number of flags are the same in every release of a split.
+        budget=(page.available or 0.0) - page.owed,
+        cell=max(CELL, run.manifest["release"]["min_cell"]),
+    )
+    return record(key, record_file(), release)

@@ -125,8 +125,8 @@ def voting(name: str, is_voter: bool | None) -> Cell:
 
 
 def text(words: str | None) -> Cell:
-    """Return the cell of a text."""
-    return ABSENT if words is None else Cell(plain(words, 400), value=words)
+    """Return the cell of a text. A blank text is absent."""
+    return ABSENT if words is None or not words.strip() else Cell(plain(words, 400), value=words)
 
 
 def p_cell(p: float | None) -> Cell:

@@ -8,13 +8,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from robustify.base.files import write_json, write_text
-from robustify.report.cells import Cell, text_table
+from robustify.report.cells import Cell, cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
-from robustify.restricted.disclosure.released import Released, ReleasedNumber
-from robustify.restricted.disclosure.rounding import CELL
+from robustify.restricted.disclosure.released import MOST, Released, ReleasedNumber
 
-NOT_SHOWN = f"fewer than {CELL}"
+NOT_SHOWN = "not shown"
 
 
 def write_released(folder: Path, page: Released, manifest: Mapping[str, object]) -> None:
@@ -34,7 +33,7 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
     """Yield the closing lines of a restricted run on a terminal."""
     yield f"{page.name}: {'trial run' if page.trial else page.verdict}, {page.n:,} items"
     for number in page.numbers[:8]:
-        yield f"  {_shown(number):>16}  {number.name}"
+        yield f"  {_shown(number):>16}  {number.name}{number.reason and f' ({number.reason})'}"
     for name in () if page.trial else page.failed:
         yield f"guardrail {name}: failed"
     yield f"report: {PurePath(folder) / 'report.html'} (release level: {page.release_level})"
@@ -51,15 +50,28 @@ def _shown(number: ReleasedNumber) -> str:
     return f"{number.value:g}" if number.kind == "p" else _percent(number.value)
 
 
+def _unshown(page: Released) -> Iterator[str]:
+    """Yield a sentence on the numbers that are not on the page, and one on the topics if none is shown."""
+    few = page.available is None and not page.numbers
+    why = f"fewer than {page.cell} items are in the set, flagged, or kept"
+    if page.withheld:
+        why = why if few else f"the disclosure budget or the limit of {MOST} numbers does not cover it"
+        yield f"Not shown, because {why}: {'; '.join(page.withheld)}."
+    if page.topics is not None and not page.topics.rows:
+        yield f"No topic is shown, because fewer than {page.cell} items are in a cell, even of merged topics."
+
+
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    def cell(main: str, value: float | None, ci: tuple[float, float] | None) -> Cell:
+    def shown(main: str, value: float | None, ci: tuple[float, float] | None, why: str = "") -> Cell:
+        if why:
+            return Cell(f"{main} ({why})", tone="absent")
         ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
         return Cell(main, ends, ends, value=value, ends=ci)
 
     models, heads = (manifest.get("models") or {}).items(), ("What", "Value", "Items")
-    numbers = [(n.name, cell(_shown(n), n.value, n.ci), n.n or "") for n in page.numbers]
+    numbers = [(n.name, shown(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
     rows = page.topics.rows if page.topics else ()
-    topics = [(t.name, cell(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
+    topics = [(t.name, shown(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
     return {
         "page": page,
         "name": page.name,
@@ -67,6 +79,7 @@ def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
         "first": FirstScreen(f"{page.name}: {page.verdict}", "unsure"),
         "numbers": text_table(f"Numbers, in steps of {_percent(page.step)}", heads, numbers),
         "topics": text_table("Items kept, by topic", heads, topics),
+        "unshown": list(_unshown(page)),
         "how": [
             ("robustify", manifest.get("robustify", "")),
             *((f"model {name}", facts.get("engine", "")) for name, facts in models),

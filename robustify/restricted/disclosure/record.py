@@ -7,7 +7,8 @@ subtract two releases, these rules apply:
 1. The same set and version cannot be released with other items. Other items need another version.
 2. The split of a set is released once. Another split of the same choices is refused, even under another name.
 3. Two sets that share items must have the same items or differ by at least one cell (`min_cell` items).
-4. The bits of all releases over shared items must fit the budget of the split.
+4. The bits of all releases over shared items must fit the budget of the split. A number that was released costs nothing
+   again.
 
 The record is local. It does not include releases under another key or from another laboratory.
 """
@@ -53,8 +54,9 @@ class SplitOf:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One publication. `what` is "page" or the name of a split, `content` its keyed digest, and `at` the time at which it
-    was recorded."""
+    """One publication. `what` is "page" or the name of a split, and `content` its keyed digest. `numbers` has the keyed
+    digest and the bits of each number, and `bits` is the sum of those that were new. `budget` is that of the split, or
+    None in older records, `cell` is `min_cell`, and `at` is the time at which the release was recorded."""
 
     dataset: str
     version: str
@@ -62,7 +64,19 @@ class Release:
     content: str
     bits: float
     of: SplitOf
+    numbers: tuple[tuple[str, float], ...] = ()
+    budget: float | None = None
+    cell: int = 10
     at: str = field(default="", compare=False)
+
+    def related(self, others: Sequence["Release"]) -> list["Release"]:
+        """Return the releases of the same version, and those that share at least a cell of items."""
+        mine, name = set(self.of.digests), (self.dataset, self.version)
+        return [
+            one
+            for one in others
+            if (one.dataset, one.version) == name or len(mine & set(one.of.digests)) >= self.cell
+        ]
 
 
 _RELEASE = TypeAdapter(Release)
@@ -89,13 +103,12 @@ def _folded(choice: str) -> str:
     return "".join(c for c in text.casefold() if unicodedata.category(c)[0] not in "PZ") or text
 
 
-def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> str | None:
-    """Return the reason why `new` must not be published after the earlier releases, or None. `budget` is in bits."""
+def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
+    """Return the reason why `new` must not be published after the earlier releases, or None."""
     named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
     if any(one.of.items != new.of.items for one in named):
         return "This version was released with other items. Release the same items, or use another version."
-    mine = set(new.of.digests)
-    related = [one for one in earlier if one in named or len(mine & set(one.of.digests)) >= k]
+    related, k = new.related(earlier), new.cell
     same = [one for one in related if one.of.digests == new.of.digests or one.of.items == new.of.items]
     if any(one.of.split != new.of.split for one in same):
         return "The set was released with another split, and only one is allowed. Use the same criterion and voters."
@@ -103,7 +116,7 @@ def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> 
     parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))
     if len(sets) > 1 and min(parts.values()) < k:
         return f"The set differs from an earlier release by fewer than {k} items, which would reveal single items."
-    spent = sum(one.bits for one in related)
+    spent, budget = sum(one.bits for one in related), new.budget or 0.0
     if spent + new.bits > budget + 0.01 and new.bits:
         return (
             f"The release exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and it needs "
@@ -112,22 +125,26 @@ def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> 
     return None
 
 
-def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Release:
-    """Record a release before any of its files is written. The same content is recorded and charged only once. Raise
-    `AuthorisationError` if the release must not be published, or the record is damaged, and `ResourceError` if the
-    record cannot be written."""
+def record(key: Key, file: Path, release: Release) -> Release:
+    """Record a release before any of its files is written, and return it with the bits that it spends. The same content
+    is recorded only once. Raise `AuthorisationError` if the release must not be published, or the record is damaged,
+    and `ResourceError` if the record cannot be written."""
     with _writing(file):
         lines, earlier = _read(key, file)
-        if release in earlier:
-            return earlier[earlier.index(release)]
-        why = refusal(release, earlier, k, budget)
+        for one in earlier:
+            if (one.of, one.content) == (release.of, release.content):
+                return replace(one, bits=0.0)
+        known = {mark for one in earlier if one.of == release.of for mark, _ in one.numbers}
+        bits = round(sum(bits for mark, bits in release.numbers if mark not in known), 2)
+        new = replace(release, bits=bits)
+        why = refusal(new, earlier)
         if why is not None:
-            raise AuthorisationError(f"{release.dataset} {release.version}, {release.what}: {why}")
-        at, content = utc_now(), asdict(release)
+            raise AuthorisationError(f"{new.dataset} {new.version}, {new.what}: {why}")
+        at, content = utc_now(), asdict(new)
         del content["at"]
         line = _line(key, {"at": at, "release": content}, lines[-1])
         write_atomic(file, "".join((*lines, line)).encode(), private=True)
-    return replace(release, at=at)
+    return replace(new, at=at)
 
 
 def releases_of(key: Key, file: Path) -> list[Release]:

@@ -43,7 +43,7 @@ _GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class ReleasedNumber(BaseModel):
-    """A released number. `value` is null if too few items, right answers or wrong answers are behind it."""
+    """A released number. `value` is null if the number is not shown, for the `reason`, which is otherwise empty."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,13 +53,15 @@ class ReleasedNumber(BaseModel):
     value: float | None
     n: int | None
     ci: tuple[float, float] | None
+    reason: str
     bits: float
 
 
 class Released(BaseModel):
     """The released page of a restricted run.
 
-    `step` is the rounding step of shares, and `withheld` names the numbers that exceed the budget. `owed` is charged for
+    `step` is the rounding step of shares, `cell` the minimum count behind a number, and `withheld` names the numbers that
+    exceed the budget, or all if too few items are flagged or kept. `owed` is charged for
     every release. `available` is null if nothing was screened, or if too few items are flagged or kept to show any
     number. `failed` names the failed guardrails and `halting` those that stop exports. Both are removed before
     publication. The gate refuses a page with the `release_level` of the evaluator, because such a page is not in the
@@ -77,6 +79,7 @@ class Released(BaseModel):
     failed: tuple[str, ...]
     halting: tuple[str, ...]
     step: float
+    cell: int
     numbers: tuple[ReleasedNumber, ...]
     topics: ReleasedTopics | None
     withheld: tuple[str, ...]
@@ -94,6 +97,11 @@ class Released(BaseModel):
     def spent(self) -> float:
         """Number of bits on this page, including the bits owed once for all releases of a split."""
         return self.bits + self.owed
+
+    def parts(self) -> list[tuple[object, float]]:
+        """Return each number and the topic table as JSON, with its bits."""
+        every = (*self.numbers, *([self.topics] if self.topics else []))
+        return [(one.model_dump(mode="json", exclude={"bits"}), one.bits) for one in every]
 
     def only(self, groups: Sequence[str]) -> "Released":
         """Return the page to publish, with only the numbers of the given groups, or of all groups by default."""
@@ -136,6 +144,7 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
         failed=tuple(guardrail.name for guardrail in failed),
         halting=tuple(guardrail.name for guardrail in failed if guardrail.halts_export),
         step=page.step,
+        cell=k,
         numbers=tuple(one for one in shown if isinstance(one, ReleasedNumber)),
         topics=next((one for one in shown if isinstance(one, ReleasedTopics)), None),
         withheld=tuple(withheld),
@@ -207,15 +216,25 @@ class _Page:
         self, kind: Kind, disclosed: Disclosed, score: Score | None, name: str, size: int
     ) -> ReleasedNumber:
         value, n = (None, None) if score is None else (score.value, score.n)
-        if value is None or (n is not None and min(n, size, value * n, n - value * n) < self.k):
-            value = n = None
+        reason = ""
+        if value is None:
+            reason, n = (score and score.withheld) or "not measured", None
         elif kind == "p":
             value = one_digit_up(value)
+        elif n is not None and min(n, size, value * n, n - value * n) < self.k:
+            reason, value, n = f"fewer than {self.k} items, right answers or wrong answers", None, None
         else:
             value = rounded(min(1.0, max(0.0, value)), self.step)
         shown = None if n is None else size
         ci = None if value is None or not shown else rounding.rounded_interval(value, shown)
         price = round(rounding.bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
         return ReleasedNumber(
-            name=name, group=disclosed.group, kind=kind, value=value, n=shown, ci=ci, bits=price
+            name=name,
+            group=disclosed.group,
+            kind=kind,
+            value=value,
+            n=shown,
+            ci=ci,
+            reason=reason,
+            bits=price,
         )

@@ -40,8 +40,9 @@ def rounded_interval(share: float, n: int) -> tuple[float, float]:
 
 
 def bits(kind: Kind, step: float) -> float:
-    """Return log2 of the number of values that a released number may have, including "not shown"."""
-    return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 2)
+    """Return log2 of the number of values that a released number may have, including the reasons for not being shown: a p
+    is not measured, and a share not measured or based on too few items."""
+    return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
 
 
 def log2_choose(n: int, m: int) -> float:

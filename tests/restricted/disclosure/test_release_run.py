@@ -122,10 +122,10 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
     run = audit(80)
     some = publish(run, tmp_path / "some", ["screen"])
     assert 0 < some.bits < run.released.bits
-    assert publish(run, tmp_path / "again", ["screen"]) == some
-    with refused(4, "bits are spent"):
-        publish(run, tmp_path / "whole")
-    assert not (tmp_path / "whole").exists()
+    assert publish(run, tmp_path / "again", ["screen"]).bits == 0
+    whole = publish(run, tmp_path / "whole")
+    assert some.bits + whole.bits == pytest.approx(run.released.bits)
+    assert publish(run, tmp_path / "part", ["accuracy"]).bits == 0
     # Another criterion flags other items, and another model asks about the same ones.
     second = audit(name="other", screen={"criterion": "1-of-2", "mode": "text"})
     with refused(4, "another split"):

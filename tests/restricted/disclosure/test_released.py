@@ -1,6 +1,8 @@
 """The released page: what it shows of a summary, in which order, how coarse, and for how many bits."""
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model
-from robustify.judging.summary.screened import TopicRow
+from robustify.judging.summary.screened import ExcessOverChance, TopicRow
 from robustify.report.messages import label
-from robustify.report.released_page import write_released
+from robustify.report.released_page import released_lines, write_released
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import MOST, Released
 from robustify.restricted.disclosure.released import released as released_page
@@ -159,7 +161,57 @@ def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
     found = [number for number in page.numbers if number.name.endswith("full question, items kept")]
     assert [number.value for number in found] == [shown] * 2
     # What has no value is charged all the same: that it has none says something.
-    assert {number.bits for number in found} == {4.46}
+    assert {number.bits for number in found} == {4.52}
+
+
+def of_the_set(summary: Summary, **parts: Any) -> Summary:
+    return changed(summary, screen=changed(summary.screen, **parts))
+
+
+FEW = "not shown (fewer than 10 items, right answers or wrong answers)"
+UNMEASURED = "not shown (not measured)"
+STATES: dict[str, tuple[str, Callable[[Summary], Summary], str]] = {
+    "a share": ("m: full question, items kept", lambda s: scored(s, "full", kept=Score(value=0.5, n=130)), "50 %"),
+    "a share of few": ("m: full question, items kept", lambda s: scored(s, "full", kept=Score(value=0.01, n=130)), FEW),
+    "a share not measured": ("m: full question, items kept", lambda s: scored(s, "full", kept=Score()), UNMEASURED),
+    "a share withheld": ("m: free response, items kept", lambda s: scored(
+        s, "free", all=Score(n=9, withheld="coverage below 80 %"), kept=Score(n=9, withheld="coverage below 80 %")),
+        "not shown (coverage below 80 %)"),
+    "a share over the budget": ("m: full question, items kept", lambda s: of_size(s, 40, 24, 16), "disclosure budget"),
+    "a share of too few flags": ("m: full question, items kept", lambda s: of_size(s, 200, 191, 9), "in the set, flagged"),
+    "a share that is absent": ("m: cloze, items kept", lambda s: changed(
+        s, measures=changed(s.measures, model={"full": s.measures.model["full"]})), ""),
+    "a p": ("p of the excess", lambda s: of_the_set(
+        s, excess_over_chance=ExcessOverChance(value=0.1, p=0.0312)), "0.04"),
+    "a small p": ("p of the excess", lambda s: of_the_set(
+        s, excess_over_chance=ExcessOverChance(value=0.1, p=0.0)), "0.001"),
+    "a p not measured": ("p of the excess", lambda s: of_the_set(
+        s, excess_over_chance=ExcessOverChance(value=0.1, p=None)), UNMEASURED),
+    "a p of no excess": ("p of the excess", lambda s: of_the_set(s, excess_over_chance=None), UNMEASURED),
+    "a share of the set": ("| flagged |", lambda s: s, "35 %"),
+    "topics": ("t0", lambda s: s, "65 %"),
+    "topics of few": ("topic", lambda s: changed(
+        s, topics=changed(s.topics, by_topic={"a": topic_row(12, 6), "b": topic_row(6, 2)})), "No topic is shown"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "says"), STATES.values(), ids=STATES)
+def test_every_number_says_its_value_or_why_it_has_none(
+    exact: Summary, tmp_path: Path, name: str, change: Callable[[Summary], Summary], says: str
+) -> None:
+    page = released(change(of_size(exact, 1000, 650, 350)))
+    write_released(tmp_path, page, {})
+    html, md = ((tmp_path / file).read_text("utf-8") for file in ("report.html", "report.md"))
+    tree = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    said = [line for line in md.replace("stub-a", "m").replace("\\", "").splitlines() if name in line]
+    assert "(blank)" not in html + md
+    assert all(says in line for line in said)
+    assert bool(said) == bool(says)
+    assert says.split(" (")[0] in html
+    assert not [line for line in released_lines(page, "x") if "(blank)" in line]
+    for number in tree["numbers"]:
+        assert (number["value"] is None) == bool(number["reason"])
+        assert number["value"] is not None or (number["n"], number["ci"]) == (None, None)
 
 
 def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
