@@ -109,7 +109,8 @@ class Loaded:
 class Manner:
     """How the server behaves; may be changed while it runs.
 
-    `echo`: "cut" forgets the front of the prompt. `faults`: statuses with headers for the next completions, one each.
+    `echo`: "cut" forgets the front of the prompt. `faults`: a status, headers and, if wanted, a body for each of the next
+    completions, or None.
     `spoil`: what is wrong with the numbers of a prompt.
     `letters`: how a chat that is asked for a letter gives one, drawn from the model's probabilities; "" gives none, "cut"
     thinks until its length ends.
@@ -136,7 +137,7 @@ class Manner:
     usage: bool = True
     max_length: int | None = None
     key: str | None = None
-    faults: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    faults: list[tuple[Any, ...] | None] = field(default_factory=list)
     spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
     spoil_after: int = 0
     service: float = 0.0
@@ -171,7 +172,8 @@ class Stub:
             n = len(self.bodies)
             fault = manner.faults.pop(0) if manner.faults else None
         if fault is not None:
-            return Answer(fault[0], {"error": {"message": "the toy is tired"}}, fault[1])
+            status, headers, body = (*fault, {"error": {"message": "the toy is tired"}})[:3]
+            return Answer(status, body, headers)
         if path == "/v1/chat/completions" and manner.chat:
             return self._chat(body)
         if path == "/v1/completions" and manner.completions:
@@ -318,7 +320,7 @@ class Answer:
     """A reply on its way. `half`: its last part is lost; `hang`: it does not come."""
 
     status: int
-    body: dict[str, Any]
+    body: dict[str, Any] | bytes
     headers: dict[str, str] = field(default_factory=dict)
     half: bool = False
     hang: bool = False
@@ -348,7 +350,7 @@ def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
         def _send(self, answer: Answer) -> None:
             if answer.hang:
                 time.sleep(3)
-            content = json.dumps(answer.body).encode()
+            content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             content = content[: len(content) // 2] if answer.half else content
             self.send_response(answer.status)
             for name, value in {**answer.headers, "Content-Type": "application/json"}.items():

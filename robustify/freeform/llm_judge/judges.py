@@ -16,8 +16,9 @@ from robustify.base.redaction import HoldsText
 from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
-from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
+from robustify.models.engines.openai.client import Client, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
+from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
 
@@ -136,11 +137,9 @@ class HttpJudge:
             if error.status in (400, 422) and "response_format" in body and not error.too_long:
                 self._takes_schemas = False
                 return self.complete(messages, call)
-            if error.status == 404:
-                raise ModelError(
-                    f"judge {self.name}: the server does not know the model or the address (404). Check both settings."
-                ) from None
-            raise JudgeCallError("api_error") from None
+            if error.status in (404, 405):
+                raise
+            raise JudgeCallError("content_filter" if error.filtered else "api_error") from None
 
 
 def _completion(reply: Mapping[str, Any]) -> Completion:

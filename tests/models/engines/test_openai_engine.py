@@ -5,6 +5,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai import client, jobs
 from robustify.models.engines.openai.engine import OpenAIServer, check_server
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
+from robustify.models.engines.protocols import NO_LETTER
 from robustify.models.engines.settings import RayModel, host_of
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
@@ -227,6 +229,74 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub) -> None:
         usage = engine.usage()
     assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
     assert (usage["tried_again"], usage["requests"]) == (2, server.completions + 1)
+
+
+def test_an_error_behind_the_status_200_is_tried_again_like_one_before_it(server: Stub) -> None:
+    bodies: list[Any] = [{"error": {"code": 503}}, {"object": "error", "code": "502"}]
+    bodies += [{"choices": [{"error": {"code": 429}, "finish_reason": "error"}]}]
+    with OpenAIServer(model(server, retries=3)) as engine:
+        server.manner.faults = [(200, {}, body) for body in bodies]
+        found = engine.loglikelihoods(REQUESTS)
+        assert engine.usage()["tried_again"] == 3
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
+
+
+def test_a_server_that_asks_to_wait_for_long_is_not_waited_for(server: Stub, tmp_path: Path) -> None:
+    later = formatdate(time.time() + 7200, usegmt=True)
+    for said, shown in (("3600", r"3600 s \(`Retry-After`, 60 minutes"), (later, r"\d+ minutes")):
+        server.manner.faults = [None] * 6 + [(429, {"Retry-After": said})] * 9
+        before = server.completions
+        with pytest.raises(ModelError, match=f"status 429 and asks to wait .*{shown}.*\n.*requests remain"):
+            scored(server, tmp_path / said[:3], MANY, concurrency=1)
+        assert server.completions - before == 7
+
+
+@pytest.mark.parametrize("samples", [None, 3])
+@pytest.mark.parametrize(
+    ("status", "body", "named"),
+    [
+        (402, {"error": {"message": "Insufficient credits", "code": 402}}, 402),
+        (404, {"error": {"message": "model `toy` was unloaded"}}, 404),
+        (413, b"<html>413 Request Entity Too Large</html>", 413),
+        (400, {"error": {"message": "no"}}, 400),
+        (403, {"error": {"message": "flagged by moderation"}}, 403),
+        (410, {}, 410),
+        (200, {"error": {"message": "Insufficient credits", "code": 402}}, 402),
+        (200, {"error": "Unexpected endpoint"}, 400),
+    ],
+)
+def test_a_refusal_in_the_middle_ends_the_run_and_is_never_taken_for_an_answer(
+    status: int, body: Any, named: int, samples: int | None, tmp_path: Path
+) -> None:
+    many = [
+        Request(f"The secret cat {n}\nA. blue\nB. red\nAnswer:", f" {x}") for n in range(20) for x in "AB"
+    ]
+    with stub(letters="first") as server:
+        with (
+            Cache(tmp_path) as cache,
+            OpenAIServer(model(server, samples=samples, concurrency=2), cache) as engine,
+        ):
+            engine.fingerprint()
+            server.manner.faults = [None] * 9 + [(status, {}, body)] * 99
+
+            with pytest.raises(ModelError, match=rf"(?s)\({named}\).* are cached") as e:
+                engine.loglikelihoods(many)
+            assert no_text(e.value)
+        server.manner.faults = []
+        assert NO_LETTER not in scored(server, tmp_path, many, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"<!doctype html><html>", "is a web page. .*`base_url`.*/v1"),
+        (b"data: {}\n\ndata: [DONE]", "is streamed"),
+    ],
+)
+def test_a_reply_that_is_no_json_is_named_for_what_it_is(body: bytes, says: str, server: Stub) -> None:
+    server.manner.faults = [(200, {}, body)]
+    with pytest.raises(ModelError, match=says):
+        check_server(model(server), ())
 
 
 def test_a_server_that_hangs_is_given_up(server: Stub) -> None:

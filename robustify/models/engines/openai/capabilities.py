@@ -13,9 +13,10 @@ from typing import get_args
 
 from robustify.base.errors import UsageError
 from robustify.items.views import Template
-from robustify.models.engines.openai.client import Client, Refusal, is_name, shown_name
+from robustify.models.engines.openai.client import Client, is_name, shown_name
 from robustify.models.engines.openai.letters import ByChat, find_way
 from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, covers
+from robustify.models.engines.openai.refusals import Refusal
 
 TEXT = "The capital of France is Paris, and the capital of Italy is"
 LETTERS = (

@@ -1,11 +1,10 @@
 """Client of an OpenAI-compatible server, based on the openai SDK.
 
 The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
-requests. Messages from the server are never repeated, because they may quote a prompt. Redirects are not followed, and a
-reply from a model with another name is refused. Of the environment, a request contains only the key that the config names.
+requests. An error with the status 200 is treated as one with its own status. Redirects are not followed, and a reply from
+a model with another name is refused. Of the environment, a request contains only the key that the config names.
 """
 
-import json
 import os
 import re
 import threading
@@ -14,12 +13,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError
+from robustify.models.engines.openai.refusals import Refusal, parsed, refusal, status_of
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""
-_NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
-_TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
+_LONGEST_PAUSE = 120
+"""Longest time in seconds that the SDK waits if a server asks for it (`Retry-After`)."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}|([A-Za-z]:|[~.]+)?[/\\][\w.:/\\@+~-]{0,199}", re.ASCII)
+"""Name or path of a model."""
+_NO_JSON = {
+    b"<": "is a web page. Set `base_url` to the address of the API, which usually ends in /v1",
+    b"d": "is streamed, although `stream: false` was sent",
+}
+"""What is wrong with a reply that is not JSON, by its first character."""
 SENT = {
     *("accept", "accept-encoding", "authorization", "connection"),
     *("content-length", "content-type", "host", "user-agent", "x-stainless-raw-response"),
@@ -27,15 +34,6 @@ SENT = {
 """Headers of a request. The SDK adds others from the environment, where they may be meant for another server."""
 
 Json = dict[str, Any]
-
-
-class Refusal(Exception):
-    """Rejected request: unknown path, model, or field, or a prompt that is too long."""
-
-    def __init__(self, status: int, too_long: bool) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
-        self.too_long = too_long
 
 
 class Unreachable(ModelError):
@@ -84,7 +82,7 @@ class Client:
                 follow_redirects=False,
                 trust_env=remote,
                 timeout=self.model.timeout,
-                event_hooks={"request": [self._check_request]},
+                event_hooks={"request": [self._check_request], "response": [_check_status]},
             )
         except Exception:
             # The message may contain the password of a proxy.
@@ -147,40 +145,45 @@ class Client:
         try:
             content = ask().content
         except openai.APIStatusError as error:
-            raise self._refusal(error.status_code, str(error)) from None
+            raise self._refusal(error.response, error.body) from None
         except openai.APITimeoutError:
             raise self._unreachable(f"sent no reply within {self.model.timeout:g} s", 408) from None
         except openai.APIConnectionError as error:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
-        try:
-            reply = json.loads(content)
-        except (ValueError, RecursionError):
-            reply = None
+        reply = parsed(content)
         if not isinstance(reply, dict):
-            raise Unreachable(
-                f"{self.model.name}: the server sent a reply that is not a complete JSON object"
-            )
+            what = _NO_JSON.get(content.lstrip()[:1], "is not a complete JSON object")
+            raise Unreachable(f"{self.model.name}: the server sent a reply that {what}")
         with self._lock:
             self._counts["tokens_in"] += count_in(reply, "prompt_tokens")
             self._counts["tokens_out"] += count_in(reply, "completion_tokens")
         return reply
 
-    def _refusal(self, status: int, words: str) -> Exception:
-        key = self.model.api_key_env
+    def _refusal(self, response: Any, body: object) -> ModelError:
+        status, key = response.status_code, self.model.api_key_env
+        error = refusal(self.model.name, status, body)
         if status in (401, 403):
             sent = f"the key in {key}" if key else "a request without a key"
             mend = f"the environment variable {key} to a valid key" if key else "`api_key_env: NAME`"
             return self.fault(f"refused {sent} ({status}). Set {mend}.")
-        if status in _PASSING or status >= 500:
-            return self._unreachable(f"replied with status {status}", status)
         if status < 400:
             return self.fault(f"redirects requests ({status}). Set `base_url` to the final address.")
-        return Refusal(status, bool(_TOO_LONG.search(words)))
+        if status not in _PASSING and (status < 500 or isinstance(error, Refusal)):
+            return error
+        pause = self._sdk._parse_retry_after_header(response.headers) or 0
+        if pause > _LONGEST_PAUSE:
+            return self.fault(
+                f"replied with status {status} and asks to wait {pause:.0f} s (`Retry-After`, {pause / 60:.0f} minutes). "
+                "Run the same command again after that."
+            )
+        return self._unreachable(f"replied with status {status}", status)
 
     def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
         tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
-        return Unreachable(f"{self.model.name}: the server {what} ({tries})", status=status)
+        proxies = _proxies() if host_of(self.model.base_url) else ""
+        through = f"; proxies: {proxies}" if proxies else ""
+        return Unreachable(f"{self.model.name}: the server {what} ({tries}{through})", status=status)
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
@@ -189,6 +192,10 @@ class Client:
         for name in set(request.headers) - SENT:
             del request.headers[name]
         request.headers["authorization"] = f"Bearer {self._sdk.api_key}"
+
+
+def _check_status(response: Any) -> None:
+    response.status_code = status_of(response)
 
 
 def _proxies() -> str:

@@ -14,10 +14,11 @@ from robustify.base.errors import DataError, ModelError, RequestError
 from robustify.items.views import BY_CHAT, Request, Template
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.openai.capabilities import Capabilities, probe_server
-from robustify.models.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.models.engines.openai.client import Client, Json, Unreachable
 from robustify.models.engines.openai.jobs import TOO_LONG, in_threads, jobs_of, keys_of, one_letter
 from robustify.models.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
 from robustify.models.engines.openai.logprobs import Questions, Scoring
+from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
@@ -110,7 +111,7 @@ class OpenAIServer(Closing):
             except Refusal as refusal:
                 if refusal.too_long:
                     return number, None
-                raise self._client.fault(f"refused a prompt ({refusal.status})") from None
+                raise
 
         batches = in_threads(one, range(len(prompts)), self._model.concurrency)
         replies = sorted(pair for batch in batches for pair in batch)

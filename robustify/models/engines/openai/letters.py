@@ -10,8 +10,9 @@ from typing import Any
 
 from robustify.base.errors import ModelError
 from robustify.items.views import Request, by_chat
-from robustify.models.engines.openai.client import Client, Json, Refusal
+from robustify.models.engines.openai.client import Client, Json
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, keys_of
+from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import NO_LETTER, Logprob, Reply
 from robustify.reading.marks.picks import Picked, read_pick
@@ -146,6 +147,8 @@ class Sampling:
             if refusal.too_long:
                 return dict.fromkeys(named, TOO_LONG)
             # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
+            if not refusal.filtered:
+                raise
             replies = []
         counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
         n = counts.total()

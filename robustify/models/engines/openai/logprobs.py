@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
+from robustify.models.engines.openai.client import Client, Json, count_in
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored
+from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 
@@ -195,9 +196,7 @@ class Scoring:
         except Refusal as refusal:
             if refusal.too_long:
                 return dict.fromkeys(job.wanted, TOO_LONG)
-            raise self.questions.client.fault(
-                f"refused a prompt ({refusal.status}), although it accepted one in the capability probe"
-            ) from None
+            raise
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
         seen: Mapping[str, float] = {}
