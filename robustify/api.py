@@ -40,7 +40,7 @@ from robustify.report import first_screen
 from robustify.report.opening import closing
 from robustify.report.released_page import released_lines, released_page
 from robustify.runs.run import EVIDENCE, VERDICTS, Run, open_run
-from robustify.runs.stored import WORDS, evidence
+from robustify.runs.stored import WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ class Audit:
         import pandas as pd
 
         self._require_rows(EVIDENCE)
-        return pd.DataFrame(evidence(self.folder / EVIDENCE)).set_index("item")
+        return pd.DataFrame(self.run.evidence).set_index("item")
 
     @property
     def summary(self) -> "pd.DataFrame":

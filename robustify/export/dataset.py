@@ -23,7 +23,7 @@ from robustify.export.writing import (
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
 from robustify.runs.run import WEIGHTS, Run, write_items
-from robustify.runs.stored import weight_table
+from robustify.runs.stored import table
 
 SAYS = {
     "robust": "not answered in the screen",
@@ -66,10 +66,13 @@ def export_dataset(
 
 def _write_balanced(run: Run, path: Path, trim: bool) -> tuple[int, float]:
     """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
+    import pandas as pd  # type: ignore[import-untyped]
+
     run.require_unchanged(WEIGHTS)
-    table = weight_table(run.folder / WEIGHTS).dropna(subset="adjusted_weight")
-    taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy())
-    chosen = set(table["item"][taken])
+    cells = table(run.folder / WEIGHTS, "adjusted_weight")
+    weights = cells.drop(columns="item").apply(pd.to_numeric).dropna(subset="adjusted_weight")
+    taken, off = balanced_subset(weights.drop(columns="adjusted_weight").to_numpy(dtype=float))
+    chosen = set(cells["item"][weights.index[taken]])
     items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
     write_items(path, items)
     return len(items), off

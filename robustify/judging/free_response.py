@@ -130,15 +130,18 @@ def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> Fr
     # The judge's agreement with people is on verdicts, or on nuggets as a fallback.
     parts = (grades.calibration.get(name) for name in ("verdicts", "nuggets"))
     kappa = next((p["kappa"] for p in parts if isinstance(p, Mapping) and p.get("kappa")), None)
-    facts = FreeFacts(
-        statuses=dict(sorted(Counter(row.status for row in rows).items())),
-        kinds=dict(sorted(Counter(row.kind for row in rows).items())),
-        left_out=dict(grades.left_out),
-        judges=tuple(judges),
-        judge_status=str(grades.calibration.get("status")) if judges else None,
-        judge_kappa=kappa if judges else None,
-        self_judging=sum("self_judging" in row.flags for row in rows),
-    )
+    try:
+        facts = FreeFacts(
+            statuses=dict(sorted(Counter(row.status for row in rows).items())),
+            kinds=dict(sorted(Counter(row.kind for row in rows).items())),
+            left_out=dict(grades.left_out),
+            judges=tuple(judges),
+            judge_status=str(grades.calibration.get("status")) if judges else None,
+            judge_kappa=kappa if judges else None,
+            self_judging=sum("self_judging" in row.flags for row in rows),
+        )
+    except ValidationError:
+        raise DataError("run.json: the record of the judge is damaged. Run the audit again.") from None
     at_item = {name: i for i, name in enumerate(index.items)}
     if any(row.item_id not in at_item for row in rows):
         raise DataError("free.jsonl: a grade is of an unknown item. Restore the file that robustify wrote.")

@@ -21,7 +21,7 @@ from robustify.report.format import plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
 from robustify.runs.run import EVIDENCE, VERDICTS, Run
-from robustify.runs.stored import evidence, split_items
+from robustify.runs.stored import split_items
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -171,7 +171,7 @@ def evidence_of(run: Run) -> list[Row]:
         )
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
-    return evidence(run.folder / EVIDENCE) if source == EVIDENCE else list(_short_rows(run))
+    return run.evidence if source == EVIDENCE else list(_short_rows(run))
 
 
 def _short_rows(run: Run) -> Iterator[Row]:

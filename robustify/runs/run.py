@@ -34,15 +34,7 @@ from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import Summary, read
 from robustify.restricted.secret_key import marked, require_seal
 from robustify.runs import stored
-from robustify.runs.stored import (
-    FORMAT,
-    Manifest,
-    RestrictedManifest,
-    is_manifest,
-    json_file,
-    json_objects,
-    split_items,
-)
+from robustify.runs.stored import json_file, split_items
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,13 +96,18 @@ class Run:
         return Answers.read(self.folder / "answers.parquet")
 
     @property
+    def evidence(self) -> list[dict[str, Any]]:
+        """Rows of `evidence.jsonl`."""
+        return list(stored.rows(self.folder / EVIDENCE, stored.EVIDENCE))
+
+    @property
     def free(self) -> FreeGrades | None:
         """Graded answers from `free.jsonl`, or None if the run asked for no free-text answers."""
         if FREE not in self.manifest["files"]:
             return None
         self.require_unchanged(FREE)
         about = {name: self.manifest["free"][name] for name in ("calibration", "left_out")}
-        return FreeGrades(tuple(json_objects(self.folder / FREE)), **about)
+        return FreeGrades(tuple(stored.rows(self.folder / FREE, stored.OBJECT)), **about)
 
     @property
     def holds_text(self) -> bool:
@@ -147,7 +144,7 @@ class Run:
     @cached_property
     def verdict_table(self) -> "pd.DataFrame":
         """`verdicts.csv` with every cell as text. Raises `DataError` if the file is missing or is not such a table."""
-        return stored.verdict_table(self.folder / VERDICTS)
+        return stored.table(self.folder / VERDICTS, "topic", "verdict")
 
     def require_unchanged(self, *names: str) -> None:
         """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
@@ -172,14 +169,15 @@ def open_run(folder: Path) -> Run:
         hint = f"Create one with `robustify CONFIG -o {folder}`."
         raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
     manifest = json_file(folder / MANIFEST)
-    valid = is_manifest(manifest, RestrictedManifest)
-    if valid and not marked(manifest):
-        valid = is_manifest(manifest, Manifest) and (
-            FREE not in manifest["files"] or bool(manifest.get("free"))
-        )
-    if not valid:
-        expected = f"expected a run of format {FORMAT}, written by this version"
-        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.")
+    try:
+        stored.RESTRICTED.model_validate(manifest)
+        if not marked(manifest):
+            stored.PUBLIC.model_validate(manifest)
+            if FREE in manifest["files"] and not manifest.get("free"):
+                raise ValueError("free.jsonl without a free block")
+    except ValueError:
+        expected = f"expected a run of format {stored.FORMAT}, written by this version"
+        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)

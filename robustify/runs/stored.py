@@ -6,11 +6,12 @@ Errors name the file with its line, field, or column, but no value, because a va
 # mypy: disable-error-code="import-untyped"
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, create_model
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.files import original
@@ -20,167 +21,102 @@ from robustify.judging.summary.screened import CUES, CueCode
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
 FORMAT = 1
 WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
 """Columns of `verdicts.csv` without numbers."""
-_Verdict = Literal["robust", "shortcut", "undecided"]
+_CELLS = {
+    "verdict": {"robust", "shortcut", "undecided"},
+    "cue": {*CUES, ""},
+    "pick": {"", *map(str, range(MOST))},
+}
 _Name = Annotated[str, Field(min_length=1)]
 _Place = Annotated[int, Field(ge=0, lt=MOST)]
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, hide_input_in_errors=True)
+_part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+_Cue: Any = _part("Cue", cue=(CueCode, ...), adds=(float | None, None), says=(str, ""))
+_UNPICKED: dict[str, Any] = {
+    "item": (_Name, ...),
+    "verdict": (Literal["robust", "shortcut", "undecided"], ...),
+    "key": (int, ...),
+    "votes": (dict[str, _Place | None], ...),
+    "alike": (str | None, None),
+    "likeness": (dict[str, float | None], {}),
+    "inferred": (bool | None, None),
+    "p_key": (float | None, ...),
+    "pick": (None, ...),
+}
+_PICKED = {
+    **_UNPICKED,
+    "pick": (_Place, ...),
+    "p_pick": (float, ...),
+    **dict.fromkeys(("chance", "posterior", "p_shortcut"), (float | None, ...)),
+    "voters": (list[str], ...),
+    "cues": (list[_Cue], ...),
+    "adds": (dict[CueCode, float], ...),
+    "features": (dict[str, float], {}),
+}
+EVIDENCE: TypeAdapter[Any] = TypeAdapter(_part("Picked", **_PICKED) | _part("Unpicked", **_UNPICKED))
+_ITEM_CELLS: dict[str, Any] = {
+    **dict.fromkeys(("id", "stem", "topic"), (str, ...)),
+    "choices": (list[str], ...),
+    "key": (int, ...),
+    "group": (str, ""),
+}
+_ITEM: TypeAdapter[Any] = TypeAdapter(_part("Item", **_ITEM_CELLS))
+_Defect: Any = _part("Defect", kind=(str, ...), item=(str, ...))
+_DATA: dict[str, Any] = {"n_items": (int, ...), "layout": (str, ...)}
+_ROWS: dict[str, Any] = {
+    "sha256": (str, ...),
+    "quarantined": (list[dict[str, Any]], ...),
+    "defects": (list[_Defect], ...),
+    "lines": (list[_Span], []),
+    "notes": (list[str], []),
+}
+_NAME, _ORIGIN = {"name": (str, ...)}, {"from": (str | None, ...), "left_out": (int, ...)}
+_SETTINGS: dict[str, Any] = {**_NAME, "data": (list[dict[str, Any]], ...), "hidden": (str, "question")}
+_PARTS: dict[str, Any] = {
+    "format": (int, Field(ge=FORMAT, le=FORMAT)),
+    "files": (dict[str, str], ...),
+    "models": (dict[str, dict[str, Any]], ...),
+    "templates": (dict[str, str], ...),
+    "signature": (str, ...),
+    "versions": (dict[str, str], {}),
+    "import": (_part("Import", formats=(str, ...), items=(_part("Origin", **_ORIGIN), ...)) | None, None),
+    "release": (_part("Release", min_cell=(int, ...)) | None, None),
+    "free": (_part("Free", calibration=(dict[str, Any], ...), left_out=(dict[str, int], ...)) | None, None),
+}
+RESTRICTED, PUBLIC = (
+    _part("Manifest", config=(_part("Config", **config), ...), data=(_part("Data", **data), ...), **_PARTS)
+    for config, data in ((_NAME, _DATA), (_SETTINGS, {**_DATA, **_ROWS}))
+)
+"""Models of the required parts of `run.json`. A file without one of them is refused."""
+OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
 
-class _ItemRow(_Row, extra="forbid"):
-    id: _Name
-    stem: str
-    choices: list[str]
-    key: int
-    topic: str = ""
-    group: str = ""
-
-
-class _Cue(_Row):
-    cue: CueCode
-    adds: float | None = None
-    says: str = ""
-
-
-class _Unpicked(_Row):
-    item: _Name
-    verdict: _Verdict
-    key: int
-    votes: dict[str, _Place | None]
-    alike: str | None = None
-    likeness: dict[str, float | None] = {}
-    inferred: bool | None = None
-    p_key: float | None
-    pick: None
-
-
-class _Picked(_Unpicked):
-    pick: _Place  # type: ignore[assignment]
-    p_pick: float
-    chance: float | None
-    posterior: float | None
-    p_shortcut: float | None
-    voters: list[str]
-    cues: list[_Cue]
-    adds: dict[CueCode, float]
-    features: dict[str, float] = {}
-
-
-class _Defect(_Row):
-    kind: str
-    item: str
-
-
-class _Config(_Row):
-    name: str
-
-
-class _PublicConfig(_Config):
-    data: list[dict[str, Any]]
-    hidden: str = "question"
-
-
-class _Data(_Row):
-    n_items: int
-    layout: str
-
-
-class _PublicData(_Data):
-    sha256: str
-    quarantined: list[dict[str, Any]]
-    defects: list[_Defect]
-    lines: list[_Span] = []
-    notes: list[str] = []
-
-
-class _From(_Row):
-    source: str | None = Field(alias="from")
-    left_out: int
-
-
-class _Import(_Row):
-    formats: str
-    items: _From
-
-
-class _Release(_Row):
-    min_cell: int
-
-
-class _Free(_Row):
-    calibration: dict[str, Any]
-    left_out: dict[str, int]
-
-
-class RestrictedManifest(_Row):
-    """Required parts of the `run.json` of any run."""
-
-    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
-    files: dict[str, str]
-    config: _Config
-    models: dict[str, dict[str, Any]]
-    templates: dict[str, str]
-    signature: str
-    data: _Data
-    origin: _Import | None = Field(default=None, alias="import")
-    release: _Release | None = None
-    free: _Free | None = None
-
-
-class Manifest(RestrictedManifest):
-    """Required parts of the `run.json` of a public run."""
-
-    config: _PublicConfig
-    data: _PublicData
-
-
-_EVIDENCE: TypeAdapter[Any] = TypeAdapter(_Picked | _Unpicked)
-_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
-
-
-def evidence(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of `evidence.jsonl`."""
-
-    def checked(row: Any) -> dict[str, Any]:
-        _EVIDENCE.validate_python(row)
-        return dict(row)
-
-    return list(_rows(path, checked))
-
-
-def json_objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a JSON Lines file of a run."""
-    return _rows(path, _OBJECT.validate_python)
-
-
-def split_items(path: Path) -> Iterator[Item]:
-    """Yield the items of a run's split file, or nothing if the file does not exist."""
-
-    def item(row: Any) -> Item:
-        cells = _ItemRow.model_validate(row)
-        return Item(cells.id, cells.stem, tuple(cells.choices), cells.key, cells.topic, group=cells.group)
-
-    return _rows(path, item) if path.is_file() else iter(())
-
-
-def _rows(path: Path, read: Callable[[Any], T]) -> Iterator[T]:
-    """Yield the rows of a JSON Lines file, each converted by `read`, which raises `ValueError` or `ItemError`."""
+def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a JSON Lines file as they are, each checked against a model."""
     number = 0
     try:
         with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
             for line in lines:
                 number += 1
                 if line.strip():
-                    yield read(json.loads(line))
-    except (OSError, ValueError, RecursionError, ItemError):
+                    row = json.loads(line)
+                    model.validate_python(row)
+                    yield row
+    except (OSError, ValueError, RecursionError):
         raise damaged(path, f"invalid in line {number}") from None
+
+
+def split_items(path: Path) -> Iterator[Item]:
+    """Yield the items of a run's split file, or nothing if the file does not exist."""
+    try:
+        for row in rows(path, _ITEM) if path.is_file() else ():
+            yield Item(**{**row, "choices": tuple(row["choices"])})
+    except (ItemError, TypeError):
+        raise damaged(path, "contains an invalid item") from None
 
 
 def json_file(path: Path) -> Any:
@@ -191,60 +127,27 @@ def json_file(path: Path) -> Any:
         raise damaged(path, "is not readable JSON") from None
 
 
-def verdict_table(path: Path) -> "pd.DataFrame":
-    """Return `verdicts.csv` with every cell as text, without the quotes added for spreadsheets."""
-    table = _table(path)
-    if not {"item", "topic", "verdict"} <= set(table):
-        raise damaged(path, "has no column item, topic, or verdict")
-    odd = set(table["verdict"]) - set(get_args(_Verdict)) | set(table.get("cue", ())) - {*CUES, ""}
-    odd |= set(table.get("pick", ())) - {"", *map(str, range(MOST))}
-    if odd or not table["item"].is_unique or not table["item"].all():
-        raise damaged(path, "has an unknown verdict, pick, or cue, or an ID that is missing or repeated")
-    _require_numbers(path, table.drop(columns=["item", *WORDS], errors="ignore"))
-    return table
-
-
-def weight_table(path: Path) -> "pd.DataFrame":
-    """Return `weights.csv`, whose columns other than `item` are numbers, NaN for an empty cell."""
-    table = _table(path)
-    if not {"item", "adjusted_weight"} <= set(table):
-        raise damaged(path, "has no column item or adjusted_weight")
-    numbers = _require_numbers(path, table.drop(columns="item"))
-    return numbers.assign(item=table["item"])
-
-
-def _table(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
-    except (OSError, ValueError):
-        raise damaged(path, "is unreadable") from None
-    return table.map(original)
-
-
-def _require_numbers(path: Path, cells: "pd.DataFrame") -> "pd.DataFrame":
+def table(path: Path, *required: str) -> "pd.DataFrame":
+    """Return a CSV file of a run with every cell as text, without the quotes added for spreadsheets. Cells of columns
+    other than `item` and `WORDS` are numbers or empty."""
     import numpy as np
     import pandas as pd
 
     try:
-        numbers = cells.apply(pd.to_numeric).astype(np.float64)
-    except (ValueError, TypeError):
-        raise damaged(path, "has a cell that is not a number") from None
-    if np.isinf(numbers.to_numpy()).any():
-        raise damaged(path, "has a number without bounds")
-    return numbers
+        cells = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass").map(
+            original
+        )
+        numbers = cells.drop(columns=["item", *WORDS], errors="ignore").apply(pd.to_numeric)
+        valid = {"item", *required} <= set(cells) and cells["item"].is_unique and cells["item"].all()
+        valid = valid and not np.isinf(numbers.to_numpy(dtype=np.float64)).any()
+        valid = valid and all(set(cells[name]) <= _CELLS[name] for name in cells if name in _CELLS)
+    except (OSError, ValueError, TypeError):
+        valid = False
+    if not valid:
+        raise damaged(path, "has a missing column, a repeated item, or an impossible cell")
+    return cells
 
 
 def damaged(path: Path, how: str) -> DataError:
     """Return the error for a file of a run that is not as robustify wrote it."""
     return DataError(f"{path} is missing or {how}; expected the file as written by robustify")
-
-
-def is_manifest(tree: object, model: type[RestrictedManifest]) -> bool:
-    """Return whether a tree has the required parts of `run.json`."""
-    try:
-        model.model_validate(tree)
-    except (ValidationError, RecursionError):
-        return False
-    return True

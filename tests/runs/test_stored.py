@@ -13,7 +13,6 @@ import pytest
 
 from robustify.base.errors import DataError
 from robustify.base.files import sha256
-from robustify.runs import stored
 from robustify.runs.run import Run, open_run
 from tests.conftest import Ended
 from tests.support.exported_run import made_run
@@ -122,7 +121,7 @@ def test_an_item_may_not_be_in_two_splits(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_a_run_wrote_is_read_as_it_is_and_only_once(run: Run) -> None:
-    rows: list[dict[str, Any]] = stored.evidence(run.folder / "evidence.jsonl")
+    rows: list[dict[str, Any]] = run.evidence
     lines = (run.folder / "evidence.jsonl").read_text("utf-8").splitlines()
     assert rows == [json.loads(line) for line in lines]
     assert run.summary is run.summary
