@@ -209,13 +209,13 @@ def heuristics(data: Data) -> "pd.DataFrame":
     """Score simple rules that see only the choices and need no model.
 
     Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items, the accuracy by
-    chance, and notes. For a restricted set, values are rounded to whole percents, and ties and notes are omitted."""
+    chance, and notes. Raise `RobustifyError` if the set is restricted."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table
 
     bench, policy = _loaded(data)
-    scores = policy.features(rule_table(bench.items))
+    scores = rule_table(bench.items)
     rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
     frame = pd.DataFrame.from_dict(rows, orient="index")
     chance = scores["chance_accuracy"]
@@ -238,7 +238,6 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
     import pandas as pd
 
     bench, policy = _loaded(data)
-    policy.require_public()
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
         raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
@@ -306,6 +305,7 @@ def _loaded(data: Data) -> tuple[Loaded, steps.SetPolicy]:
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
         policy = steps.policy_for(configs.config_for(path, public=not is_config(path)))
+        policy.require_public()
         return steps.load_bench(policy), policy
 
 

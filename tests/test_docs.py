@@ -74,6 +74,40 @@ def test_every_command_on_a_page_exists_with_its_options(page: docs.Page) -> Non
         assert name == "robustify gate" or given <= known, line
 
 
+SHIPPED = [
+    path
+    for folder in ("adapters", "configs", "lm_eval_tasks", "robustify", "docs", ".")
+    for path in sorted((ROOT / folder).glob("*" if folder == "." else "**/*"))
+    if path.suffix in (".md", ".yaml", ".yml", ".txt", ".j2", ".py") and path.name != "changelog.md"
+]
+NAMED = re.compile(r"(?:`|^ {4,}|\$ |run: )robustify((?: [a-z][a-z_-]*(?![\w./*-]))+)", re.M)
+"""A command in quotes or at the beginning of a line, with the plain words after it."""
+
+
+def unknown_command(words: list[str]) -> str:
+    """The first of the words that no command has, where a group has only commands."""
+    name = "robustify"
+    while words and name != "robustify gate" and isinstance(BY_NAME[name], click.Group):
+        if f"{name} {words[0]}" not in BY_NAME:
+            return f"{name} {words[0]}"
+        name, words = f"{name} {words[0]}", words[1:]
+    takes = name == "robustify gate" or any(isinstance(one, click.Argument) for one in BY_NAME[name].params)
+    return "" if takes or not words else f"{name} {words[0]}"
+
+
+def test_every_command_that_a_shipped_file_names_exists() -> None:
+    assert unknown_command(["restricted", "adapter", "new"]) == "robustify restricted adapter new"
+    assert unknown_command(["demo"]) == "robustify demo"
+    assert not unknown_command(["restricted", "adapter", "check", "benign-demo"])
+    found = {
+        (str(path.relative_to(ROOT)), named)
+        for path in SHIPPED
+        for match in NAMED.finditer(path.read_text("utf-8"))
+        if (named := unknown_command(match[1].split()))
+    }
+    assert not found
+
+
 def test_the_readme_gives_two_commands_and_nothing_before_them() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.S)

@@ -17,7 +17,6 @@ from robustify.cli.options import FILE, FORCE, out_option, output, print_lines, 
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
-    from robustify.pipeline.steps import SetPolicy
     from robustify.reading.loaders import FieldMap, Loaded
 
 
@@ -75,15 +74,16 @@ def public_items(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loa
     return bench
 
 
-def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "tuple[Loaded, SetPolicy]":
-    """Return the items of a file or config, and the policy for showing them. Raise `AuthorisationError` if a restricted set
-    may not be read, or a file is sensitive, and `UsageError` or `DataError` if the items cannot be read."""
+def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
+    """Return the items of a public file or config. Raise `AuthorisationError` if the set is restricted, or a file is
+    sensitive, and `UsageError` or `DataError` if the items cannot be read."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
 
     settings = configs.config_for(data, public=not names_config(data), fields=mapped(columns))
     policy = policy_for(configs.skipping_bad(settings) if skip_bad else settings)
-    return load_bench(policy), policy
+    policy.require_public()
+    return load_bench(policy)
 
 
 @click.command()
@@ -105,13 +105,11 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
     from robustify.cli.validated import survey_lines
     from robustify.reading.loaders import describe
 
-    if names_config(data):
-        bench, policy = loaded(data, skip_bad, columns=columns)
-        description = policy.described(bench)
-    else:
-        bench = public_items(data, skip_bad, columns)
+    bench = loaded(data, skip_bad, columns) if names_config(data) else public_items(data, skip_bad, columns)
+    description = describe(bench)
+    if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, skip_bad)
-        description = {**describe(bench), "read": read, "data": block}
+        description |= {"read": read, "data": block}
     return print_result(description, survey_lines(description, data))
 
 
@@ -133,7 +131,7 @@ def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
     "--items",
     "items_",
     is_flag=True,
-    help="List the items whose key a starred rule finds (public sets only).",
+    help="List the items whose key a starred rule finds.",
 )
 @output
 def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool) -> int:
@@ -151,15 +149,10 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     from robustify.judging.baselines.heuristics import found_by, rule_table
     from robustify.reading.loaders import notes
 
-    if items_ or names_config(data):
-        bench, policy = loaded(data, skip_bad, columns)
-        said, scores = policy.notes(bench), policy.features(rule_table(bench.items))
-        if items_:
-            policy.require_public()
-    else:
-        bench = public_items(data, skip_bad, columns)  # importing a policy is slow
-        said, scores = notes(bench), rule_table(bench.items)
-    for note in said:
+    # Importing a config is slow.
+    bench = loaded(data, skip_bad, columns) if names_config(data) else public_items(data, skip_bad, columns)
+    scores = rule_table(bench.items)
+    for note in notes(bench):
         say(note)
     lines = rule_lines(scores)
     if items_:

@@ -34,11 +34,8 @@ _DEFECTS = {
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     """Return the description of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
 
-    `tree` is the description. `data` is the path of the file, or the name of a config. A rounded description, of a
-    restricted set, is returned as lines of YAML.
+    `tree` is the description. `data` is the path of the file, or the name of a config.
     """
-    if "topics" not in tree:
-        return _yaml(tree)
     n, aside = tree["n_items"], tree["n_quarantined"]
     faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}
     verdict = f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit"
@@ -100,24 +97,18 @@ def _columns(name: str | Sequence[str]) -> str:
 
 def data_block(data: Mapping[str, Any]) -> list[str]:
     """Return the `data` block of a config as lines."""
-    return _yaml({"data": data["path"] if set(data) == {"path"} else dict(data)})
-
-
-def _yaml(tree: Mapping[str, Any]) -> list[str]:
     import yaml
 
+    tree = {"data": data["path"] if set(data) == {"path"} else dict(data)}
     # By default, PyYAML writes a mapping of plain values on one line.
     flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
     how: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
-    text: str = yaml.safe_dump(dict(tree), default_flow_style=flow, **how)
+    text: str = yaml.safe_dump(tree, default_flow_style=flow, **how)
     return text.splitlines()
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance. A rounded
-    table, of a restricted set, has no tests and is returned as lines of YAML."""
-    if any("p_holm" not in rate for rate in table["heuristics"].values()):
-        return _yaml(table)
+    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance."""
     rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
     n, chance = table["n"], table["chance_accuracy"]
     starred = [(name, rate) for name, rate in rules if is_above(rate)]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Config
 from robustify.pipeline.manifest import public_manifest
-from robustify.reading.loaders import Loaded, describe, load_many, notes
+from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import Transcript, write_explorer
@@ -80,14 +80,6 @@ class PublicPolicy:
     def notes(self, bench: Loaded) -> Sequence[str]:
         """Return all notes."""
         return notes(bench)
-
-    def described(self, bench: Loaded) -> dict[str, Any]:
-        """Return the complete description of the benchmark."""
-        return describe(bench)
-
-    def features(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the table unchanged."""
-        return table
 
     def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
         """Return a writer for a long run that is screened by false discovery rate into a folder without a run. Its page

@@ -32,7 +32,7 @@ from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined, require_private
 from robustify.restricted.disclosure.record import Release, SplitOf, digest, record, record_file, split_of
 from robustify.restricted.disclosure.released import released
-from robustify.restricted.disclosure.rounding import CELL, described, rounded_rates
+from robustify.restricted.disclosure.rounding import CELL
 from robustify.restricted.ids import NAMES, Split, hashed, read_split
 from robustify.restricted.secret_key import evaluator_key, sealed
 from robustify.runs.run import MANIFEST, Run, open_run, replacing
@@ -87,20 +87,16 @@ class RestrictedPolicy:
             return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
     def require_public(self) -> None:
-        """Refuse the set."""
-        raise AuthorisationError(f"{self.config.name} is a restricted set; expected a public set")
+        """Refuse the set, of which only a run shows numbers, within their budget."""
+        about = self.access.manifest.id
+        raise AuthorisationError(
+            f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
+            f"adapter check {about}`. Numbers are on the page of a run."
+        )
 
     def notes(self, bench: Loaded) -> Sequence[str]:
         """Return no notes, because they may quote columns."""
         return ()
-
-    def described(self, bench: Loaded) -> dict[str, Any]:
-        """Return a description of the benchmark with counts of at least `min_cell`."""
-        return described(bench, self.access.manifest.min_cell)
-
-    def features(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the rates of the heuristics in whole percents."""
-        return rounded_rates(table, self.access.manifest.min_cell)
 
     def first_page(self, folder: Path, found: Forecast) -> None:
         """Return None, because only finished runs have a released page."""

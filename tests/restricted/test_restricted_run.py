@@ -1,6 +1,5 @@
 """A restricted run end to end, with stubs for models: what is around it, and what it leaves behind."""
 
-import json
 import os
 import re
 import resource
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from robustify.base.errors import DataError, RequestError
+from robustify.base.errors import AuthorisationError, DataError, RequestError
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
@@ -99,22 +98,12 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
     assert not re.search(r"\d+ tokens", str(told.value))
 
 
-def test_what_is_told_of_heuristics_is_whole_percents(mock: Path) -> None:
-    told = json.loads(invoked("heuristics", mock / "mock.yaml", "--json").stdout)["heuristics"]
-    rates = [row["value"] for row in told.values() if row["value"] is not None]
-    assert rates
-    assert all(abs(100 * rate - round(100 * rate)) < 1e-9 for rate in rates)
-
-
-def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
-    from robustify.restricted.disclosure.rounding import described
-
-    config = configs.load(mock / "mock.yaml")
-    bench = steps.load_bench(steps.policy_for(config))
-    few, all_ = described(bench, N), described(bench, 1)
-    assert few["key_positions"] is None
-    assert sum(all_["key_positions"].values()) == N
-    assert few["option_counts"] == {"4": N}
+@pytest.mark.parametrize("command", ["validate", "heuristics"])
+def test_numbers_of_a_restricted_set_come_from_a_run_alone(mock: Path, command: str) -> None:
+    done = invoked(command, mock / "mock.yaml")
+    assert isinstance(done.exception, AuthorisationError)
+    assert "restricted adapter check mock-restricted" in str(done.exception)
+    assert done.output == ""
 
 
 def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(

@@ -100,7 +100,8 @@ class Released(BaseModel):
 
     def parts(self) -> list[tuple[object, float]]:
         """Return each number and the topic table as JSON, with its bits."""
-        every = (*self.numbers, *([self.topics] if self.topics else []))
+        every: list[ReleasedNumber | ReleasedTopics] = [*self.numbers]
+        every += [] if self.topics is None else [self.topics]
         return [(one.model_dump(mode="json", exclude={"bits"}), one.bits) for one in every]
 
     def only(self, groups: Sequence[str]) -> "Released":

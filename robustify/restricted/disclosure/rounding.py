@@ -1,15 +1,9 @@
-"""Rounding of released numbers, the bits that they may reveal, and the rounded output of `validate` and `heuristics`.
-
-The output for a restricted set names no line, ID, file or topic.
-"""
+"""Rounding of released numbers, and the bits that they may reveal."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from robustify.judging.stats.intervals import wilson
-from robustify.reading.loaders import Loaded
 
 FINE, COARSE = 0.01, 0.05
 CELL = 10
@@ -48,44 +42,3 @@ def bits(kind: Kind, step: float) -> float:
 def log2_choose(n: int, m: int) -> float:
     """Return log2 of the binomial coefficient C(n, m)."""
     return (math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)) / math.log(2)
-
-
-def described(bench: Loaded, k: int) -> dict[str, Any]:
-    """Return the counts of a benchmark. A count between 0 and `k` is shown as "< k" and cannot be derived from the
-    others."""
-    items = bench.items
-    defects = Counter(defect.kind for defect in bench.defects)
-    return {
-        "name": bench.name,
-        "layout": bench.layout,
-        "n_items": len(items),
-        "n_quarantined": _cell(len(bench.quarantined), k),
-        "option_counts": _partition(Counter(item.k for item in items), k),
-        "key_positions": _partition(Counter(item.key for item in items), k),
-        "chance_accuracy": rounded(sum(1 / item.k for item in items) / len(items), FINE) if items else None,
-        "n_topics": len({item.topic for item in items}),
-        "defects": {kind: _cell(count, k) for kind, count in sorted(defects.items())},
-    }
-
-
-def rounded_rates(table: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Return the table of `heuristics` in whole percents and without counts of ties."""
-    chance = table["chance_accuracy"]
-    rates: dict[str, Any] = {}
-    for name, row in table["heuristics"].items():
-        value = None if row["value"] is None or row["n"] < k else rounded(row["value"], FINE)
-        ci = None if value is None else list(rounded_interval(value, row["n"]))
-        rates[name] = {"value": value, "n": row["n"], "ci": ci}
-    chance = None if chance is None else rounded(chance, FINE)
-    return {"n": table["n"], "chance_accuracy": chance, "heuristics": rates}
-
-
-def _cell(n: int, k: int) -> int | str:
-    return n if n == 0 or n >= k else f"< {k}"
-
-
-def _partition(counts: Mapping[int, int], k: int) -> dict[str, int] | None:
-    """Return the counts of all items by value, or None if one of the counts is below `k`."""
-    if any(n < k for n in counts.values()):
-        return None
-    return {str(number): n for number, n in sorted(counts.items())}
