@@ -17,7 +17,7 @@ TEMPLATES = {
     ),
 }
 HEAD = (
-    "Template for any run of robustify. It reads {data} of the folder in which lm-eval is started:",
+    "Template for any run of robustify. It reads {data} of the folder where lm-eval is started:",
     "  cd RUN && lm_eval run --include_path THIS_FOLDER --tasks {name} --model hf --model_args pretrained=MODEL",
     "To start it elsewhere, write the file's whole path below. Items may have 2 to 26 choices, and different numbers of",
     "them. Results of two benchmarks need two names: copy this file and change `task`, or take the tasks that",
@@ -30,7 +30,7 @@ def write_templates(folder: Path) -> list[Path]:
     written = []
     for name, (ending, says) in TEMPLATES.items():
         task = next(t for t in TASKS if t.ending == ending)
-        data = f"{ending}.jsonl"
+        data = f"lm_eval_tasks/*_{ending}_????????.parquet"
         head = [says, *(line.format(data=data, name=name) for line in HEAD)]
         written.append(write_yaml(folder / f"{name}.yaml", head, task_tree(name, task, [data])))
     return written

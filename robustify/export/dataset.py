@@ -1,7 +1,7 @@
-"""Export of a run's splits as a dataset folder: one JSON Lines file per split, and a dataset card.
+"""Export of a run's splits as a dataset folder: one Parquet file per split, and a dataset card.
 
 Nothing is uploaded. A further split, `balanced`, is the largest subset found in which no cue of the adjusted score
-predicts the key. An empty split gets no file, because a reader could not infer its types.
+predicts the key. An empty split gets no file.
 """
 
 from pathlib import Path
@@ -19,10 +19,12 @@ from robustify.export.writing import (
     exporting,
     files_of,
     one_line,
+    write_parquet,
 )
+from robustify.items.item import item_row
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
-from robustify.runs.run import WEIGHTS, Run, write_items
+from robustify.runs.run import WEIGHTS, Run
 from robustify.runs.stored import table
 
 SAYS = {
@@ -36,15 +38,15 @@ SAYS = {
 def export_dataset(
     run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False
 ) -> list[Path]:
-    """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths."""
+    """Write `SPLIT.parquet` for each nonempty split, and `README.md`. Return their paths."""
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:
             if items := exported_items(run, name, trim):
-                write_items(staging / f"{name}.jsonl", items)
+                write_parquet(staging, name, [item_row(item) for item in items])
                 splits.append({"name": name, "n": len(items), "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
-            n, off = _write_balanced(run, staging / "balanced.jsonl", trim)
+            n, off = _write_balanced(run, staging, trim)
             says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
             splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
@@ -64,7 +66,7 @@ def export_dataset(
     return files_of(folder)
 
 
-def _write_balanced(run: Run, path: Path, trim: bool) -> tuple[int, float]:
+def _write_balanced(run: Run, folder: Path, trim: bool) -> tuple[int, float]:
     """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
     import pandas as pd  # type: ignore[import-untyped]
 
@@ -74,15 +76,15 @@ def _write_balanced(run: Run, path: Path, trim: bool) -> tuple[int, float]:
     taken, off = balanced_subset(weights.drop(columns="adjusted_weight").to_numpy(dtype=float))
     chosen = set(cells["item"][weights.index[taken]])
     items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
-    write_items(path, items)
+    write_parquet(folder, "balanced", [item_row(item) for item in items])
     return len(items), off
 
 
 DATASET = Exporter(
     "dataset",
-    r"""Write a dataset folder with a card and one JSON Lines file per split.
+    r"""Write a dataset folder with a card and one Parquet file per split.
 
-    In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
+    In addition to the splits, `balanced.parquet` contains the largest subset found in which no cue of the adjusted
     score predicts the key. Nothing is uploaded.
 
     \b

@@ -19,6 +19,7 @@ from robustify.export.lm_eval_tasks import (
     data_of,
     starting,
     task_name,
+    write_data,
     write_yaml,
 )
 from robustify.export.writing import Heading
@@ -28,7 +29,6 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
 
-FREE_DATA = "robust_free.jsonl"
 MOST_TOKENS = 512
 GRADER = "robustify.export.free_grading.process_results"
 _RULES = FreeSettings(mode="deterministic")
@@ -71,14 +71,14 @@ def free_rows(items: Sequence[Item]) -> FreeRows:
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
-    """Write the lm-eval task for `robust_free.jsonl` in the parent folder, if it has rows."""
+    """Write the lm-eval task of these questions and its data, if there are any."""
     if not free.rows:
         return
     name = task_name(heading.benchmark, "robust_free_graded")
     says = heading.lines(f"the robust items without options, answered in words; {free.says}.", *_GRADED)
     tree = {
         "task": name,
-        **data_of([FREE_DATA]),
+        **data_of([write_data(folder, heading, "robust_free", free.rows)]),
         "output_type": "generate_until",
         "num_fewshot": 0,
         "doc_to_text": "prompt",

@@ -1,7 +1,10 @@
 """lm-eval tasks for the splits of a public run, and for the hashed splits of a restricted run.
 
-A task is plain YAML that refers to the split file beside it. It contains no code, and its prompt is the text of the
-run's template, so that lm-eval asks the same question. An empty split gets no task, because lm-eval could not load it.
+A task is plain YAML that refers to the data beside it. It contains no code, and its prompt is the text of the run's
+template, so that lm-eval asks the same question. An empty split gets no task, because lm-eval could not load it.
+
+The names of data files depend on the set, the signature, and the content, so that a task finds neither the data of another
+export nor an older copy in a cache.
 
 A task of a restricted run contains neither text nor code. It names a function of the installed package, which finds the
 items in the reader's copy of the set with the reader's key. If either is missing, nothing is loaded.
@@ -17,8 +20,8 @@ from typing import Any
 
 import yaml
 
-from robustify.base.errors import DataError
-from robustify.export.writing import Heading, commented
+from robustify.export.writing import Heading, commented, write_parquet
+from robustify.items.item import Item, item_row
 from robustify.items.views import DEFAULT_TEMPLATE, View, template
 from robustify.judging.cloze import Profile
 
@@ -50,26 +53,29 @@ TASKS = (
 )  # fmt: skip
 
 
-def write_tasks(folder: Path, heading: Heading) -> None:
-    """Write one YAML file per task for the split files in the parent folder. Raise `DataError` if all of them are missing
-    or empty."""
-    written, tag = False, task_name(heading.benchmark, "robustify")
+def write_tasks(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]]) -> None:
+    """Write the data of each split that has items, and one YAML file per task."""
+    tag = task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
+    data = {
+        split: write_data(folder, heading, split, [item_row(item) for item in items])
+        for split, items in splits.items()
+        if items
+    }
     for task in TASKS:
-        # A task over several splits needs all of their files, but empty files add nothing.
-        paths = [folder.parent / f"{split}.jsonl" for split in task.splits]
-        data = [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
-        if not data:
+        if not (paths := [data[split] for split in task.splits if split in data]):
             continue
-        written, name, used = True, task_name(heading.benchmark, task.ending), template(task.view)
+        name, used = task_name(heading.benchmark, task.ending), template(task.view)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
         head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
         whole = f"All tasks of this run at once: --tasks {tag}"
-        write_yaml(folder / f"{name}.yaml", [*head, whole], task_tree(name, task, data, tag=tag))
-    if not written:
-        raise DataError(
-            f"{folder.parent}: contains no split file with items. Expected robust.jsonl or cloze.jsonl of a run."
-        )
+        write_yaml(folder / f"{name}.yaml", [*head, whole], task_tree(name, task, paths, tag=tag))
+
+
+def write_data(folder: Path, heading: Heading, split: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the rows of a split as Parquet. Return the path from the folder in which lm-eval is started."""
+    name = task_name(heading.benchmark, split)
+    return f"{folder.name}/{write_parquet(folder, name, rows, heading.signature)}"
 
 
 def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path:
@@ -87,8 +93,7 @@ def task_name(benchmark: str, ending: str) -> str:
 def starting(folder: str, name: str) -> list[str]:
     """Return instructions for running a task of this folder."""
     return [
-        "lm-eval looks for the data from the folder in which it is started, so start it in the folder above",
-        "this one, the one that holds the .jsonl files:",
+        "lm-eval looks for the data from the folder in which it is started, so start it in the folder above this one:",
         f"  {_START} {folder} --tasks {name} --model hf --model_args pretrained=MODEL",
     ]
 
@@ -116,7 +121,7 @@ def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "")
 def data_of(files: Sequence[str]) -> dict[str, Any]:
     """Build the dataset options of a task from files in lm-eval's working directory."""
     kwargs = {"data_files": {"test": list(files)}}
-    return {"dataset_path": "json", "dataset_kwargs": kwargs, "test_split": "test"}
+    return {"dataset_path": "parquet", "dataset_kwargs": kwargs, "test_split": "test"}
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from robustify.base.errors import DataError
 from robustify.base.files import write_json, write_text
-from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_task
+from robustify.export.free_grading import FreeRows, free_rows, write_free_task
 from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
 from robustify.export.writing import (
     ENVIRONMENT,
@@ -39,17 +39,23 @@ def export_lm_eval(
     if upstream is not None:
         return _export_sample_numbers(run, folder, upstream, force)
     with exporting(run, folder, force) as (staging, heading):
-        free = _write_data(run, staging, SPLITS, trim)
-        write_tasks(staging / "lm_eval_tasks", heading)
-        write_free_task(staging / "lm_eval_tasks", heading, free)
+        tasks, splits = staging / "lm_eval_tasks", {name: exported_items(run, name, trim) for name in SPLITS}
+        write_tasks(tasks, heading, splits)
+        write_free_task(tasks, heading, free_rows(splits["robust"]))
     return files_of(folder)
 
 
 def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
-        splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
-        write_inspect(staging, heading, splits, _write_data(run, staging, splits, trim))
+        splits = {name: exported_items(run, name, trim) for name in SPLITS if name != "cloze"}
+        for name, items in splits.items():
+            if items:
+                write_items(staging / f"{name}.jsonl", items)
+        free = free_rows(splits["robust"])
+        if free.rows:
+            write_lines(staging / "robust_free.jsonl", free.rows)
+        write_inspect(staging, heading, [name for name, items in splits.items() if items], free)
     return files_of(folder)
 
 
@@ -66,16 +72,6 @@ def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: F
         head, name = commented(heading.lines(says)), task_name(heading.benchmark, split)
         text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
         write_text(folder / f"{split}.py", text)
-
-
-def _write_data(run: Run, staging: Path, splits: Sequence[str], trim: bool) -> FreeRows:
-    """Write the items of these splits, and write the robust items without options. Return those rows."""
-    for name in splits:
-        write_items(staging / f"{name}.jsonl", exported_items(run, name, trim))
-    free = free_rows(exported_items(run, "robust", trim))
-    if free.rows:
-        write_lines(staging / FREE_DATA, free.rows)
-    return free
 
 
 def _export_sample_numbers(run: Run, folder: Path, task: str, force: bool) -> list[Path]:
@@ -111,8 +107,8 @@ LM_EVAL = Exporter(
     r"""Write tasks for lm-eval.
 
     The tasks run offline. They contain the robust, shortcut, and cloze items, the robust items without their
-    question, groups by topic, and the robust questions without options for free-text answers. With --upstream,
-    the export contains two files of sample numbers and no item text.
+    question, and the robust questions without options for free-text answers. With --upstream, the export
+    contains two files of sample numbers and no item text.
 
     \b
     Examples:

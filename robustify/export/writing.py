@@ -6,9 +6,11 @@ printable lines: no line break or control character gets into a comment, a docst
 """
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
@@ -138,6 +140,25 @@ def staged(folder: Path) -> Iterator[Path]:
                 # This removes the new folder only if it is empty, after a failed export.
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+def write_parquet(
+    folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
+) -> str:
+    """Write rows as NAME.parquet, which declares texts as texts. Of JSON Lines, readers such as `datasets` make timestamps
+    of dates. With a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.table({name: [row.get(name, "") for row in rows] for name in names})
+    if signature is not None:
+        digest = hashlib.sha256(signature.encode())
+        for batch in table.to_batches():
+            digest.update(batch.serialize())
+        name = f"{name}_{digest.hexdigest()[:8]}"
+    parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+    return f"{name}.parquet"
 
 
 def exported_items(run: Run, split: str, trim: bool = False) -> list[Item]:

@@ -110,32 +110,37 @@ class PublicPolicy:
                 write_lines(staged / FREE, asked.facts.free.lines)
             write_json(staged / "summary.json", summary.tree())
             if asked.items is not None:
-                _write_texts(staged, config, asked, asked.items, judgement)
+                splits = _write_texts(staged, config, asked, asked.items, judgement)
+                if not summary.halting:
+                    write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]), splits)
             notes = [*config.notes, *asked.data.get("notes", ())]
             beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
-            if asked.items is not None and not summary.halting:
-                write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]))
         _log(folder / "run.log", asked.spent)
         return open_run(folder)
 
 
 def _write_texts(
     place: Path, config: Config, asked: RunInput, items: Sequence[Item], judgement: Judgement
-) -> None:
-    """Write the splits, and the evidence by item if there is any."""
+) -> dict[str, list[Item]]:
+    """Write the splits, and the evidence by item if there is any. Return the items by split."""
     verdicts, excluded = judgement.verdicts, judgement.cloze_excluded
     verdict = {v.item: v.verdict for v in verdicts}
-    for name in ("robust", "shortcut", "undecided"):
-        write_items(place / f"{name}.jsonl", [item for item in items if verdict[item.id] == name])
-    write_items(place / "cloze.jsonl", [item for item in items if item.id not in excluded])
+    splits = {
+        name: [item for item in items if verdict[item.id] == name]
+        for name in ("robust", "shortcut", "undecided")
+    }
+    splits["cloze"] = [item for item in items if item.id not in excluded]
+    for name, chosen in splits.items():
+        write_items(place / f"{name}.jsonl", chosen)
     if judgement.evidence is None:
-        return
+        return splits
     write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
     if config.explore:
         shots = config.asking.shots if asked.origin is None else 0
         record = Transcript(asked.answers, asked.templates, config.hidden, shots)
         write_explorer(place, config.name, items, verdicts, excluded, record)
+    return splits
 
 
 def _log(file: Path, spent: Sequence[Mapping[str, object]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from robustify.export.tasks import export_lm_eval
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
 from robustify.pipeline.from_logs import import_logs
+from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
@@ -39,6 +41,16 @@ def test_datasets_loads_the_folder_with_every_item(folder: Path, run: Run, tmp_p
         assert theirs == list(split_items(run.folder / f"{split}.jsonl"))
 
 
+def test_dates_are_loaded_as_texts(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    items = [
+        replace(i, stem="2020-01-02", choices=tuple(f"202{j}-01-01" for j in range(i.k))) for i in made_up()
+    ]
+    export_dataset(made_run(tmp_path, items), tmp_path / "out", force=True)
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path))["robust"]
+    assert {*loaded["stem"], *(one[0] for one in loaded["choices"])} == {"2020-01-02", "2020-01-01"}
+
+
 def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run, tmp_path: Path) -> None:
     card = (folder / "README.md").read_text("utf-8")
     front = yaml.safe_load(card.split("---\n")[1])
@@ -61,7 +73,7 @@ def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
     items = items_with(400, longest=0.4)
     plain = made_run(tmp_path, items)
     export_dataset(plain, tmp_path / "out")
-    kept = list(split_items(tmp_path / "out" / "balanced.jsonl"))
+    kept = load(Source(path=str(tmp_path / "out" / "balanced.parquet"))).items
     assert 150 < len(kept) < 300
     assert {item.id for item in kept} < {item.id for item in items}
     for name, credit in listed_credit(items, ["longest_answer"]).items():

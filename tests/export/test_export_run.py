@@ -17,9 +17,9 @@ from robustify.export.tasks import export_inspect, export_lm_eval
 from robustify.export.writing import Heading, commented, one_line
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import rejudge
+from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
-from robustify.runs.stored import split_items
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
@@ -42,7 +42,8 @@ def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: 
         done = CliRunner().invoke(cli, ["export", command, str(run.folder), "-o", str(out), *more])
         assert done.exit_code == 0
         assert f"60 items of this run: white space at the ends of options {says}" in done.output
-        held = [item for path in out.glob("[rs]*t.jsonl") for item in split_items(path)]
+        paths = [path for path in out.rglob("*robust*") if path.suffix in (".jsonl", ".parquet")]
+        held = [i for path in paths if "free" not in path.name for i in load(Source(path=str(path))).items]
         assert held
         assert all((item.trimmed().choices == item.choices) == bool(more) for item in held)
 

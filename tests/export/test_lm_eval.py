@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,10 @@ import yaml
 from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
 from robustify.export.lm_eval_tasks import task_name, write_tasks
 from robustify.export.writing import Heading
-from robustify.items.item import Item
+from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import View, template
-from robustify.runs.run import write_items
 from tests.support.exported_run import made_up
-from tests.support.fake_logs import jsonl
 from tools.tasks import FOLDER as TASK_FOLDER
 from tools.tasks import ROOT, TEMPLATES, write_demo_tasks, write_templates
 
@@ -53,16 +52,31 @@ LM_EVAL = os.environ.get("ROBUSTIFY_TEST_LM_EVAL_PYTHON") or sys.executable
 HAS_LM_EVAL = sys.executable != LM_EVAL or importlib.util.find_spec("lm_eval") is not None
 
 
-def put(folder: Path, *names: str) -> Path:
-    for name in names or tuple(SPLITS):
-        write_items(folder / f"{name}.jsonl", SPLITS[name])
-    return folder
+def tasks_of(
+    folder: Path, splits: Mapping[str, Sequence[Item]] = SPLITS, heading: Heading = HEADING
+) -> dict[str, dict[str, Any]]:
+    write_tasks(folder / "lm_eval_tasks", heading, splits)
+    names = {p.stem: p for p in (folder / "lm_eval_tasks").glob(f"{task_name(heading.benchmark, '*')}.yaml")}
+    return {
+        name.removeprefix(task_name(heading.benchmark, "")): yaml.safe_load(path.read_text("utf-8"))
+        for name, path in names.items()
+    }
 
 
-def tasks_of(folder: Path) -> dict[str, dict[str, Any]]:
-    write_tasks(folder / "lm_eval_tasks", HEADING)
-    paths = (folder / "lm_eval_tasks").iterdir()
-    return {p.stem.removeprefix("demo_benign_"): yaml.safe_load(p.read_text("utf-8")) for p in paths}
+# Texts that a reader without declared types takes for something else, if all of a column are alike.
+TYPED = {
+    "dates": ("2020-01-{:02d}", "2021-02-03", "2021-02-04 "),
+    "times": ("2020-01-01T10:{:02d}:00Z", "2021-02-03T10:00:00+02:00", "2021-02-03T10:00:00.5"),
+    "numbers": ("1{:02d}", "007", "1e3"),
+    "words": ("true", "null", "NaN"),
+    "lists": ("[{}]", '{{"a": 1}}', "None"),
+}
+
+
+def typed(kind: str) -> dict[str, list[Item]]:
+    stem, *choices = TYPED[kind]
+    items = [Item(f"{at + 10}", stem.format(at + 1), (*choices, stem.format(7)), at % 3) for at in range(6)]
+    return {"robust": items[:4], "shortcut": items[4:], "undecided": [], "cloze": items}
 
 
 def items_of(name: str) -> list[Item]:
@@ -72,25 +86,59 @@ def items_of(name: str) -> list[Item]:
 
 
 def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
-    tasks = tasks_of(put(tmp_path))
+    tasks = tasks_of(tmp_path)
     assert set(tasks) == set(VIEW_OF)
-    assert tasks["all"]["dataset_kwargs"]["data_files"]["test"] == [
-        "robust.jsonl",
-        "shortcut.jsonl",
-        "undecided.jsonl",
+    names = tasks["all"]["dataset_kwargs"]["data_files"]["test"]
+    assert [name.rsplit("_", 1)[0] for name in names] == [
+        f"lm_eval_tasks/demo_benign_{split}" for split in ("robust", "shortcut", "undecided")
     ]
+    assert all((tmp_path / name).is_file() for name in names)
     assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
 
 
-def test_a_split_without_items_has_no_task_and_all_is_never_a_part(tmp_path: Path) -> None:
-    put(tmp_path, "robust", "shortcut")
-    (tmp_path / "cloze.jsonl").touch()
-    assert set(tasks_of(tmp_path)) == {"robust", "shortcut", "robust_choices_only"}
+def test_a_split_without_items_has_no_task_and_no_data(tmp_path: Path) -> None:
+    splits = {"robust": ROBUST, "shortcut": SHORTCUT, "undecided": (), "cloze": ()}
+    assert set(tasks_of(tmp_path, splits)) == {"all", "robust", "shortcut", "robust_choices_only"}
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("heading", "items"),
+    [
+        (Heading("Demo-malign", HEADING.signature), ROBUST),
+        (Heading("Demo-benign", "set:demo|n:7"), ROBUST),
+        (HEADING, ROBUST[:2]),
+        (HEADING, (*ROBUST[:2], replace(ROBUST[2], stem="Which metal is liquid?"))),
+    ],
+)
+def test_the_data_of_another_set_run_or_content_have_another_name(
+    tmp_path: Path, heading: Heading, items: Sequence[Item]
+) -> None:
+    first, again, other = (
+        {p.name for p in (tmp_path / folder).rglob("*.parquet")}
+        for folder, head, held in (("a", HEADING, ROBUST), ("b", HEADING, ROBUST), ("c", heading, items))
+        if tasks_of(tmp_path / folder, {"robust": held}, head)
+    )
+    assert first == again
+    assert not first & other
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_datasets_reads_every_text_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.chdir(tmp_path)
+    splits = typed(kind)
+    for name, task in tasks_of(tmp_path, splits).items():
+        held = datasets.load_dataset(task["dataset_path"], cache_dir="cache", **task["dataset_kwargs"])
+        expected = [item for split in name.split("_")[:1] for item in splits.get(split, splits["cloze"])]
+        assert list(held["test"]) == [item_row(item) for item in expected]
 
 
 def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_path: Path) -> None:
-    write_tasks(put(tmp_path) / "tasks", Heading("demo", "set:demo\nrun: evil", "FORCED\nall: {}"))
-    for path in (tmp_path / "tasks").iterdir():
+    write_tasks(tmp_path / "tasks", Heading("demo", "set:demo\nrun: evil", "FORCED\nall: {}"), SPLITS)
+    for path in (tmp_path / "tasks").glob("*.yaml"):
         text = path.read_text("utf-8")
         head = [line for line in text.splitlines() if line.startswith("#")]
         assert f"cd RUN && lm_eval run --include_path tasks --tasks {path.stem} " in text
@@ -138,12 +186,10 @@ def test_a_reply_is_graded_as_our_graders_grade_it(reply: str, expected: dict[st
 @pytest.fixture(scope="module")
 def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's folder after lm-eval's dummy model was asked every task, those of lm_eval_tasks/ among them."""
-    folder = put(tmp_path_factory.mktemp("run"))
-    tasks_of(folder)
+    folder = tmp_path_factory.mktemp("run")
     tasks = folder / "lm_eval_tasks"
-    free = free_rows(made_up())
-    jsonl(folder / "robust_free.jsonl", free.rows)
-    write_free_task(tasks, HEADING, free)
+    tasks_of(folder)
+    write_free_task(tasks, HEADING, free_rows(made_up()))
     for name in TEMPLATES:
         shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
     names = [*(task_name("Demo-benign", name) for name in ("robustify", "robust_free_graded")), *TEMPLATES]
@@ -151,18 +197,40 @@ def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-@pytest.mark.parametrize("name", sorted(VIEW_OF))
-def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
-    rows = list(logged(dummy, task_name("Demo-benign", name)))
-    items = items_of(name)
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder after the same for sets of texts that look typed."""
+    folder = tmp_path_factory.mktemp("typed")
+    for kind in TYPED:
+        tasks_of(folder, typed(kind), Heading(kind, "set:typed"))
+    lm_eval(folder, "--model", "dummy", tasks=[task_name(kind, "robustify") for kind in TYPED])
+    return folder
+
+
+def asks_what_we_ask(folder: Path, task: str, name: str, items: Sequence[Item]) -> None:
+    rows = list(logged(folder, task))
     assert [row["doc"]["id"] for row in rows] == [item.id for item in items]
     for row, item in zip(rows, items, strict=True):
         asked = [(r["arg_0"], r["arg_1"]) for r in row["arguments"].values()]
         ours = template(VIEW_OF[name]).requests(item, own(item.k))
         assert asked == [(r.context, r.continuation) for r in ours]
         assert int(row["target"]) == item.key
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@pytest.mark.parametrize("name", sorted(VIEW_OF))
+def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
+    asks_what_we_ask(dummy, task_name("Demo-benign", name), name, items_of(name))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@pytest.mark.parametrize("kind", TYPED)
+def test_lm_eval_asks_texts_that_look_typed_as_they_are(dated: Path, kind: str) -> None:
+    for name in VIEW_OF:
+        items = typed(kind).get(name.split("_")[0], typed(kind)["cloze"])
+        asks_what_we_ask(dated, task_name(kind, name), name, items)
 
 
 @pytest.mark.slow
