@@ -51,18 +51,15 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "one reply in ten is unread": {"unread": (0.1, 0.1)},
     "replies unread: 5 % if right, 20 % if wrong": {"unread": (0.05, 0.2)},
 }  # fmt: skip
-EXACT = ("four options", "two to six options")
-"""Scenarios in which the finite-sample rule is measured too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario: whether text is ranked, whether the exact rule is used, and the number of benchmarks."""
+    """A scenario: whether text is ranked, and the number of benchmarks."""
 
     says: str
     sim: Simulation
     text: bool
-    exact: bool
     repeats: int
 
 
@@ -85,14 +82,13 @@ def scenarios() -> Iterator[Scenario]:
         repeats = settings.pop("repeats", REPEATS[text])
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
-            for exact in (False, True) if says in EXACT else (False,):
-                yield Scenario(says, sim, text, exact, repeats)
+            yield Scenario(says, sim, text, repeats)
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:
     """Make and filter a benchmark of a scenario at q = 0.1."""
     drawn = draw(scenario.sim.model_copy(update={"seed": seed}))
-    found = decided(drawn, scenario.text, scenario.exact)
+    found = decided(drawn, scenario.text)
     flagged = found.outcome == SHORTCUT
     clean = np.array([kind == "clean" for kind in drawn.kind])
     return Filtered(
@@ -101,13 +97,13 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     )  # fmt: skip
 
 
-def decided(drawn: Drawn, text: bool, exact: bool = False) -> Decision:
+def decided(drawn: Drawn, text: bool) -> Decision:
     """Rank a benchmark by its voters, and by its text if asked, and filter it at q = 0.1."""
     answers = drawn.answers()
     index = item_index(answers, answers.items)
-    rules = ScreenRules(voters=drawn.sim.voter_names, fdr_exact=exact)
+    rules = ScreenRules(voters=drawn.sim.voter_names)
     ranker = Ranker(answers, index, drawn.items() if text else None, groups=drawn.facts.groups)
-    return flags(ranker.rank(rules), index.key, Q, exact=exact)
+    return flags(ranker.rank(rules), index.key, Q)
 
 
 def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
@@ -154,7 +150,7 @@ def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
     estimates = [f.estimate for f in found if f.estimate is not None]
     right = sum(f.flagged - f.clean_flagged for f in found)
     return {
-        "says": scenario.says, "items": scenario.sim.items, "planted": scenario.sim.shortcut_rate, "exact": scenario.exact,
+        "says": scenario.says, "items": scenario.sim.items, "planted": scenario.sim.shortcut_rate,
         "benchmarks": len(found),
         "false_share": rounded(mean), "ci": [rounded(max(0.0, low)), rounded(high)],
         "verdict": alarm_verdict((low, high), Q),

@@ -122,10 +122,9 @@ class Context:
         if rules.criterion != FDR:
             return screened(votes, rules)
         run = self.rules.screen
-        alike = votes.voters == self.votes.voters and rules.fdr_exact == run.fdr_exact
-        asked = run.model_copy(update={"voters": votes.voters, "fdr_exact": rules.fdr_exact})
+        alike, asked = votes.voters == self.votes.voters, run.model_copy(update={"voters": votes.voters})
         ranking = self.ranking if alike else self.ranker.rank(asked)
-        return screened(votes, rules, flags(ranking, self.index.key, rules.fdr, exact=rules.fdr_exact))
+        return screened(votes, rules, flags(ranking, self.index.key, rules.fdr))
 
     @property
     def was_screened(self) -> bool:
@@ -184,7 +183,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     votes = cast_votes(answers, rules.screen, index)
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
-    decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
+    decision = flags(ranking, index.key, rules.screen.fdr)
     found = screened(votes, rules.screen, decision)
     # One of two conflicting keys must be wrong.
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}

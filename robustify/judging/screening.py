@@ -147,11 +147,10 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """Return the number of flags at several limits on the share of false flags, or () under the exact rule."""
-    rules = ctx.rules.screen
-    if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
+    """Return the number of flags at several limits on the share of false flags, or () if no item is ranked."""
+    if not (ctx.ranking.top >= 0).any():
         return ()
-    shares = sorted({*SHARES, rules.fdr})
+    shares = sorted({*SHARES, ctx.rules.screen.fdr})
     return tuple(
         entries.CutAt(q=q, flagged=found.hits, by_chance=found.decoys if found.hits else 0.0)
         for q, found in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
@@ -162,7 +161,6 @@ def _cutoff(ctx: Context) -> entries.DecoyCut:
     rules, found = ctx.rules.screen, ctx.decision.cutoff
     return entries.DecoyCut(
         q=rules.fdr,
-        exact=rules.fdr_exact,
         ranked=found.n,
         threshold=found.threshold,
         hits=found.hits,
@@ -299,7 +297,7 @@ def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
         if (mark := _identity(ctx.answers, rule)) in known:
             continue
         known.add(mark)
-        own_cut = {"criterion": run.criterion, "fdr": run.fdr, "fdr_exact": run.fdr_exact}
+        own_cut = {"criterion": run.criterion, "fdr": run.fdr}
         # A different criterion counts the same votes. Only different questions need new votes.
         asked_alike = rule.model_copy(update=own_cut) == run
         yield name, rule, votes if asked_alike else cast_votes(ctx.answers, rule, ctx.index)

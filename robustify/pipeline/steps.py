@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -246,6 +246,19 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
     )
 
 
+RETIRED = {"fdr_exact": False}
+"""Settings of rules in earlier versions, with the value that is now the only one."""
+
+
+def _without_retired(tree: Mapping[str, Any]) -> None:
+    """Remove settings of earlier versions from a stored config. A rule with another value is left, and refused by name."""
+    for source in tree["data"]:
+        source.pop("layout", None)
+    for rule in (tree["screen"], *tree["alternatives"]):
+        for name in [name for name, usual in RETIRED.items() if rule.get(name) == usual]:
+            del rule[name]
+
+
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """Judge a run's answers under other rules and write the result into the same or another folder. `overrides` are new
     values of settings, by dotted name."""
@@ -259,8 +272,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
     tree = overridden(run.manifest["config"], overrides)
-    for source in tree["data"]:
-        source.pop("layout", None)  # a setting of earlier versions
+    _without_retired(tree)
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):

@@ -84,8 +84,14 @@ def test_judging_under_other_rules_needs_no_model(
 ) -> None:
     run = audit(config, tmp_path / "out")
     monkeypatch.delattr(steps, "open_scorer")
+    rules = run.manifest["config"]["screen"]
+    assert rules.keys().isdisjoint(steps.RETIRED)
+    rules.update(steps.RETIRED)  # as an earlier version wrote them
     again = steps.rejudge(run, {"screen.mode": "text"}, tmp_path / "again")
     assert again.summary.tree()["screen"]["mode"] == "text"
+    rules["fdr_exact"] = True
+    with pytest.raises(UsageError, match="fdr_exact"):
+        steps.rejudge(run, {}, tmp_path / "third")
     assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
 
 

@@ -53,7 +53,7 @@ def lowest_cutoff(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cutoff
     `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
     false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
     keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
-    it at the selected one. `exact_cutoff` makes them equal.
+    it at the selected one.
     """
     n = len(strength)
     if not n:
@@ -74,18 +74,18 @@ def lowest_cutoff(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cutoff
     return Cutoff(n, float(ranked[end]), h, misses, d, share)
 
 
-def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
+def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
     """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
 
     Items without a shortcut are hits with probability c = rho / (1 + rho), so their hits before a number of misses are
-    negative binomial. The limits are its quantiles for this many misses, and for one more in each of the `cuts`. The
-    interval is valid for a cutoff fixed in advance. `docs/filter.md` gives its coverage at the selected cutoff.
+    negative binomial. The limits are its quantiles for this many misses, and for one more. The interval is valid for a
+    cutoff fixed in advance. `docs/filter.md` gives its coverage at the selected cutoff.
     """
     if not hits:
         return 0.0, 1.0
     c = rho / (1 + rho)
     low = _negative_binomial(0.025, misses, c) if misses else 0
-    high = _negative_binomial(0.975, misses + cuts, c)
+    high = _negative_binomial(0.975, misses + 1, c)
     return min(1.0, low / hits), min(1.0, high / hits)
 
 
@@ -94,38 +94,6 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
-
-
-def exact_cutoff(
-    strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
-) -> tuple[dict[int, float], Cutoff]:
-    """Return thresholds by fold that keep the false discovery rate at most q in finite samples, and the combined cutoff.
-
-    The ranking of a fold must come from fits without its keys. Hits above a fold's `lowest_cutoff` at q / 2 get the e-value
-    n_f / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber
-    2024). If rho differs, misses are thinned by the hash of the item's `content`, which makes all rho equal to the largest.
-    """
-    if not len(strength):
-        return {}, Cutoff(0)
-    n, largest = len(strength), float(rho.max(initial=0.0))
-    left_in = hit | (content * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
-    found: list[tuple[float, int, float, Cutoff]] = []
-    for f in np.unique(fold).tolist():
-        of = (fold == f) & left_in
-        one = lowest_cutoff(strength[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
-        if one.threshold is not None:
-            e_value = np.count_nonzero(fold == f) / (largest * (1 + one.misses))
-            found.append((e_value, f, one.threshold, one))
-    found.sort(key=lambda one: -one[0])
-    hits = np.cumsum([one.hits for *_, one in found], dtype=np.int64)
-    enough = [m for m, (e, *_) in enumerate(found) if e * hits[m] >= n / q * (1 - ROUNDING)]
-    if not enough:
-        return {}, Cutoff(n, decoys=largest)
-    flagged = found[: enough[-1] + 1]
-    h, missed = int(hits[enough[-1]]), sum(one.misses for *_, one in flagged)
-    d = largest * (len(flagged) + missed)
-    share = Rate(d / h, h, false_share_interval(h, missed, largest, len(flagged)))
-    return {f: least for _, f, least, _ in flagged}, Cutoff(n, None, h, missed, d, share)
 
 
 def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
@@ -158,12 +126,11 @@ def shortcut_probability(h: Floats, null: Floats) -> Floats:
 class Decision:
     """Outcome of the filter on n items.
 
-    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. Under the exact rule it
-    has no threshold, because each fold has its own. `would` (n, K) marks the option for which the item would be flagged if
-    it were the key. `open` (n, K) marks options for which a missing answer could still flag the item, or for which this is
-    unknown. `hit` (n,) marks items whose top is the key. `posterior` (n,) is h, the probability that the top is the key at
-    this strength, from items of other folds, NaN without a top. `shortcut` (n,) is the probability of a shortcut, NaN
-    without a hit.
+    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. `would` (n, K) marks
+    the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
+    answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
+    `posterior` (n,) is h, the probability that the top is the key at this strength, from items of other folds, NaN
+    without a top. `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
     """
 
     outcome: Ints
@@ -175,23 +142,12 @@ class Decision:
     shortcut: Floats
 
 
-def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
-    """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown.
-
-    `exact` selects the finite-sample rule (`exact_cutoff`).
-    """
+def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
+    """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
-    threshold = np.full(n, np.inf)
-    if exact:
-        folds = ranking.fold[enter], ranking.content[enter]
-        by_fold, cutoff = exact_cutoff(strength, won, hits_per_miss(null), *folds, q)
-        for f, least in by_fold.items():
-            threshold[ranking.fold == f] = least
-    else:
-        cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q)
-        threshold[:] = np.inf if cutoff.threshold is None else cutoff.threshold
-    above = ranked & (ranking.strength >= threshold)
+    cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q)
+    above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     share = np.full(n, np.nan)
     for f in np.unique(ranking.fold).tolist():
         # An item's own hit must not affect the probability of its shortcut.
@@ -200,8 +156,7 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     posterior = share + (1 - share) * ranking.null
     would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
-    reached = np.where(np.isfinite(threshold), threshold, 0.0)[:, None]
-    open_ = ((ranking.reachable >= reached) | (ranking.null >= 1)[:, None]) & ~would
+    open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
     shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)

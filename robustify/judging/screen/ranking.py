@@ -54,12 +54,12 @@ class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
     `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
-    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `strength` (n,) is the sort key.
-    `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is unknown.
-    `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) is the
-    representative of the item's near-duplicates, chosen without keys. `content` (n,) is a hash in [0, 1). `complete` (n,)
-    marks items that every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name,
-    centered within the item, and `surface` sums to its part.
+    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `strength` (n,) is the sort
+    key. `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is
+    unknown. `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group`
+    (n,) is the representative of the item's near-duplicates, chosen without keys. `complete` (n,) marks items that
+    every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name, centered within
+    the item, and `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -71,7 +71,6 @@ class Ranking:
     null: Floats
     group: Ints
     fold: Ints
-    content: Floats
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
@@ -137,7 +136,7 @@ class Ranker:
         """
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
-        fits, parts, surface = self._fitted(preferences, rules.fdr_exact)
+        fits, parts, surface = self._fitted(preferences, self._folds)
         said = np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
@@ -164,7 +163,6 @@ class Ranker:
             null=null,
             group=group,
             fold=self._folds[0],
-            content=self._content,
             complete=preferences.complete,
             parts=parts,
             surface=surface,
@@ -172,7 +170,7 @@ class Ranker:
 
     def by_options(self) -> OptionScores | None:
         """Return scores of the options' texts alone, or None if texts are unknown or there are too few items for a fit."""
-        (fit,), parts, _ = self._fitted(None, exact=True)
+        (fit,), parts, _ = self._fitted(None, self._folds[:1])
         if self._items is None or "words" not in parts:
             return None
         return OptionScores(fit.logits, parts["surface"], parts["words"], self._there, self._known, fit.fold)
@@ -226,20 +224,18 @@ class Ranker:
         return self._fits[mark]
 
     def _fitted(
-        self, preferences: MeanPreferences | None, exact: bool
+        self, preferences: MeanPreferences | None, folds: Sequence[Ints]
     ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over partitions.
-
-        With `exact`, there is one partition, so no key of a fold affects the logits of that fold.
+        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over
+        the partitions `folds`. With one partition, no key of a fold affects the logits of that fold.
         """
-        there, known, x, folds = self._there, self._known, self._features, self._folds
+        there, known, x = self._there, self._known, self._features
         by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
             logits = np.asarray(sum(by_mode.values(), np.zeros(there.shape)))
             missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
             return [CrossFit(np.zeros_like(folds[0]), logits, missing)], dict(by_mode), {}
-        folds = folds[:1] if exact else folds
         parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[CrossFit] = []

@@ -27,20 +27,19 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 class ScreenRules(BaseModel):
     """Rules that flag an item as a shortcut.
 
-    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share `fdr`
-    of the flags is due to chance. `fdr_exact` is proven for finite samples but has less power. The other criteria count
-    right votes: `unanimous`, `majority`, or `2-of-3`. `mode` selects votes by letter or by the text of each option.
-    `template` defaults to the first one asked, and `voters` to every model that answered. `rotation` makes a vote the pick
-    `averaged` over the orders, or the same pick in `every` order or in `most` of them. `norm` applies to text mode:
-    log-probabilities per `chars`, `tokens` or `bytes`, or their `sum`. With `probe_vote: with`, the probe votes if it gives
-    its pick at least `probe_confidence`. `force_letters` allows letter mode even if a voter always picks one position.
+    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share
+    `fdr` of the flags is due to chance. The other criteria count right votes: `unanimous`, `majority`, or `2-of-3`.
+    `mode` selects votes by letter or by the text of each option. `template` defaults to the first one asked, and
+    `voters` to every model that answered. `rotation` makes a vote the pick `averaged` over the orders, or the same pick
+    in `every` order or in `most` of them. `norm` applies to text mode: log-probabilities per `chars`, `tokens` or
+    `bytes`, or their `sum`. With `probe_vote: with`, the probe votes if it gives its pick at least `probe_confidence`.
+    `force_letters` allows letter mode even if a voter always picks one position.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     criterion: str = FDR
     fdr: float = Field(default=0.1, gt=0, lt=1)
-    fdr_exact: bool = False
     mode: Mode = "letter"
     template: str | None = None
     voters: tuple[str, ...] = ()
@@ -113,9 +112,7 @@ def require_voters(criterion: str, voters: int) -> None:
 
 def criterion_words(rule: ScreenRules) -> str:
     """Return the criterion in words, with its false share if it has one."""
-    if rule.criterion != FDR:
-        return rule.criterion
-    return f"{FDR} at {rule.fdr:g}{' by e-values' * rule.fdr_exact}"
+    return rule.criterion if rule.criterion != FDR else f"{FDR} at {rule.fdr:g}"
 
 
 def same_model(

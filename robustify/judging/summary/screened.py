@@ -142,7 +142,7 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """Cutoff of `criterion: fdr` at the false share `q`, computed with e-values if `exact`.
+    """Cutoff of `criterion: fdr` at the false share `q`.
 
     `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
     `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
@@ -150,7 +150,6 @@ class DecoyCut(Part):
     """
 
     q: Share
-    exact: bool
     ranked: int
     threshold: P | None
     hits: int
