@@ -143,13 +143,12 @@ class Rule(TypedDict, total=False):
     """Settings of the rule by which the screen flags items.
 
     `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores each option's `text`
-    (for small models). `rotation` combines a voter's picks over the orders: `averaged`, `every`, or `most`. `limit` uses
-    only the first items. `name` names the benchmark. `adjust` balances the adjusted weights by `form` or `form+meaning`.
+    (for small models). `limit` uses only the first items. `name` names the benchmark. `adjust` balances the adjusted
+    weights by `form` or `form+meaning`.
     """
 
     criterion: str
     mode: str
-    rotation: str
     limit: int
     name: str
     adjust: str
@@ -198,7 +197,7 @@ def open(run: str | Path) -> Audit:
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`, which takes seconds and needs no
+    """Judge the answers of a run again with another `criterion` or `mode`, which takes seconds and needs no
     model. The run is unchanged, and the new one is in `out`, by default a temporary folder. Raise `RobustifyError` if the
     run is restricted, or `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
@@ -282,7 +281,7 @@ def import_logs(
 
 
 def _overrides(rule: Rule) -> dict[str, object]:
-    of_screen = ("criterion", "mode", "rotation")
+    of_screen = ("criterion", "mode")
     return {f"screen.{name}" if name in of_screen else name: value for name, value in rule.items()}
 
 

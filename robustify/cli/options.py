@@ -77,11 +77,6 @@ MODE = _rule(
     type=click.Choice(["letter", "text"]),
     help="Let models vote by letter, or by the text of the choices.",
 )
-ROTATION = _rule(
-    "--rotation",
-    type=click.Choice(["averaged", "every", "most"]),
-    help="Combine the orders of the options: use the best mean score, or require the same pick in every or most orders.",
-)
 ADJUST = _rule(
     "--adjust",
     type=click.Choice(["form", "form+meaning"]),

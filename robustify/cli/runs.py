@@ -11,7 +11,6 @@ from robustify.base.errors import AuthorisationError, counted
 from robustify.cli.data import MAP, SKIP_BAD, mapped
 from robustify.cli.options import (
     PATH,
-    ROTATION,
     RUN,
     asked_beside,
     cache_dir,
@@ -143,7 +142,6 @@ def _close(run: "Run", tree: object) -> int:
     "Write into this folder, or into RUN [default: next to RUN, named after the rules].", required=False
 )
 @screening
-@ROTATION
 @output
 def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.

@@ -23,13 +23,11 @@ from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import Ranker, Ranking
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
 from robustify.judging.screen.votes import (
-    PROBE,
     ROBUST,
     SHORTCUT,
     Votes,
     cast_votes,
     first_block,
-    first_template,
     models_asked,
     who_votes,
 )
@@ -128,10 +126,9 @@ class Context:
 
     @property
     def was_screened(self) -> bool:
-        """Whether voters, a probe or a ranking screened the items."""
-        rules = self.rules.screen
-        ranked = rules.criterion == FDR and bool((self.ranking.top >= 0).any())
-        return self.votes.template is not None or rules.probe_vote != "none" or ranked
+        """Whether voters or a ranking screened the items."""
+        ranked = self.rules.screen.criterion == FDR and bool((self.ranking.top >= 0).any())
+        return self.votes.template is not None or ranked
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -175,7 +172,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     """Build the judging context: cast the votes, rank the items, find the cutoff, and assign verdicts.
 
     Raises:
-        UsageError: the rules name voters, a template or a probe vote that the answers do not contain.
+        UsageError: the rules name voters or a template that the answers do not contain.
         DataError: rows contradict each other or the items.
     """
     index = _index(answers, items)
@@ -225,10 +222,6 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
     templates = sorted({t for v, _, t in askings if v == view})
-    if rules.probe_vote != "none" and first_template(answers, PROBE) is None:
-        raise UsageError(
-            f"screen.probe_vote: {rules.probe_vote} needs a probe, but the answers contain none. Set `none`."
-        )
     if templates:
         if rules.template is not None and rules.template not in templates:
             raise UsageError(

@@ -19,7 +19,6 @@ from robustify.judging.screen.item_index import KeyPositions, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
 from robustify.judging.screen.voters import independence, redrawn, voter_agreement
 from robustify.judging.screen.votes import (
-    PROBE,
     SHORTCUT,
     UNANSWERED,
     Votes,
@@ -33,7 +32,7 @@ from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
-_FIELDS = {"criterion", "mode", "rotation", "probe_vote", "probe_confidence", "force_letters"}
+_FIELDS = {"criterion", "mode", "force_letters"}
 SHARES = (0.05, 0.1, 0.2, 0.3)
 """Expected shares of false flags for which every run reports the number of flags."""
 
@@ -207,7 +206,7 @@ def _off(positions: KeyPositions | None) -> entries.OffPosition | None:
 
 
 def _voters(ctx: Context) -> dict[str, entries.Voter]:
-    votes, credit, groups = ctx.votes, ctx.votes.credit(), ctx.parts.groups
+    votes, credit = ctx.votes, ctx.votes.credit()
     out: dict[str, entries.Voter] = {}
     for m, name in enumerate(votes.voters):
         by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name, votes.pick[:, m])
@@ -215,19 +214,7 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
             unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
             ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
-            kind="model",
             **{"position_share": None, **by_letter},
-        )
-    if votes.probe is not None:
-        block = ctx.answers.block(PROBE, PROBE).first()
-        right = rate(ctx.index.spread(block, block.correct), groups)
-        out[PROBE] = entries.Voter(
-            accuracy=Quantity.of(right),
-            answered=right.n,
-            position_share=None,
-            unanswered=int(np.count_nonzero(votes.probe == UNANSWERED)),
-            ties=int(np.count_nonzero(block.tie > 1)),
-            kind="probe",
         )
     return out
 
@@ -277,9 +264,7 @@ def _rule_name(rule: ScreenRules) -> str:
     if rule.criterion == FDR:
         return criterion_words(rule)
     named = {
-        f"{rule.rotation} rotation{'s' * (rule.rotation == 'most')}": rule.rotation != "averaged",
         rule.norm: rule.mode == "text" and rule.norm != "chars",
-        f"probe {rule.probe_vote}": rule.probe_vote != "none",
         f"template {rule.template}": rule.template is not None,
     }
     return ", ".join([f"{rule.criterion} {rule.mode}", *(words for words, apart in named.items() if apart)])
@@ -306,7 +291,7 @@ def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
     """Return a canonical form of the rule, which is equal for rules that flag the same items."""
     template, voters = who_votes(answers, rule)
-    n = len(voters) + (rule.probe_vote == "with")
-    criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{max(n, 1)}"
+    n = max(len(voters), 1)
+    criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{n}"
     alike = {"criterion": criterion, "template": template, "voters": tuple(sorted(voters))}
     return rule.model_copy(update=alike)

@@ -103,7 +103,7 @@ def _config(
 def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
     tables = [gathered.answers]
     if gathered.items is not None:
-        cache, screened = cache_folder(None), bool(config.screen.voters) or config.screen.probe_vote != "none"
+        cache, screened = cache_folder(None), bool(config.screen.voters)
         inferred = questions_in_tables(config.infer_question)
         like = Answers.of(like_the_real(gathered.items, inferred, cache, keep=True))
         tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), like, *tables]

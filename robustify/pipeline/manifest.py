@@ -48,9 +48,7 @@ def signature(config: Config, asked: RunInput) -> str:
     screen, free = rules(config).screen, asked.facts.free
     how = [criterion_words(screen).replace(" ", "-"), screen.mode]
     how += [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
-    how += [screen.rotation] if screen.rotation != "averaged" else []
     how += ["forced"] if screen.force_letters else []
-    voted = screen.probe_vote != "none"
     parts = {
         "set": config.name,
         "n": asked.data["n_items"],
@@ -58,7 +56,7 @@ def signature(config: Config, asked: RunInput) -> str:
         "voters": ",".join(screen.voters) or "none",
         **({} if config.hidden == "question" else {"hidden": config.hidden}),
         "screen": "/".join([*how, _screened(config, asked)]),
-        "probe": f"{screen.probe_vote}@{screen.probe_confidence}" if voted else "none",
+        "probe": "none",
         "cloze": f"chars/{config.cloze.profile}",
         **({} if free is None else {"free": free.sha256[:8]}),
         **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),

@@ -246,7 +246,7 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
     )
 
 
-RETIRED = {"fdr_exact": False}
+RETIRED = {"fdr_exact": False, "rotation": "averaged", "probe_vote": "none", "probe_confidence": 0.5}
 """Settings of rules in earlier versions, with the value that is now the only one."""
 
 

@@ -48,8 +48,8 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
         ),
         "voters": table(
             f"The voters, asked without the {hidden}",
-            ("Voter", f"Right without the {hidden}", "Picks by position shown", "Unanswered", "Ties"),
-            ((name, v.accuracy, _shares(v.position_share), v.unanswered, v.ties)
+            ("Voter", "Picks by position shown", "Unanswered", "Ties"),
+            ((name, _shares(v.position_share), v.unanswered, v.ties)
              for name, v in (s.screen.voters if s.screen else {}).items()),
         ),
         "defects": table(

@@ -65,7 +65,7 @@ def gamed() -> tuple[Bench, list[Item], Answers]:
 @pytest.fixture(scope="module")
 def judgement(gamed: tuple[Bench, list[Item], Answers]) -> Judgement:
     _, items, answers = gamed
-    alternatives = (TEXT, LETTER.model_copy(update={"probe_vote": "with"}), unanimous(template="never-asked"))
+    alternatives = (TEXT, unanimous(template="never-asked"))
     return judge(answers, facts(items), Rules(LETTER, under_test=("v1",), alternatives=alternatives), items)
 
 
@@ -246,7 +246,6 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
     [
         (unanimous(voters=("v0", "nobody")), "nobody did not answer choices_only"),
         (unanimous(template="never-asked"), "never-asked was not asked"),
-        (unanimous(probe_vote="with"), "contain none"),
         (unanimous(mode="text", voters=("v0",)), "no model was asked choices_only_text. Set `mode: letter`"),
         (
             unanimous(mode="text", template="never-asked"),

@@ -51,12 +51,12 @@ def bench(
     return Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
 
 
-def votes_of(b: Bench, probe: Ints | None = None) -> Votes:
+def votes_of(b: Bench) -> Votes:
     """The same as votes; pick -1 is unanswered, -2 a tie of all options."""
     options = np.arange(int(b.k.max()))
     best = b.picks[:, :, None] == options
     best |= (b.picks == -2)[:, :, None] & (options < b.k[:, None, None])
-    return Votes(b.ids, b.key, b.k, best, b.picks, b.voters, "made-up-v1", 1, probe)
+    return Votes(b.ids, b.key, b.k, best, b.picks, b.voters, "made-up-v1", 1)
 
 
 def _each(b: Bench, voters: Sequence[str] | None) -> Iterator[tuple[str, str, int, int, int]]:

@@ -39,8 +39,12 @@ def in_trees(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def filled(model: type[BaseModel], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tree with a neutral value for each field of the model that it lacks: null if that is allowed."""
-    given = {name: _filled(model.model_fields[name].annotation, value) for name, value in tree.items()}
+    """Return the tree with a neutral value for each field of the model that it lacks: null if that is allowed.
+
+    Fields of earlier versions are left out, as the reader of summaries does.
+    """
+    known = {name: field.annotation for name, field in model.model_fields.items()}
+    given = {name: _filled(known[name], value) for name, value in tree.items() if name in known}
     absent = {
         name: _neutral(field.annotation) for name, field in model.model_fields.items() if field.is_required()
     }

@@ -46,11 +46,10 @@ Auditor = Callable[[Context, AuditTask], Iterable[AuditorRates]]
 
 def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of each voter on the items that the other voters keep."""
-    rules = ctx.rules.screen
     for m, name in enumerate(ctx.votes.voters):
         others = ctx.votes.without(name)
-        if others.voters or rules.probe_vote != "none":
-            kept = kept_by(ctx.screen(others, rules))
+        if others.voters:
+            kept = kept_by(ctx.screen(others, ctx.rules.screen))
             yield _model(ctx, "leave_one_out", name, ctx.votes.best[:, m], kept)
 
 
@@ -122,8 +121,8 @@ AUDITORS: dict[str, Auditor] = {
 
 def residual(ctx: Context) -> Residual:
     """Return the residual audit of the items that the run's rule keeps."""
-    rules, index, margin = ctx.rules.screen, ctx.index, ctx.rules.limits.residual_margin
-    fitted = rules.criterion == FDR or rules.probe_vote != "none"
+    index, margin = ctx.index, ctx.rules.limits.residual_margin
+    fitted = ctx.rules.screen.criterion == FDR
     task = AuditTask(kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe), fitted)
     auditors = [rates for auditor in AUDITORS.values() for rates in auditor(ctx, task)]
     robust = (ctx.screened.outcome == ROBUST) & (index.k > 0)

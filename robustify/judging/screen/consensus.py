@@ -161,15 +161,12 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
         UsageError: the criterion needs a different number of voters than voted or were left out since.
     """
     n, m, width = votes.best.shape
-    pick = votes.pick
-    if rules.probe_vote == "with" and votes.probe is not None:
-        pick, m = np.column_stack([pick, votes.probe]), m + 1
     require_voters(rules.criterion, m + votes.left_out)
     options = np.arange(width)
     right = np.zeros((n, width), dtype=np.int16)
-    for column in pick.T:
+    for column in votes.pick.T:
         right += column[:, None] == options
-    missing = (pick == UNANSWERED).sum(axis=1)
+    missing = (votes.pick == UNANSWERED).sum(axis=1)
     if rules.criterion != FDR:
         by_ranking, due = None, votes_needed(rules.criterion, m)
         would = np.asarray(right >= due)

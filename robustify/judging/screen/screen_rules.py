@@ -6,14 +6,11 @@ A criterion that cannot be met, or that does not fit the number of voters, is re
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify.base.errors import UsageError
 from robustify.items.scoring import Mode, TextNorm
-
-Rotation = Literal["averaged", "every", "most"]
 
 FDR = "fdr"
 FORMS = "fdr, unanimous, majority or k-of-n such as 2-of-3"
@@ -27,13 +24,12 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 class ScreenRules(BaseModel):
     """Rules that flag an item as a shortcut.
 
-    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share
-    `fdr` of the flags is due to chance. The other criteria count right votes: `unanimous`, `majority`, or `2-of-3`.
-    `mode` selects votes by letter or by the text of each option. `template` defaults to the first one asked, and
-    `voters` to every model that answered. `rotation` makes a vote the pick `averaged` over the orders, or the same pick
-    in `every` order or in `most` of them. `norm` applies to text mode: log-probabilities per `chars`, `tokens` or
-    `bytes`, or their `sum`. With `probe_vote: with`, the probe votes if it gives its pick at least `probe_confidence`.
-    `force_letters` allows letter mode even if a voter always picks one position.
+    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share `fdr`
+    of the flags is due to chance. The other criteria count right votes: `unanimous`, `majority`, or `2-of-3`. `mode`
+    selects votes by letter or by the text of each option. `template` defaults to the first one asked, and `voters` to every
+    model that answered. A vote is the pick averaged over the orders. `norm` applies to text mode: log-probabilities per
+    `chars`, `tokens` or `bytes`, or their `sum`. `force_letters` allows letter mode even if a voter always picks one
+    position.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,10 +39,7 @@ class ScreenRules(BaseModel):
     mode: Mode = "letter"
     template: str | None = None
     voters: tuple[str, ...] = ()
-    rotation: Rotation = "averaged"
     norm: TextNorm = "chars"
-    probe_vote: Literal["none", "with"] = "none"
-    probe_confidence: float = Field(default=0.5, ge=0, le=1)
     force_letters: bool = False
 
     @field_validator("criterion")

@@ -1,6 +1,6 @@
 """Votes of the choices-only screen as arrays: one pick per voter and item.
 
-The rotation rule combines a voter's rows about an item into one pick. Ties remain ties. Items without an answer, or with a
+A voter's rows about an item are averaged into one pick. Ties remain ties. Items without an answer, or with a
 score that is not finite, are unanswered. `consensus` decides how many votes are enough.
 """
 
@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_softmax
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import VIEW_OF, Mode, TextNorm, best, credit, normalised
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 
-PROBE = "probe"
 UNANSWERED, TIED = -1, -2
 SHORTCUT, ROBUST, UNDECIDED = 1, 0, -1
 """Outcomes of the screen."""
@@ -27,7 +26,7 @@ class Votes:
     """Votes of m voters on n items.
 
     `best` (n, m, K) marks the choices that share a voter's best averaged score. `pick` (n, m) is the voter's pick, -1
-    if unanswered, or -2 for no vote (a tie, or rotations that disagree). `probe` (n,) is coded alike. `placed` is true if a
+    if unanswered, or -2 for a tie. `placed` is true if a
     voter saw only the benchmark's own order, and so positions. `left_out` counts the voters removed since.
     """
 
@@ -39,7 +38,6 @@ class Votes:
     voters: tuple[str, ...]
     template: str | None = None
     rotations: int = 0
-    probe: Ints | None = None
     placed: bool = False
     left_out: int = 0
 
@@ -68,15 +66,10 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
         block = answers.block(view, name, template)
         block = block.first() if plain else block
         best[:, m] = averaged(block, rules.mode, index, rules.norm)
-        match rules.rotation:
-            case "averaged":
-                pick[:, m] = one_pick(best[:, m])
-            case "every" | "most":
-                pick[:, m] = _same_picks(block, rules, index)
+        pick[:, m] = one_pick(best[:, m])
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
-    probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
-    return Votes(index.items, index.key, index.k, best, pick, voters, template, orders, probe, placed)
+    return Votes(index.items, index.key, index.k, best, pick, voters, template, orders, placed)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
@@ -151,25 +144,6 @@ def one_pick(shared: Bools) -> Ints:
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
-def _same_picks(block: Block, rules: ScreenRules, index: ItemIndex) -> Ints:
-    """Return the choice (n,) that is the pick in `every` row of an item, or in `most` of its rows (more than half).
-
-    -2 means that no choice can reach this any more. -1 means that the item was not asked, or that unanswered rows could
-    still decide. A tied row picks nothing.
-    """
-    n, width = len(index), index.width
-    at, preference = preferences(block, rules.mode, index, rules.norm)
-    pick = one_pick(best(preference, index.k[at]))
-    there = pick >= 0
-    won = np.bincount(at[there] * width + pick[there], minlength=n * width).reshape(n, width)
-    asked = np.bincount(at, minlength=n)
-    lost = np.bincount(at[pick == UNANSWERED], minlength=n)
-    due = asked if rules.rotation == "every" else asked // 2 + 1
-    most = won.max(axis=1)
-    open_ = np.where(most + lost >= due, UNANSWERED, TIED)
-    return np.where(asked == 0, UNANSWERED, np.where(most >= due, won.argmax(axis=1), open_))
-
-
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
     """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices. K is at least
     `width`.
@@ -206,18 +180,3 @@ def in_own_order(block: Block) -> bool:
     """Return whether there are rows and all of them show the options in the benchmark's own order."""
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
-
-
-def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
-    block = answers.block(PROBE, PROBE).first()
-    if not len(block):
-        return np.full(len(index), UNANSWERED)
-    top = np.where(block.k > 0, np.fmax.reduce(block.scores, axis=1, initial=-np.inf), np.nan)
-    # The better of two choices always has at least a half. So the ratio of a pick to the mean of the other choices
-    # must also be as large as for a pick of this confidence among four choices.
-    p, times = np.exp(top), 3 * confidence / max(1 - confidence, ROUNDING)
-    clear = p * (block.k - 1) >= times * (1 - p) * (1 - ROUNDING)
-    sure = (p >= confidence) & clear & (block.tie == 1)
-    vote = np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
-    pick = index.spread(block, vote)
-    return np.where(np.isnan(pick), UNANSWERED, pick).astype(np.int64)

@@ -75,16 +75,14 @@ class SampledVoter(Part):
 class Voter(Part):
     """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities.
 
-    `accuracy` is that of a probe. That of a model is its measure `choices_only`.
+    Its accuracy is the measure `choices_only`.
     """
 
-    accuracy: Quantity | None = None
     answered: int
     position_share: tuple[Share, ...] | None
     favoured: FavouredPosition | None = None
     unanswered: int
     ties: int
-    kind: Literal["model", "probe"]
     sampled: SampledVoter | None = None
 
 
@@ -181,9 +179,6 @@ class Screen(Flags):
     norm: TextNorm | None
     template: str | None
     rotations: int
-    rotation: str
-    probe_vote: str
-    probe_confidence: Share
     force_letters: bool
     voters: dict[str, Voter]
     asked: int

@@ -17,7 +17,7 @@ from robustify.items.scoring import TextNorm
 from robustify.judging.screen.chance import Chance
 from robustify.judging.screen.consensus import d4_votes, screened
 from robustify.judging.screen.item_index import item_index
-from robustify.judging.screen.screen_rules import Rotation, ScreenRules, same_model
+from robustify.judging.screen.screen_rules import ScreenRules, same_model
 from robustify.judging.screen.votes import TIED, UNANSWERED, cast_votes
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
@@ -47,9 +47,8 @@ def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> li
     return collect_votes(Answers.of(rows), rules, ids).pick.tolist()
 
 
-def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[str]:
-    votes = votes_of(b, None if probe is None else np.array(probe, dtype=np.int64))
-    return [v.verdict for v in screened(votes, rules).verdicts()]
+def words(b: Bench, rules: ScreenRules) -> list[str]:
+    return [v.verdict for v in screened(votes_of(b), rules).verdicts()]
 
 
 S, R, U = "shortcut", "robust", "undecided"
@@ -89,15 +88,6 @@ def test_a_verdict_says_how_many_voters_were_right_and_how_many_silent() -> None
     assert [v.reason for v in counted] == [f"{n} of 3 voters right" for n in (3, 2, 0)]
 
 
-def test_the_probe_votes_with_the_others() -> None:
-    b = voted([[0, 0], [0, 0], [0, 0], [1, 0], [1, 0]])
-    probe = [0, 1, -2, 0, -1]
-    assert words(b, unanimous(probe_vote="with"), probe) == ["shortcut", *["robust"] * 4]
-    assert words(voted([[], []]), unanimous(probe_vote="with"), [0, 2]) == ["shortcut", "robust"]
-    with pytest.raises(ValidationError, match="'none' or 'with'"):
-        unanimous(probe_vote="alone")
-
-
 def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
     votes = replace(votes_of(voted([[0, 0], [0, 0], [0, 0], [1, 1]])), key=np.array([-1, 0, 0, 0]))
     assert screened(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
@@ -127,7 +117,7 @@ def test_what_would_be_flagged_were_another_option_the_key() -> None:
     assert would[1].tolist() == [False, False, True, False]
 
 
-Case = tuple[list[list[int]], int, Criterion, str, int]
+Case = tuple[list[list[int]], int, Criterion, int]
 VOTES = st.integers(1, 5).flatmap(
     lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
 )
@@ -135,27 +125,25 @@ KEYED = st.tuples(
     VOTES,
     st.integers(0, 3),
     st.sampled_from(CRITERIA),
-    st.sampled_from(["none", "with"]),
     st.integers(0, 9999),
 )
 
 
-def _case(case: Case) -> tuple[Bench, ScreenRules, list[int]]:
-    picks, key, kind, vote, seed = case
-    votes = len(picks[0]) + (vote == "with")
+def _case(case: Case) -> tuple[Bench, ScreenRules]:
+    picks, key, kind, seed = case
+    votes = len(picks[0])
     criterion = f"{seed % votes + 1}-of-{votes}" if kind == "counted" else kind
-    rules = ScreenRules.model_validate({"criterion": criterion, "probe_vote": vote})
-    return voted(picks, key), rules, np.random.default_rng(seed).integers(-2, 4, len(picks)).tolist()
+    return voted(picks, key), ScreenRules(criterion=criterion)
 
 
 @given(KEYED)
 def test_one_more_right_vote_never_turns_a_shortcut_into_robust(case: Case) -> None:
-    b, rules, probe = _case(case)
-    before = words(b, rules, probe)
+    b, rules = _case(case)
+    before = words(b, rules)
     for m in range(b.picks.shape[1]):
         picks = b.picks.copy()
         picks[:, m] = b.key
-        after = words(replace(b, picks=picks), rules, probe)
+        after = words(replace(b, picks=picks), rules)
         assert all(RULE[x] <= RULE[y] for x, y in zip(before, after, strict=True))
 
 
@@ -194,24 +182,6 @@ def test_text_mode_compares_by_character() -> None:
     votes = collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids)
     assert (votes.pick == b.picks).all()
     assert votes.template == "answer-v1"
-
-
-def test_a_probe_below_its_confidence_casts_no_vote() -> None:
-    probes = [
-        answer(Asked(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0), np.log(p).tolist())
-        for name, p in (("sure", [0.7, 0.1, 0.1, 0.1]), ("unsure", [0.4, 0.2, 0.2, 0.2]))
-    ]
-    b = voted([[1], [1]])
-    table = Answers.of(
-        [
-            *(replace(r, item=n) for r, n in zip(rows(b, rotations=False), ("sure", "unsure"), strict=True)),
-            *probes,
-        ]
-    )
-    votes = collect_votes(table, unanimous(probe_vote="with"), ["sure", "unsure", "absent"])
-    assert votes.probe.tolist() == [0, TIED, UNANSWERED]
-    lower = collect_votes(table, unanimous(probe_vote="with", probe_confidence=0.3), ["sure", "unsure"])
-    assert lower.probe.tolist() == [0, 0]
 
 
 def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
@@ -298,22 +268,20 @@ TURNS = [
 T, N = TIED, UNANSWERED
 
 
-@pytest.mark.parametrize(
-    ("rotation", "choice"),
-    [
-        ("every", [2, T, T, T, T, N, T, T, N, T]),
-        # Three of four are more than half, whatever the fourth would have been; two and one lost may become three.
-        ("most", [2, 2, T, T, 2, 2, N, T, N, T]),
-        ("averaged", [2, 2, T, 2, 2, N, N, N, N, T]),
-    ],
-)
-def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
+def test_a_vote_is_the_pick_averaged_over_the_rotations() -> None:
     table = Answers.of(turned_rows(TURNS))
-    votes = collect_votes(table, unanimous(rotation=rotation), table.items)
-    assert votes.pick[:, 0].tolist() == choice
-    assert (votes.best == collect_votes(table, unanimous(), table.items).best).all(), (
-        "the pick itself is averaged"
-    )
+    assert collect_votes(table, unanimous(), table.items).pick[:, 0].tolist() == [
+        2,
+        2,
+        T,
+        2,
+        2,
+        N,
+        N,
+        N,
+        N,
+        T,
+    ]
 
 
 # Norms
