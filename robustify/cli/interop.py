@@ -139,8 +139,9 @@ class _Exports(click.Group):
 def _export_command(exporter: "Exporter") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         lines = exporter.export(run, out, **options)
-        trims = "trim" in options and not options.get("upstream")
-        if trims and (n := sum(item.trimmed().choices != item.choices for item in run.items or ())):
+        if "trim" in options and (
+            n := sum(item.trimmed().choices != item.choices for item in run.items or ())
+        ):
             done = (
                 "was taken off"
                 if options["trim"]

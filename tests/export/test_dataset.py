@@ -1,6 +1,5 @@
 """The dataset folder is loaded by `datasets` offline, and its card holds numbers but no text of an item."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,20 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.dataset import export_dataset
-from robustify.export.tasks import export_lm_eval
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
-from robustify.pipeline.from_logs import import_logs
 from robustify.reading.loaders import Source, load
-from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
-from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged
 from tests.judging.test_adjusted import items_with
 from tests.support.exported_run import made_run, made_up
-from tests.support.fake_logs import jsonl
 
 SPLITS = ("robust", "shortcut", "undecided", "cloze")
 
@@ -94,60 +87,3 @@ def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:
     assert "license" not in yaml.safe_load(front)
     assert "<script>" not in body
     assert (body.rstrip().splitlines()[-1], body.rstrip().splitlines()[-3]) == ("```", "```text")
-
-
-# Sample numbers
-
-UPSTREAM = "boxes_upstream"
-
-
-def numbers(paths: list[Path]) -> dict[str, list[int]]:
-    return {path.stem.rsplit("_", 1)[1]: json.loads(path.read_text())[UPSTREAM] for path in paths}
-
-
-def test_sample_numbers_are_the_rows_of_the_audited_file(run: Run, tmp_path: Path) -> None:
-    found = numbers(export_lm_eval(run, tmp_path / "out", upstream=UPSTREAM))
-    items = made_up()
-    for split, rows in found.items():
-        assert {items[row].id for row in rows} == {i for i, v in run.verdicts.items() if v == split}
-
-
-def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) -> None:
-    bare = made_run(tmp_path / "bare", text=False)
-    with pytest.raises(DataError, match="was imported from logs"):
-        export_lm_eval(bare, tmp_path / "out", upstream=UPSTREAM)
-    lines = (run.folder.parent / "items.jsonl").read_text("utf-8")
-    (tmp_path / "items.jsonl").write_text("{}\n" + lines, encoding="utf-8")
-    from robustify.reading.logs import LogOptions
-
-    mended = import_logs(
-        [LogPath(run.folder.parent / "picks.jsonl")], tmp_path / "run", data=[tmp_path / "items.jsonl"],
-        options=LogOptions(skip_bad=True), overrides={"screen.criterion": "majority"},
-    )  # fmt: skip
-    with pytest.raises(DataError, match="set 1 rows aside"):
-        export_lm_eval(mended, tmp_path / "out", upstream=UPSTREAM)
-    config = {**run.manifest["config"], "sensitivity": "restricted"}
-    with pytest.raises(AuthorisationError):
-        export_lm_eval(
-            Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", upstream=UPSTREAM
-        )
-
-
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-@pytest.mark.slow
-@pytest.mark.oracle
-def test_lm_eval_asks_the_items_of_these_numbers(run: Run, tmp_path: Path) -> None:
-    rows = [{"code": i.id, "ask": i.stem, "texts": list(i.choices), "right": i.key} for i in made_up()]
-    jsonl(tmp_path / "upstream.jsonl", rows)
-    tree = {
-        "task": UPSTREAM, "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "upstream.jsonl"}},
-        "test_split": "test", "output_type": "multiple_choice", "doc_to_text": "{{ask}}", "doc_to_choice": "texts",
-        "doc_to_target": "right",
-    }  # fmt: skip
-    (tmp_path / "lm_eval_tasks").mkdir()
-    (tmp_path / "lm_eval_tasks" / "upstream.yaml").write_text(yaml.safe_dump(tree))
-    export_lm_eval(run, tmp_path / "numbers", upstream=UPSTREAM)
-    file = str(tmp_path / "numbers" / f"{UPSTREAM}_robust.json")
-    lm_eval(tmp_path, "--model", "dummy", "--samples", file, tasks=[UPSTREAM])
-    asked = {row["doc"]["code"] for row in logged(tmp_path, UPSTREAM)}
-    assert asked == {item for item, verdict in run.verdicts.items() if verdict == "robust"}
