@@ -90,8 +90,10 @@ MORE = 20
 """Made-up items before those that gave their key away."""
 
 
-@pytest.mark.parametrize("mend", ["options", "stem", "whole", "dropped"])
-@pytest.mark.parametrize("name", ["{id}", "new-{at:04d}"])
+@pytest.mark.parametrize(
+    ("mend", "name"),
+    [("options", "new-{at:04d}"), ("stem", "new-{at:04d}"), ("whole", "{id}"), ("dropped", "new-{at:04d}")],
+)
 def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend: str, name: str) -> None:
     def clue(at: int) -> bool:
         return at >= MORE and at % 2 == 0

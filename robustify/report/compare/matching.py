@@ -1,20 +1,18 @@
 """Matching of the items of two runs, including edited items.
 
-Items are matched by ID, then by stem, then by their position between matched neighbors. Many files number their items
-1, 2, 3, so IDs count only if their texts also agree. Positions count only if most items are already matched.
+Items are matched by ID, then by stem, then by choices. Many files number their items 1, 2, 3, so IDs count only if their
+texts also agree. An item with a new ID, stem, and choices is another item.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from robustify.items.item import Item
 from robustify.runs.run import Run
 
-FEWEST_ALIKE, MOST_UNKNOWN = 0.1, 0.5
-"""Smallest share of equal IDs with the same stem or options for which IDs count, and the largest share of unmatched items
-for which positions count."""
+FEWEST_ALIKE = 0.1
+"""Smallest share of equal IDs with the same stem or choices for which IDs count."""
 Items = Mapping[str, Item]
 
 
@@ -49,8 +47,7 @@ def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
         found = {}
     found |= _by(lambda item: (item.stem, item.choices), left, right, found)
     found |= _by(lambda item: item.stem, left, right, found)
-    if max(len(left), len(right)) - len(found) <= MOST_UNKNOWN * len(left):
-        found |= _by_row(list(left), list(right), found)
+    found |= _by(lambda item: item.choices, left, right, found)
     both = ((item, right[found[name]]) for name, item in left.items() if name in found)
     return tuple(
         SameItem(a.id, b.id, was[a.id], now[b.id], not _same(a, b, "stem", "choices", "key")) for a, b in both
@@ -71,13 +68,3 @@ def _by(
             there[key(item)].append(item.id)
     rest = (item for item in left.values() if item.id not in found)
     return {item.id: there[key(item)].pop(0) for item in rest if there[key(item)]}
-
-
-def _by_row(left: Sequence[str], right: Sequence[str], found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Match items between matched neighbors if both runs have equally many items there."""
-    place = {name: i for i, name in enumerate(right)}
-    known = [(i, place[found[name]]) for i, name in enumerate(left) if name in found]
-    for (i, p), (j, q) in pairwise([(-1, -1), *known, (len(left), len(right))]):
-        between = right[p + 1 : q]
-        if j - i == q - p and not set(between) & set(found.values()):
-            yield from zip(left[i + 1 : j], between, strict=True)
