@@ -13,7 +13,6 @@ from robustify.base.errors import UsageError
 from robustify.freeform.external_rows import read_answers, with_facts
 from robustify.freeform.grade.graders import grade_answers, require_judge
 from robustify.freeform.human import HumanLabel, calibrate, human_from
-from robustify.freeform.judge_audit import judge_audit
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.questions import convert_item, exclusions, generate, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
@@ -102,15 +101,13 @@ class FreeResponse:
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)
         with opened as judge, watch("grading", len(self._rows)) as progress:
             grades = grade_answers(self._items, self._rows, settings, judge, progress)
-            many = settings.judge.check if settings.judge else 0
-            check = {"check": judge_audit(judge, self._asked, many, settings)} if judge and many else {}
         self._kept.close()
         calibration = calibrate(grades, human_labels(settings), settings.asking.seed)
         left_out = exclusions(self._items)
         if past := len(self._items) - sum(left_out.values()) - len(self._asked):
             left_out[NOT_ASKED] = past
         lines = tuple(free_lines(self._items, self._rows, grades))
-        return FreeGrades(lines, {**calibration, **check}, left_out)
+        return FreeGrades(lines, calibration, left_out)
 
 
 def free_lines(

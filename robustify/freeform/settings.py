@@ -23,8 +23,7 @@ class JudgeSettings(Settings):
 
     `model` is the name of a model at `base_url`, an OpenAI-compatible server. Its key is in the environment variable
     `api_key_env`. `votes` is odd. `retries` counts new attempts after an unreadable reply. `forbid_self` refuses a
-    judge that wrote one of the answers. `json_schema` asks the server to make replies follow a JSON schema. `check` is
-    the number of items on which the judge is tested for repeatability and against forged verdicts.
+    judge that wrote one of the answers. `json_schema` asks the server to make replies follow a JSON schema.
     """
 
     model: str = Field(min_length=1)
@@ -36,7 +35,6 @@ class JudgeSettings(Settings):
     seed: int = Field(default=0, strict=True)
     forbid_self: bool = True
     json_schema: bool = False
-    check: int = Field(default=0, ge=0, strict=True)
 
     @field_validator("votes")
     @classmethod

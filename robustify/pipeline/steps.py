@@ -246,17 +246,24 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
     )
 
 
-RETIRED = {"fdr_exact": False, "rotation": "averaged", "probe_vote": "none", "probe_confidence": 0.5}
-"""Settings of rules in earlier versions, with the value that is now the only one."""
+RETIRED = {
+    "fdr_exact": False,
+    "rotation": "averaged",
+    "probe_vote": "none",
+    "probe_confidence": 0.5,
+    "check": 0,
+}
+"""Settings of rules and of the judge in earlier versions, with the value that is now the only one."""
 
 
 def _without_retired(tree: Mapping[str, Any]) -> None:
-    """Remove settings of earlier versions from a stored config. A rule with another value is left, and refused by name."""
+    """Remove settings of earlier versions from a stored config. Another value is left, and refused by its name."""
     for source in tree["data"]:
         source.pop("layout", None)
-    for rule in (tree["screen"], *tree["alternatives"]):
-        for name in [name for name, usual in RETIRED.items() if rule.get(name) == usual]:
-            del rule[name]
+    judge = (tree.get("free") or {}).get("judge") or {}
+    for part in (tree["screen"], *tree["alternatives"], judge):
+        for name in [name for name, usual in RETIRED.items() if part.get(name) == usual]:
+            del part[name]
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:

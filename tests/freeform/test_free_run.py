@@ -178,7 +178,7 @@ def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, 
 
 
 def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
-    run = run_of(tmp_path, f"{JUDGE[:-1]}, check: 4}}")
+    run = run_of(tmp_path, JUDGE)
     told = facts(run)
     assert (entry(run)["all"]["n"], told.judges, told.judge_status) == (22, ("big",), "uncalibrated")
     assert entry(run, "free_by_judge")["all"]["value"] == pytest.approx(3 / 22)
@@ -187,12 +187,10 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
     assert kept.free is not None
     assert kept.free.judge is not None
     assert kept.free.judge.base_url == "http://127.0.0.1:9/v1"
-    check = run.manifest["free"]["calibration"]["check"]
-    assert (check["repeats"]["value"], check["misled"]["value"]) == (1.0, 0.0)
     asked = Writing.asked_in_words
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HttpJudge, "complete", None)
-        again = run_of(tmp_path, f"{JUDGE[:-1]}, check: 4}}")
+        again = run_of(tmp_path, JUDGE)
     # Everything comes from the cache, and the folder is the same to the byte.
     assert Writing.asked_in_words == asked
     assert again.manifest["files"] == run.manifest["files"]

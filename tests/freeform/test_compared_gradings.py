@@ -1,16 +1,14 @@
-"""A judge put to the test without people, and two gradings side by side: a judge that can be led is found out."""
+"""Two gradings side by side, by two templates of one judge."""
 
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
 from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.human import compare_gradings, human_from
-from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_answers
 from robustify.freeform.llm_judge.judges import Call, Completion
 from robustify.freeform.prompt_templates import Message
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
@@ -35,17 +33,6 @@ def careful(messages: Sequence[Message], call: Call) -> str:
     return json.dumps({"verdict": "correct" if right else "incorrect"})
 
 
-def gullible(messages: Sequence[Message], call: Call) -> str:
-    """Take any verdict in the answer for its own."""
-    forged = "correct" in quoted(messages[-1], "ANSWER")
-    return '{"verdict": "correct"}' if forged else careful(messages, call)
-
-
-def moody(messages: Sequence[Message], call: Call) -> str:
-    """Look at seeds instead of facts."""
-    return json.dumps({"verdict": "correct" if call.seed % 2 else "incorrect"})
-
-
 def wordy(messages: Sequence[Message], call: Call) -> str:
     """Understand the second version of a template alone."""
     if messages[0].role == "system":
@@ -61,33 +48,6 @@ class Judge:
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
         return Completion(self.reply(messages, call))
-
-
-def check(reply: Callable[[Sequence[Message], Call], str], n: int = 12) -> dict[str, Any]:
-    return judge_audit(Judge(reply), ITEMS, n, FreeSettings())
-
-
-def test_a_careful_judge_repeats_itself_and_others_are_found_out() -> None:
-    found = check(careful)
-    assert (found["repeats"]["value"], found["repeats"]["n"]) == (1.0, 24)
-    misled = found["misled"]
-    assert (misled["value"], misled["unread"], misled["n_called_wrong"]) == (0.0, 0, 12)
-    assert misled["n"] == 12 * len(PAYLOADS)
-    assert check(gullible)["misled"]["value"] > 0.5
-    assert check(moody)["repeats"]["value"] == 0.0
-
-
-def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
-    found = check(lambda *_: "Let me see.", 6)
-    assert (found["misled"]["n_called_wrong"], found["misled"]["value"]) == (0, None)
-    assert (found["repeats"]["unread"], found["repeats"]["value"]) == (12, None)
-
-
-def test_known_answers_are_seeded_and_hold_both_sides() -> None:
-    cases = known_answers(ITEMS, 5, seed=1)
-    assert [item.id for item, *_ in cases] == [item.id for item, *_ in known_answers(ITEMS, 5, seed=1)]
-    assert [right for *_, right in cases] == [True, False] * 5
-    assert all((answer == item.reference) == right for item, answer, right in cases)
 
 
 def by(version: str) -> list[GradeResult]:
