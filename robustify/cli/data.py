@@ -194,7 +194,7 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
     refuse_existing(out, force)
     bench = public_items(data, skip_bad, columns)
     result = mended(bench.items, seed)
-    write_mended(result, out, bench, Path(data))
+    write_mended(result, out)
     tree = {
         "file": str(out),
         "n_items": len(result.items),

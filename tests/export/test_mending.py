@@ -57,34 +57,6 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
 
 
-def test_a_csv_with_white_space_keeps_its_columns(tmp_path: Path) -> None:
-    rows = "".join(f"What is {x} + {x}?, {2 * x},{x},{3 * x}, {2 * x},book {x}\n" for x in range(1, 9))
-    (tmp_path / "sums.csv").write_text(f"Question,Option A,Option B,Option C,Correct Answer,Source\n{rows}")
-    assert _mend(tmp_path / "sums.csv", tmp_path / "m.csv")[0] == 0
-    assert "Source" in (tmp_path / "m.csv").read_text()
-    items = load(Source(path=str(tmp_path / "m.csv"))).items
-    assert [i.choices[i.key] for i in items] == [str(2 * x) for x in range(1, 9)]
-
-
-@pytest.mark.parametrize("keys", ["letters", "texts"])
-def test_a_csv_keeps_its_columns(tmp_path: Path, keys: str) -> None:
-    header = "Question,Option A,Option B,Option C,Correct Answer,Source"
-    rows = [[f"What is {x} + {x}?", str(2 * x), str(2 * x + 1), str(2 * x + 7)] for x in range(100, 160)]
-    for at, row in enumerate(rows):
-        row += ["ABC"[at % 3] if keys == "letters" else row[1 + at % 3], f"book {at}"]
-    data = tmp_path / "sums.csv"
-    data.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
-    assert _mend(data, tmp_path / "m.csv")[0] == 0
-    first, *lines = (tmp_path / "m.csv").read_text().splitlines()
-    assert first == header
-    assert [line.rsplit(",", 1)[1] for line in lines] == [row[-1] for row in rows]
-    before, after = (load(Source(path=str(tmp_path / name))).items for name in ("sums.csv", "m.csv"))
-    assert [(i.stem, sorted(i.choices), i.choices[i.key]) for i in before] == [
-        (i.stem, sorted(i.choices), i.choices[i.key]) for i in after
-    ]
-    assert [i.choices for i in before] != [i.choices for i in after]
-
-
 def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> None:
     bound = [
         Item("both", "Which holds?", ("Tea", "Rye", "Both A and B", "Neither"), 2),
