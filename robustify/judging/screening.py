@@ -17,7 +17,7 @@ from robustify.judging.screen.consensus import d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
 from robustify.judging.screen.item_index import KeyPositions, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
-from robustify.judging.screen.voters import independence, redrawn, voter_agreement
+from robustify.judging.screen.voters import independence, voter_agreement
 from robustify.judging.screen.votes import (
     SHORTCUT,
     UNANSWERED,
@@ -209,7 +209,7 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
     votes, credit = ctx.votes, ctx.votes.credit()
     out: dict[str, entries.Voter] = {}
     for m, name in enumerate(votes.voters):
-        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name, votes.pick[:, m])
+        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name)
         out[name] = entries.Voter(
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
             unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
@@ -219,16 +219,15 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
     return out
 
 
-def _by_letter(ctx: Context, name: str, pick: Ints) -> dict[str, Any]:
+def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
     """Return the fields of a voter that answered by letter."""
     block = ctx.answers.block(VIEW_OF["letter"], name, ctx.votes.template)
     rows = block.where(ctx.index.index_of[block.item] >= 0)
-    shares, again = position_share(block), redrawn(rows, pick, ctx.index, ctx.parts.groups)
-    sampled = again and entries.SampledVoter(replies=int(rows.draws.max()), redrawn=Quantity.of(again))
+    shares = position_share(block)
     return {
         "position_share": None if shares is None else tuple(shares),
         "favoured": favoured_position(rows, ctx.row_groups(rows)),
-        "sampled": sampled,
+        "replies": int(rows.draws.max(initial=0)) or None,
     }
 
 

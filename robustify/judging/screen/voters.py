@@ -1,13 +1,8 @@
-"""Preferences of voters without the question, agreement of voters, and stability of the picks of sampled voters.
+"""Preferences of voters without the question, and their agreement.
 
 A vote names the best option. A preference also gives a degree: option scores are standardized within the item and averaged
-over voters. It is an input of level 2 of the ranking. Agreement and stability do not affect a verdict. Independence of
+over voters. It is an input of level 2 of the ranking. Agreement does not affect a verdict. Independence of
 voters, which share training data and habits, would expect too few flags by chance. Its formulas are only reported.
-
-A log-probability can be reproduced up to rounding, but a share of five replies cannot. Shares are therefore drawn from
-their posterior, then as many replies as before, and the votes are cast again. The prior is a symmetric Dirichlet
-distribution under which two replies to a prompt agree as often as observed (Jeffreys' prior for single replies). Drawing
-from the observed shares alone would understate the noise, by a third for nine replies.
 """
 
 import math
@@ -17,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, tied
-from robustify.items.answers import Answers, Block
-from robustify.items.scoring import VIEW_OF, Mode, TextNorm, best
+from robustify.items.answers import Answers
+from robustify.items.scoring import VIEW_OF, Mode, TextNorm
 from robustify.judging.baselines.conditional_logit import centred
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -26,18 +21,13 @@ from robustify.judging.screen.votes import (
     first_template,
     in_own_order,
     item_means,
-    one_pick,
     preferences,
     who_votes,
 )
 from robustify.judging.stats.agreement import fleiss_kappa
-from robustify.judging.stats.intervals import Rate, rate
 
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
-_MOST_DRAWN = 200
-_ROWS = 4_000_000
-"""Maximum number of rows to draw in all. With many items, there are fewer draws."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,46 +161,6 @@ def voter_agreement(pick: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
         "fleiss_kappa": None if math.isnan(kappa) else kappa,
         "all_right": float(right.all(axis=1).mean()),
     }
-
-
-def redrawn(block: Block, pick: Ints, index: ItemIndex, groups: Ints | None = None) -> Rate | None:
-    """Return the expected share of a sampled voter's picks that another sample would change, or None without samples.
-
-    `block` has its letter rows. `pick` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
-    a draw changes the pick. `groups` (n,) are clusters of items, as in `rate`.
-    """
-    rows = block.where((index.index_of[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
-    if not len(rows):
-        return None
-    at, k, width = index.index_of[rows.item], rows.k[:, None], rows.scores.shape[1]
-    there = np.arange(width) < k
-    # Remove the half reply that was added to each count.
-    counts = np.exp(np.where(there, rows.scores, 0.0)) * (rows.draws[:, None] + k / 2) - 0.5
-    counts = np.where(there, np.rint(counts), 0.0)
-    posterior = np.where(there, counts + _prior(counts, rows.k), 0.0)
-    voted = np.unique(at[pick[at] >= 0])
-    rng, times = np.random.default_rng(0), max(8, min(_MOST_DRAWN, _ROWS // len(rows)))
-    changed = np.zeros(len(index))
-    for _ in range(times):
-        shares = rng.standard_gamma(posterior) + np.where(there, 1e-300, 0.0)
-        drawn = rng.multinomial(rows.draws, shares / shares.sum(axis=1, keepdims=True))
-        total = drawn.sum(axis=1, keepdims=True) + k / 2
-        preference = np.where(there, np.log((drawn + 0.5) / total), 0.0)
-        preference = np.pad(preference, ((0, 0), (0, max(0, index.width - width))))[:, : index.width]
-        changed += one_pick(best(item_means(at, preference, index), index.k)) != pick
-    return rate(changed[voted] / times, None if groups is None else groups[voted])
-
-
-def _prior(counts: Floats, k: Ints) -> float:
-    """Return the parameter of a symmetric Dirichlet prior, fitted to counts (r, K) of replies over `k` (r,) letters."""
-    n = counts.sum(axis=1)
-    pairs, alike = n * (n - 1), float((counts * (counts - 1)).sum())
-    if not pairs.any():
-        return 0.5
-    weight = np.bincount(k, weights=pairs)
-    tried = np.geomspace(1e-3, 1e2, 1001)
-    expected = weight @ ((tried + 1) / (np.arange(len(weight))[:, None] * tried + 1))
-    return float(tried[np.abs(expected - alike).argmin()])
 
 
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:

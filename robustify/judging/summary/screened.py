@@ -62,20 +62,11 @@ class FavouredPosition(Part):
     excess: Quantity
 
 
-class SampledVoter(Part):
-    """Voter scored by sampling: each score is a share of at most `replies` replies from a server.
-
-    `redrawn` is the share of its picks that another sample of as many replies would change (`screen/voters.py`).
-    """
-
-    replies: int
-    redrawn: Quantity
-
-
 class Voter(Part):
-    """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities.
+    """Voter of the screen. `position_share` and `favoured` are null in text mode.
 
-    Its accuracy is the measure `choices_only`.
+    Its accuracy is the measure `choices_only`. If it returns no probabilities, its scores are shares of up to `replies`
+    replies.
     """
 
     answered: int
@@ -83,7 +74,7 @@ class Voter(Part):
     favoured: FavouredPosition | None = None
     unanswered: int
     ties: int
-    sampled: SampledVoter | None = None
+    replies: int | None = None
 
 
 class ExcessOverChance(Quantity):

@@ -17,9 +17,7 @@ from robustify.base.errors import ModelError, UsageError
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.items.views import Request
-from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.voters import redrawn
 from robustify.judging.screen.votes import UNANSWERED
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.cache import Cache
@@ -154,46 +152,13 @@ def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_
     }
     assert drawn == {5}
     voter = run.summary.tree()["screen"]["voters"]["toy"]
-    assert voter["sampled"]["replies"] == 5
-    assert 0 < voter["sampled"]["redrawn"]["value"] < 1
-    assert voter["sampled"]["redrawn"]["n"] <= 8
+    assert voter["replies"] == 5
     assert voter["answered"] == 8
     assert run.summary.tree()["calibration"]["toy"]["full"] is None, "a share's error is not the model's"
     assert "5 replies" in (run.folder / "report.html").read_text()
     told = json.loads((run.folder / "run.json").read_text())["models"]["toy"]
     assert told["samples"] == "5"
     assert steps.rejudge(run, {}, tmp_path / "judged").summary == run.summary
-
-
-def rows_of(counts: np.ndarray) -> Answers:
-    """One row an item (n, 4) of these counts of replies."""
-    asked = (Asked(f"i{i}", "choices_only", "toy", (0, 1, 2, 3), "t", 0) for i in range(len(counts)))
-    shares = np.log((counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 2)).tolist()
-    return Answers.of(
-        answer(one, share, draws=int(n))
-        for one, share, n in zip(asked, shares, counts.sum(axis=1), strict=True)
-    )
-
-
-@pytest.mark.parametrize(("even", "replies"), [(1.5, 9), (0.2, 5), (0.5, 3), (5.0, 15)])
-def test_how_many_picks_another_drawing_would_change_is_what_drawing_again_shows(
-    even: float, replies: int
-) -> None:
-    rng = np.random.default_rng(5)
-    true = rng.dirichlet([even] * 4, size=4000)
-    one, two = (rng.multinomial(replies, true) for _ in range(2))
-    table = rows_of(one)
-    index = item_index(table, table.items)
-    votes = collect_votes(table, ScreenRules(), table.items)
-    found = redrawn(table.block("choices_only", "toy"), votes.pick[:, 0], index)
-    again = collect_votes(rows_of(two), ScreenRules(), table.items).pick[:, 0]
-    picked = votes.pick[:, 0] >= 0
-    assert found.n == np.count_nonzero(picked)
-    assert abs(found.value - (again != votes.pick[:, 0])[picked].mean()) < 0.04
-    sure = rows_of(np.tile([400, 1, 1, 1], (20, 1)))
-    best = collect_votes(sure, ScreenRules(), sure.items).pick[:, 0]
-    steady = redrawn(sure.block("choices_only", "toy"), best, item_index(sure, sure.items))
-    assert steady.value == 0
 
 
 # letters that are not among the likeliest
