@@ -4,14 +4,13 @@ A judgement is a pure function of answers and rules, and needs no model. Results
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from robustify.base.arrays import Floats
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.accuracy import pairs
 from robustify.judging.adjusted import Balanced
-from robustify.judging.audit.doubts import contamination, item_analysis, label_noise
+from robustify.judging.audit.doubts import contamination, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Facts, Rules, context
@@ -31,15 +30,13 @@ class Judgement:
     """Result of judging a run.
 
     `cloze_excluded` gives the reasons of items excluded from cloze. `evidence` covers the items that could be ranked.
-    `numbers` are further columns (n,) of `verdicts.csv`: the weights of the adjusted score unless withheld, and the item
-    analysis. `balance` has these weights with their cues.
+    `balance` has the weights of the adjusted score with their cues, unless they are withheld.
     """
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
-    numbers: Mapping[str, Floats] = field(default_factory=dict)
     balance: Balanced | None = None
 
 
@@ -47,18 +44,12 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     """Judge the answers. Without `items`, as for an imported log, results that need text are null.
 
     Raises:
-        UsageError: the rules name voters, a template or a probe vote that the answers do not contain.
+        UsageError: the rules name voters or a template that the answers do not contain.
         DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
-    analysed = item_analysis(ctx, credits)
-    numbers = {
-        "adjusted_weight": None if balance is None else balance.scored,
-        "difficulty": None if analysed is None else analysed.difficulty,
-        "discrimination": None if analysed is None else analysed.discrimination,
-    }
     summary = Summary(
         benchmark=benchmark(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
@@ -80,8 +71,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
         inference=None if found is None else inference(found, ctx.parts.shortcut),
-        label_noise=label_noise(ctx, credits, numbers["discrimination"]),
-        item_analysis=None if analysed is None else analysed.part,
+        label_noise=label_noise(ctx, credits),
         contamination=contamination(ctx),
     )
     limits = ctx.rules.limits
@@ -93,6 +83,5 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         ctx.cloze_excluded,
         summary.model_copy(update={"guardrails": checks, "certificate": final}),
         found,
-        {name: column for name, column in numbers.items() if column is not None},
         None if balance is None or balance.scored is None else balance,
     )

@@ -48,9 +48,6 @@ from robustify.runs.run import (
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-NUMBERS = ("adjusted_weight", "difficulty", "discrimination")
-"""Last columns of the table of verdicts, empty where there is no number."""
-
 
 @dataclass(frozen=True, slots=True)
 class PublicPolicy:
@@ -153,7 +150,7 @@ def _log(file: Path, spent: Sequence[Mapping[str, object]]) -> None:
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
     """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
-    quoted. The columns from `pick` on are empty if there is no evidence, and the last ones are `NUMBERS`."""
+    quoted. The columns from `pick` on are empty if there is no evidence, and the last one without weights."""
     import pandas as pd
 
     verdicts, items = judgement.verdicts, judgement.verdicts.items
@@ -164,7 +161,7 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
         **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
         "cloze_excluded": [judgement.cloze_excluded.get(item, "") for item in items],
         **_evidence(judgement.evidence, len(items)),
-        **{name: judgement.numbers.get(name, [""] * len(items)) for name in NUMBERS},
+        "adjusted_weight": [""] * len(items) if judgement.balance is None else judgement.balance.weight,
     }
     _write_csv(path, pd.DataFrame(columns), "%.4f")
 

@@ -123,7 +123,6 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     (row,) = found
     cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
     row |= {"topic": cells["topic"], "reason": cells["reason"]}
-    row |= {name: float(cells[name]) for name in ("difficulty", "discrimination") if cells.get(name)}
     group = row.pop("alike", None)
     alike = [r["item"] for r in rows if r.get("alike") == group] if group else []
     split = f"{row['verdict']}.jsonl"

@@ -14,7 +14,6 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.accuracy import Credits, scored
 from robustify.judging.audit.doubts import contamination as judge_contamination
-from robustify.judging.audit.doubts import item_analysis
 from robustify.judging.audit.doubts import label_noise as judge_label_noise
 from robustify.judging.audit.doubts import overlapped as judge_overlapped
 from robustify.judging.baselines.heuristics import guess
@@ -105,35 +104,6 @@ def test_nobody_asked_the_full_question_is_null() -> None:
         )
         is None
     )
-
-
-def test_a_planted_wrong_key_has_a_negative_discrimination() -> None:
-    rng = np.random.default_rng(3)
-    n, skills = 200, np.linspace(0.0, 0.95, 12)
-    wrong = np.arange(n) % 20 == 0
-    truth = rng.integers(0, 4, n)
-    picks = np.where(rng.random((n, 12)) < skills, truth[:, None], rng.integers(0, 4, (n, 12)))
-    b = Bench(picks, np.where(wrong, (truth + 1) % 4, truth), np.full(n, 4), wrong)
-    table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
-    held, found = asked(b, table)
-    ctx = made_up(b.voters, parts=None, answers=table, index=held, full="full")
-    analysed = item_analysis(ctx, found)
-    assert analysed is not None
-    won = (picks == b.key[:, None]).astype(float)
-    assert analysed.difficulty == pytest.approx(won.mean(axis=1))
-    rest = (won.sum(axis=0) - won) / (n - 1)
-    defined = (won.std(axis=1) > 0) & ~np.isnan(analysed.discrimination)
-    for i in np.flatnonzero(defined)[:20].tolist():
-        assert analysed.discrimination[i] == pytest.approx(np.corrcoef(won[i], rest[i])[0, 1])
-    # The models that pick a wrong key are those that guess.
-    negative = analysed.discrimination < 0
-    assert negative[wrong].mean() > 0.6
-    assert negative[~wrong].mean() < 0.1
-    part = analysed.part
-    listed = [float(analysed.discrimination[held.items.index(row.item)]) for row in part.lowest]
-    assert listed == sorted(listed)
-    assert listed[-1] < 0
-    assert item_analysis(ctx, {m: found[m] for m in b.voters[:4]}) is None
 
 
 contamination = in_trees(judge_contamination)

@@ -25,7 +25,7 @@ LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "screen", "splits", "full_mode", "adjustment", "models", "measures", "random_removal",
-    "permutation", "item_analysis", "inference",
+    "permutation", "inference",
     "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
     "contamination",
     "guardrails", "certificate", "signature",

@@ -12,14 +12,23 @@ from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.base.files import sha256
 from robustify.cli import cli
 from robustify.judging.summary.screened import CUES
-from robustify.pipeline.public import NUMBERS
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import explained, flagged
 from robustify.runs.run import EVIDENCE, EXPLORER, Run, open_run
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 
-COLUMNS = ["pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key", *NUMBERS]
+COLUMNS = [
+    "pick",
+    "p_pick",
+    "chance",
+    "posterior",
+    "p_shortcut",
+    "picked_by",
+    "cue",
+    "p_key",
+    "adjusted_weight",
+]
 
 
 @pytest.fixture(scope="module")

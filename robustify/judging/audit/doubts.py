@@ -1,14 +1,14 @@
-"""Doubtful items: keys that all strong models contradict, items that better models get wrong, and items in text files.
+"""Doubtful items: keys that all strong models contradict, and items in text files.
 
 None is proof, because models share errors and only the given files are searched. Items are not corrected or moved.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
-from robustify.base.arrays import ROUNDING, Bools, Floats
+from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import DataError
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
@@ -19,25 +19,20 @@ from robustify.judging.screen.votes import UNANSWERED, first_picks
 from robustify.judging.stats.intervals import rate, wilson
 from robustify.judging.summary.quantity import Quantity, Reason
 from robustify.judging.summary.result import Contamination, ShortMode, TextFile, TextOverlap
-from robustify.judging.summary.scored import ItemAnalysis, ItemDiscrimination, LabelNoise
+from robustify.judging.summary.scored import LabelNoise
 
 FEWEST_STRONG = 2
 LISTED = 1_000
 """Maximum number of listed items. `flagged` counts all of them."""
-FEWEST_MODELS = 5
-"""Minimum number of models per item for its analysis. A correlation over fewer models is uninformative."""
-LISTED_LOWEST = 20
 
 
-def label_noise(
-    ctx: Context, credits: Mapping[str, Credits], discrimination: Floats | None = None
-) -> LabelNoise | None:
+def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | None:
     """Return the items that all strong models answer with the same wrong choice, or None if no full question was asked.
 
     A model is `strong` if the lower Wilson bound of its `full` accuracy is above chance. At least two strong models are
     required. `expected` is the number of `all_wrong` items that would be flagged if wrong picks were independent and
     uniform. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models know
-    most keys. Items with the lowest `discrimination` (n,) are listed first.
+    most keys.
     """
     index, parts = ctx.index, ctx.parts
     full = {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
@@ -53,9 +48,6 @@ def label_noise(
     there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
-    listed = np.flatnonzero(flagged)
-    if discrimination is not None:
-        listed = listed[np.argsort(discrimination[listed], kind="stable")]
     return LabelNoise(
         strong=strong,
         n=int(np.count_nonzero(there)),
@@ -64,59 +56,8 @@ def label_noise(
         expected=float(((index.k[wrong] - 1.0) ** (1 - len(strong))).sum()),
         in_robust=_rate(flagged[there & parts.robust]),
         in_shortcut=_rate(flagged[there & parts.shortcut]),
-        items=tuple(index.items[i] for i in listed[:LISTED].tolist()),
+        items=tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist()),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class AnalysedItems:
-    """Difficulty and discrimination of each item (n,), NaN if undefined, with a summary."""
-
-    difficulty: Floats
-    discrimination: Floats
-    part: ItemAnalysis
-
-
-def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
-    """Return the item analysis for the full question, or for cloze if the full question was not asked. None below five
-    models.
-
-    Difficulty is the share of models that are right. Discrimination is the correlation, over models, of the credit for an
-    item with the mean credit for all other items (corrected item-total correlation), undefined if credits do not vary.
-    """
-    views = ("full", "cloze_chars")
-    answered = {
-        view: {m: c for m, of in credits.items() if (c := of.get(view)) is not None} for view in views
-    }
-    view = next((view for view, won in answered.items() if len(won) >= FEWEST_MODELS), None)
-    if view is None:
-        return None
-    won = np.column_stack(list(answered[view].values()))
-    there = ~np.isnan(won) & (np.sum(~np.isnan(won), axis=1, keepdims=True) >= FEWEST_MODELS)
-    n = there.sum(axis=1)
-    won = np.where(there, won, 0.0)
-    rest = (won.sum(axis=0) - won) / np.maximum(there.sum(axis=0) - 1, 1)
-
-    def deviations(x: Floats) -> Floats:
-        mean = np.where(there, x, 0.0).sum(axis=1) / np.maximum(n, 1)
-        return np.where(there, x - mean[:, None], 0.0)
-
-    a, b = deviations(won), deviations(rest)
-    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    found = np.where(size > ROUNDING, (a * b).sum(axis=1) / np.maximum(size, ROUNDING), np.nan)
-    difficulty = np.where(n > 0, won.sum(axis=1) / np.maximum(n, 1), np.nan)
-    worst = [i for i in np.argsort(found, kind="stable")[:LISTED_LOWEST].tolist() if found[i] < 0]
-    rows = tuple(
-        ItemDiscrimination(item=ctx.index.items[i], difficulty=difficulty[i], discrimination=found[i])
-        for i in worst
-    )
-    part = ItemAnalysis(
-        models=tuple(answered[view]),
-        view="full" if view == "full" else "cloze_chars",
-        negative=Quantity.of(rate(np.where(np.isnan(found), np.nan, found < 0))),
-        lowest=rows,
-    )
-    return AnalysedItems(difficulty, found, part)
 
 
 def contamination(ctx: Context) -> Contamination | None:

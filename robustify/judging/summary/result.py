@@ -10,7 +10,6 @@ from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reas
 from robustify.judging.summary.scored import (
     Adjustment,
     CalibrationViews,
-    ItemAnalysis,
     LabelNoise,
     Model,
     Pair,
@@ -156,7 +155,6 @@ class Summary(Part):
     evidence: CueCounts | None = None
     inference: Inference | None = None
     label_noise: LabelNoise | None = None
-    item_analysis: ItemAnalysis | None = None
     contamination: Contamination | None = None
     guardrails: tuple[Guardrail, ...] = ()
     certificate: Certificate | None = None

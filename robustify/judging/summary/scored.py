@@ -162,27 +162,6 @@ class CalibrationViews(Part):
     cloze_chars: Calibration | None
 
 
-class ItemDiscrimination(Part):
-    """Item with its difficulty (share of models that are right) and its discrimination."""
-
-    item: str
-    difficulty: Share
-    discrimination: float
-
-
-class ItemAnalysis(Part):
-    """Classical item analysis over `models` under one view.
-
-    `negative` is the share of items with a negative discrimination, and `lowest` lists the first of these. Items that all
-    models or no models get right have no discrimination and are left out.
-    """
-
-    models: tuple[str, ...]
-    view: Literal["full", "cloze_chars"]
-    negative: Quantity
-    lowest: tuple[ItemDiscrimination, ...]
-
-
 class LabelNoise(Part):
     """Items that all strong models answer with the same wrong choice, null if there are fewer than two strong models.
 
