@@ -17,7 +17,7 @@ from robustify.base.arrays import Floats, numbered
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
-from robustify.judging.stats.agreement import agreement, krippendorff_alpha
+from robustify.judging.stats.agreement import agreement
 from robustify.judging.stats.intervals import interval, rate
 from robustify.judging.stats.tests import paired_difference
 
@@ -107,7 +107,7 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     """Measure the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
-    alpha over judge and people, and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
+    and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
     specificity and the corrected rate. A judge is calibrated if every part that it decided is. Without labels, only the
     status is returned.
     """
@@ -143,8 +143,6 @@ def _calibrated(
     least = found.kappa.ci[0] if found.kappa.ci is not None else None
     doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
     doubt = "few_labels" if found.n < FEWEST_LABELS else doubt
-    rank = {name: float(i) for i, name in enumerate(classes)}
-    ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     more: dict[str, Any] = {}
     if not nuggets:
         # The judge's errors, and the rate of correct answers after correcting for them.
@@ -157,7 +155,6 @@ def _calibrated(
         **found.json(), "doubt": doubt, "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
         "n_people_undecided": sum(people[u] is None for u in there),
-        "alpha": krippendorff_alpha(ratings, level="ordinal" if nuggets else "nominal"),
         **more,
     }  # fmt: skip
 

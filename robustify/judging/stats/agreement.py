@@ -1,4 +1,4 @@
-"""Chance-corrected agreement between raters: kappa and alpha.
+"""Chance-corrected agreement between raters: kappa.
 
 Undefined values (a single class, or nothing to compare) are None, never 0 or 1. Intervals resample whole items.
 """
@@ -14,7 +14,6 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate, wilson
 
 Weights = Literal["linear"]
-Level = Literal["nominal", "ordinal"]
 
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
@@ -28,33 +27,6 @@ def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
 def _disagreement_weights(k: int, weights: Weights | None) -> Floats:
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
     return apart if weights == "linear" else (apart > 0).astype(np.float64)
-
-
-def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level = "nominal") -> float | None:
-    """Return Krippendorff's alpha of units rated by any number of raters (Krippendorff 2011), or None if undefined.
-
-    A missing rating is None. Units with fewer than two ratings are ignored.
-    """
-    rated = [[r for r in unit if r is not None] for unit in units]
-    rated = [unit for unit in rated if len(unit) > 1]
-    values = sorted({r for unit in rated for r in unit})
-    if len(values) < 2:
-        return None
-    place = {value: i for i, value in enumerate(values)}
-    pairs = np.zeros((len(values), len(values)))
-    for unit in rated:
-        counts = np.bincount([place[r] for r in unit], minlength=len(values)).astype(np.float64)
-        pairs += (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
-    margin = pairs.sum(axis=1)
-    apart = 1 - np.eye(len(values)) if level == "nominal" else _ordinal_distances(margin)
-    observed = float((pairs * apart).sum())
-    by_chance = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
-    return 1 - observed / by_chance if by_chance else None
-
-
-def _ordinal_distances(margin: Floats) -> Floats:
-    """Return the ordinal distance between each pair of values: the squared difference of their mid-ranks."""
-    return np.asarray(np.subtract.outer(*2 * [np.cumsum(margin) - margin / 2]) ** 2)
 
 
 @dataclass(frozen=True, slots=True)

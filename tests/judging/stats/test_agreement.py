@@ -1,31 +1,15 @@
-"""Agreement: Krippendorff's alpha by his own example, kappa beside scikit-learn's, and what is not defined."""
+"""Agreement: kappa beside scikit-learn's, and what is not defined."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from robustify.judging.stats.agreement import agreement, kappa_of, krippendorff_alpha
+from robustify.judging.stats.agreement import agreement, kappa_of
 from robustify.judging.stats.intervals import rate
-
-# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": four observers, twelve units.
-OBSERVERS = [
-    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
-    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
-    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
-    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
-]
-
-
-@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815)])
-def test_alpha_is_krippendorff_s(level: Any, alpha: float) -> None:
-    units: list[list[float | None]] = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
-    assert krippendorff_alpha(units, level=level) == pytest.approx(alpha, abs=5e-4)
 
 
 def test_agreement_that_is_not_defined_is_none() -> None:
-    assert krippendorff_alpha([[1, 1], [1, 1]]) is None
-    assert krippendorff_alpha([[1, None], [None, 2]]) is None
     assert agreement(["a"], ["a"], ["a"]).kappa.value is None
     assert agreement([], [], ["a", "b"]).kappa.value is None
     assert agreement(["a", "a"], ["a", "a"], ["a", "b"]).kappa.value is None
