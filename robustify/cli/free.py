@@ -183,7 +183,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
 def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     """Compare a judge with human labels, or compare two sets of grades.
 
-    With one file and --human: kappa, the confusion matrix, and the corrected rate. With two gradings of
+    With one file and --human: kappa, the confusion matrix, sensitivity, and specificity. With two gradings of
     the same answers: the score, the readable share, and the agreement with people of each, and their paired
     differences.
 

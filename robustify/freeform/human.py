@@ -4,7 +4,6 @@ If people disagree, the adjudicated label counts, otherwise the majority. Withou
 that the judge could not read are counted. Templates are compared on the same answers with paired differences.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
@@ -13,17 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.base.arrays import Floats, numbered
+from robustify.base.arrays import numbered
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
 from robustify.judging.stats.agreement import agreement
-from robustify.judging.stats.intervals import interval, rate
+from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import paired_difference
 
-_DRAWS = 2000
-_MOST_USELESS = 0.025
-"""Share of draws with a judge no better than chance from which on the corrected rate has no interval."""
 UNCALIBRATED = "uncalibrated"
 """Word that a report prints beside a judge's number if too few people have labelled its answers."""
 FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
@@ -107,8 +103,8 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     """Measure the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
-    and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
-    specificity and the corrected rate. A judge is calibrated if every part that it decided is. Without labels, only the
+    and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity
+    and specificity. A judge is calibrated if every part that it decided is. Without labels, only the
     status is returned.
     """
     if not labels:
@@ -145,12 +141,9 @@ def _calibrated(
     doubt = "few_labels" if found.n < FEWEST_LABELS else doubt
     more: dict[str, Any] = {}
     if not nuggets:
-        # The judge's errors, and the rate of correct answers after correcting for them.
         (tn, fp), (fn, tp) = found.confusion
-        words = [word for word in map(judge_verdict, grades) if word is not None]
         more["sensitivity"] = tp / (tp + fn) if tp + fn else None
         more["specificity"] = tn / (tn + fp) if tn + fp else None
-        more["corrected_rate"] = corrected([float(w == "correct") for w in words], found.confusion, seed)
     return {
         **found.json(), "doubt": doubt, "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
@@ -202,36 +195,3 @@ def _compared(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) 
         "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
         "difference": paired_difference(other, first, groups).json(),
     }  # fmt: skip
-
-
-def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """Adjust a judge's rates for its errors (Rogan and Gladen 1978). A judge no better than chance gives NaN."""
-    gain = sensitivity + specificity - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
-
-
-def corrected(
-    observed: Sequence[float], confusion: Sequence[Sequence[int]], seed: int = 0
-) -> dict[str, Any] | None:
-    """Estimate the corrected rate with a bootstrap interval over the judged answers and the human labels.
-
-    `observed` contains the judge's 0s and 1s on all answers (n,). `confusion` counts people's labels (rows) against the
-    judge's (columns) on the labelled answers (2, 2). Sensitivity and specificity are drawn with Jeffreys' prior, so
-    that a few labels without an error do not imply a judge without errors. If too many draws are of a judge that is no
-    better than chance, there is no interval.
-    """
-    (tn, fp), (fn, tp) = confusion
-    n = len(observed)
-    if not n or tn + fp == 0 or fn + tp == 0:
-        return None
-    share = np.array(sum(observed) / n)
-    value = float(corrected_rate(share, np.array(tp / (fn + tp)), np.array(tn / (tn + fp))))
-    if math.isnan(value):
-        return None
-    rng = np.random.default_rng(seed)
-    spec = rng.beta(tn + 0.5, fp + 0.5, size=_DRAWS)
-    sens = rng.beta(tp + 0.5, fn + 0.5, size=_DRAWS)
-    draws = corrected_rate(rng.binomial(n, float(share), size=_DRAWS) / n, sens, spec)
-    ci = list(interval(draws)) if np.isnan(draws).mean() < _MOST_USELESS else None
-    return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}

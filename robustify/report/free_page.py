@@ -36,8 +36,8 @@ def _tables(summary: Node) -> dict[str, Table]:
         ),
         "agreement": table(
             f"Judge ({calibration['status']}) against people",
-            ("Part", "Answers", "Kappa", "Raw agreement", "Corrected rate", "Doubt"),
-            ((name, p["n"], cell(_rate(p["kappa"]), "number"), _rate(p["raw"]), _rate(p.get("corrected_rate")), p["doubt"])
+            ("Part", "Answers", "Kappa", "Raw agreement", "Doubt"),
+            ((name, p["n"], cell(_rate(p["kappa"]), "number"), _rate(p["raw"]), p["doubt"])
              for name, p in agreements),
         ),
         "statuses": table(

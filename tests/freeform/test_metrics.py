@@ -1,6 +1,5 @@
 """What grades add up to: nothing leaves a denominator in silence, and no kind is averaged with another."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.freeform.human import HumanLabel, calibrate, consensus, corrected, corrected_rate, human_from
+from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 
@@ -53,31 +52,6 @@ def test_an_item_answered_twice_is_drawn_as_one() -> None:
     # Twice the rows are no more items: the interval must not shrink by a root of two.
     assert np.ptp(together["ci"]) > 0.9 * np.ptp(alone["ci"])
     assert aggregate([row(f"i{n // 2}") for n in range(6)])["accuracy"]["ci"] is None
-
-
-CORRECTED = [(0.5, 1.0, 1.0, 0.5), (0.5, 0.9, 0.9, 0.5), (0.3, 0.8, 0.9, 2 / 7), (0.05, 0.9, 0.9, 0.0),
-             (0.99, 0.9, 0.9, 1.0), (0.5, 0.5, 0.5, None), (0.5, 0.2, 0.3, None)]  # fmt: skip
-
-
-@pytest.mark.parametrize(("observed", "sensitivity", "specificity", "expected"), CORRECTED)
-def test_the_rate_behind_a_judge_s(
-    observed: float, sensitivity: float, specificity: float, expected: float | None
-) -> None:
-    found = float(corrected_rate(*map(np.array, (observed, sensitivity, specificity))))
-    assert math.isnan(found) if expected is None else found == pytest.approx(expected)
-
-
-def test_the_corrected_rate_s_interval_holds_the_truth() -> None:
-    rng = np.random.default_rng(0)
-    held = 0
-    for _ in range(200):
-        truth = rng.random(400) < 0.4
-        judged = np.where(truth, rng.random(400) < 0.85, rng.random(400) < 0.2)
-        table = np.zeros((2, 2), dtype=int)
-        np.add.at(table, (truth[:150].astype(int), judged[:150].astype(int)), 1)
-        found = corrected(judged.astype(float).tolist(), table.tolist(), seed=1)
-        held += found["ci"][0] <= 0.4 <= found["ci"][1]
-    assert held >= 180
 
 
 def test_people_who_differ_are_settled_or_left_out() -> None:
@@ -132,7 +106,6 @@ def test_a_judge_is_held_to_people() -> None:
     assert part["kappa"]["value"] == pytest.approx(0.8)
     assert part["kappa"]["ci"][0] > 0.6
     assert part["sensitivity"] == part["specificity"] == pytest.approx(0.9)
-    assert part["corrected_rate"]["value"] == pytest.approx(0.5, abs=0.02)
     assert found["nuggets"] is None
 
 
