@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from robustify.items.views import View
-    from robustify.judging.summary.scored import Adjust
 
 __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]
 
@@ -143,15 +142,13 @@ class Rule(TypedDict, total=False):
     """Settings of the rule by which the screen flags items.
 
     `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores each option's `text`
-    (for small models). `limit` uses only the first items. `name` names the benchmark. `adjust` balances the adjusted
-    weights by `form` or `form+meaning`.
+    (for small models). `limit` uses only the first items. `name` names the benchmark.
     """
 
     criterion: str
     mode: str
     limit: int
     name: str
-    adjust: str
 
 
 def audit(
@@ -222,16 +219,15 @@ def heuristics(data: Data) -> "pd.DataFrame":
     return frame
 
 
-def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust" = "form") -> "pd.DataFrame":
+def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
     """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row per model.
 
-    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered. `adjust`
-    is `form`, or `form+meaning` if the sentence encoder is installed. Rows have `value`, `n`, `low`, and `high` (95 %) of
+    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered.
+    Rows have `value`, `n`, `low`, and `high` (95 %) of
     the adjusted score, and `raw`, the mean of all hits. `attrs` has the worth of the weights and the remaining cues found
     by auditors, in the form of `adjustment` in a run's summary.
 
-    Raise `RobustifyError` if the set is restricted, hits do not match the items, items are too few, or the encoder is
-    missing.
+    Raise `RobustifyError` if the set is restricted, hits do not match the items, or items are too few.
     """
     import numpy as np
     import pandas as pd
@@ -240,8 +236,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
         raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
-    config = policy.config.model_copy(update={"adjust": adjust})
-    found = weighed(bench, config, cache_folder(None))
+    found = weighed(bench, policy.config, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
     rows = {}

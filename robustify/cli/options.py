@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
-WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.tables"}
+WHOLE = {"encoder": "encoder", "inferred": "infer_question.tables"}
 """Options that set a key outside the `screen` block, with the name of the key."""
 
 
@@ -77,11 +77,6 @@ MODE = _rule(
     type=click.Choice(["letter", "text"]),
     help="Let models vote by letter, or by the text of the choices.",
 )
-ADJUST = _rule(
-    "--adjust",
-    type=click.Choice(["form", "form+meaning"]),
-    help="Balance the form and words of the options in the adjusted score, or also their meaning.",
-)
 ENCODER = _rule(
     "--encoder/--no-encoder",
     default=None,
@@ -104,7 +99,7 @@ def output(command: F) -> F:
 
 def screening(command: F) -> F:
     """Add the screen options to a command, which receives those given by the user as `rule`."""
-    return CRITERION(MODE(ADJUST(command)))
+    return CRITERION(MODE(command))
 
 
 def asked_beside(command: F) -> F:

@@ -4,14 +4,13 @@ Weights can make the listed cues worthless even if the filter can flag no item. 
 score estimates, and under which conditions.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.base.errors import UsageError
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.judging.baselines.heuristics import listed_credit
@@ -31,7 +30,7 @@ from robustify.judging.stats.balance import (
 )
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.quantity import AuditorKind, Reason, Score
-from robustify.judging.summary.scored import WITH_MEANING, AdjustedDifference, Adjustment, LeftToFind
+from robustify.judging.summary.scored import AdjustedDifference, Adjustment, LeftToFind
 
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
 """Length heuristics that the weights make worthless."""
@@ -77,21 +76,12 @@ class Balanced:
 
 
 def balanced(ctx: Context) -> Balanced | None:
-    """Fit the balancing weights. Return None if the item texts are unknown or there are too few items to fit a scorer.
-
-    With `form+meaning`, items that the encoder did not see have no weight.
-
-    Raises:
-        UsageError: `form+meaning` is set, but the encoder was not asked.
-    """
+    """Fit the balancing weights. Return None if the item texts are unknown or there are too few items to fit a scorer."""
     scores = ctx.ranker.by_options()
     if scores is None or ctx.items is None:
         return None
-    meant = _logit_by_meaning(ctx) if ctx.rules.adjust == WITH_MEANING else None
-    if meant is not None:
-        scores = replace(scores, known=scores.known & ~np.isnan(meant))
     known = scores.known
-    cues = listed_cues(ctx, scores, {} if meant is None else {"meaning_logit": meant[known]})
+    cues = listed_cues(ctx, scores)
     columns = np.column_stack([np.empty((np.count_nonzero(known), 0)), *cues.values()])
     weight, table = np.full(len(known), np.nan), np.full((len(known), len(cues)), np.nan)
     weight[known], table[known] = weights(columns, balancing(columns)), columns
@@ -112,12 +102,12 @@ def balanced(ctx: Context) -> Balanced | None:
     return Balanced(weight, ctx.parts.groups, part, table)
 
 
-def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> dict[str, Floats]:
+def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
     """Return the cue columns (n,) by name for items with a known key, leaving out constant columns.
 
     Each is the gain over chance of a strategy that sees only the choices, scaled to unit standard deviation: the scorer's
-    centered logit of the key, its probability and its pick, the contributions of the key's form and words, the tie-fair
-    credits of four length heuristics, and the `more` columns.
+    centered logit of the key, its probability and its pick, the contributions of the key's form and words, and the
+    tie-fair credits of four length heuristics.
     """
     known, there = scores.known, scores.there
     rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
@@ -131,7 +121,6 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
         "form": scores.surface[rows, key],
         "words": scores.words[rows, key],
         **{name: won[known] - chance for name, won in listed_credit(ctx.items or (), RULES).items()},
-        **more,
     }
     return {name: column / column.std() for name, column in found.items() if column.std() > ROUNDING}
 
@@ -152,18 +141,6 @@ def tempered(scores: OptionScores, key: Ints) -> Floats:
         scale = minimize_scalar(loss, bounds=(0, _HOTTEST), method="bounded").x
         out[mine] = log_probabilities(scale * scores.logits[mine], scores.there[mine])
     return out
-
-
-def _logit_by_meaning(ctx: Context) -> Floats:
-    names = models_asked(ctx.answers, MEANING)
-    if not names:
-        raise UsageError(
-            "adjust: `form+meaning` needs the encoder, but it was not asked. Set `adjust: form`, or run the encoder."
-        )
-    rows = ctx.answers.block(MEANING, names[0]).first()
-    there = np.arange(rows.scores.shape[1]) < rows.k[:, None]
-    logit = centred(rows.scores, there)[np.arange(len(rows)), rows.key]
-    return ctx.index.spread(rows, logit)
 
 
 def _withheld(n: int, items: float, largest: float) -> Reason | None:
@@ -211,13 +188,7 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
 
 
 def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield each auditor's name, kind and credits (n,), NaN if unanswered: the cross-fitted encoder, or the voters if the
-    encoder's logit is balanced.
-    """
-    if ctx.rules.adjust == WITH_MEANING:
-        for name, won in zip(ctx.votes.voters, ctx.votes.credit().T, strict=True):
-            yield name, "voter", won
-        return
+    """Yield the name, kind and credits (n,), NaN if unanswered, of the cross-fitted encoder if it was asked."""
     for name in models_asked(ctx.answers, MEANING):
         block = ctx.answers.block(MEANING, name).first()
         yield name, "encoder", ctx.index.spread(block, block.correct)

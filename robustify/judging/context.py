@@ -31,7 +31,6 @@ from robustify.judging.screen.votes import (
     models_asked,
     who_votes,
 )
-from robustify.judging.summary.scored import Adjust
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
@@ -56,7 +55,6 @@ class Rules:
     mode: Mode = "letter"
     part: bool = False
     hidden: Hidden = "question"
-    adjust: Adjust = "form"
 
 
 @dataclass(frozen=True)

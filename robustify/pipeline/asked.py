@@ -19,7 +19,7 @@ from robustify.judging.context import Facts, Rules, context
 from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.screen_rules import same_model
 from robustify.models.engines.protocols import Progress, no_progress
-from robustify.pipeline.by_meaning import ask_by_meaning, can_audit, require_encoder
+from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 from robustify.pipeline.config import Config
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run
@@ -59,26 +59,22 @@ def options_asked(
 ) -> Answers:
     """Answer items from their options alone: heuristics, the probe, and the encoder. No language model is asked.
 
-    With `keep`, the vectors of texts are cached. With `probed`, the probe answers. Raise `UsageError` if the weights need
-    the encoder and it is not available.
+    With `keep`, the vectors of texts are cached. With `probed`, the probe answers.
     """
-    require_encoder(config.adjust, cache)
     tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
     if config.encoder and can_audit(cache):
         with watch("encoding options", sum(item.k for item in items)) as progress:
-            rows = ask_by_meaning(
-                items, config.probe, cache, keep=keep, adjust=config.adjust, progress=progress
-            )
+            rows = ask_by_meaning(items, config.probe, cache, keep=keep, progress=progress)
         tables.append(Answers.of(rows))
     return Answers.concat(tables)
 
 
 def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
     """Return the weights of items for the adjusted score, or None for too few items. No model is asked, and the encoder
-    audits the weights if it is installed. Raise `UsageError` if they need it and it is not."""
+    audits the weights if it is installed."""
     answers = options_asked(bench.items, config, cache, keep=True, probed=False)
     with threadpool_limits(1, "blas"):
-        return balanced(context(answers, bench_facts(bench), Rules(adjust=config.adjust), bench.items))
+        return balanced(context(answers, bench_facts(bench), Rules(), bench.items))
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
@@ -108,7 +104,6 @@ def rules(config: Config) -> Rules:
         mode=config.asking.mode,
         part=config.limit is not None,
         hidden=config.hidden,
-        adjust=config.adjust,
     )
 
 

@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from robustify.base.arrays import Floats
-from robustify.base.errors import UsageError
 from robustify.base.files import write_atomic
 from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.meaning import encoded, meaning
-from robustify.judging.summary.scored import WITH_MEANING, Adjust
 from robustify.models import downloads
 from robustify.models.engines.protocols import Progress, no_progress
 
@@ -24,28 +22,18 @@ def can_audit(cache: Path) -> bool:
     return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 
-def require_encoder(adjust: Adjust, cache: Path) -> None:
-    """Raise `UsageError` if the weights need the encoder and it is not available."""
-    if adjust == WITH_MEANING and not can_audit(cache):
-        raise UsageError(
-            "adjust: form+meaning needs the sentence encoder, which is not available. Run `robustify models pull "
-            "minilm-l6-v2`, or set `adjust: form`."
-        )
-
-
 def ask_by_meaning(
     items: Sequence[Item],
     settings: ProbeSettings,
     cache: Path,
     *,
     keep: bool,
-    adjust: Adjust = "form",
     progress: Progress = no_progress,
 ) -> list[Answer]:
     """Return one row per audited item, or no rows if the encoder is not available.
-    If `keep` is true, vectors are cached under a digest of the texts. This must be false for a restricted set. If `adjust`
-    needs rows of all items, no items of a large set are skipped. Raise `ModelError` if the encoder files are damaged."""
-    chosen = list(items) if adjust == WITH_MEANING else encoded(items)
+    If `keep` is true, vectors are cached under a digest of the texts. This must be false for a restricted set.
+    Raise `ModelError` if the encoder files are damaged."""
+    chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = text_vectors(texts, cache, keep=keep, progress=progress)
     return [] if vectors is None else meaning(chosen, vectors, downloads.ENCODER.name, settings)

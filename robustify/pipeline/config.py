@@ -42,7 +42,6 @@ from robustify.judging.cloze import ClozeSettings
 from robustify.judging.guardrails import Limits
 from robustify.judging.ngrams.overlap import ContaminationSettings
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.summary.scored import WITH_MEANING, Adjust
 from robustify.models.asking import Asking
 from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
@@ -107,8 +106,6 @@ class Config(Settings):
     probe: ProbeSettings = ProbeSettings()
     encoder: bool = True
     """Whether a sentence encoder audits the kept items, if installed (`models pull minilm-l6-v2`)."""
-    adjust: Adjust = "form"
-    """Cues balanced by the weights of the adjusted score. With `form+meaning`, the encoder does not audit them."""
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
     """Settings for asking the questions without options and grading the free-text answers."""
@@ -155,8 +152,6 @@ class Config(Settings):
     def _consistent(self) -> "Config":
         if self.sensitivity == "restricted" and any(source.hub for source in self.data):
             raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`.")
-        if self.adjust == WITH_MEANING and not self.encoder:
-            raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`.")
         return self
 
     @property

@@ -31,7 +31,6 @@ from robustify.pipeline.asked import (
     rules,
     unwatched,
 )
-from robustify.pipeline.by_meaning import require_encoder
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.inferring import inferred_by, like_the_real, questions_in_tables
 from robustify.pipeline.public import PublicPolicy
@@ -160,9 +159,8 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
 
 
 def require_models(config: Config, cache: Path) -> None:
-    """Check the models before the first question. Raise `UsageError` if a model or the encoder is missing, or two
+    """Check the models before the first question. Raise `UsageError` if two
     voters are the same model, and `ModelError` if a model's files are missing or damaged."""
-    require_encoder(config.adjust, cache)
     templates = config.asking.templates()
     refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
 
@@ -247,13 +245,9 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
 
 
 RETIRED = {
-    "fdr_exact": False,
-    "rotation": "averaged",
-    "probe_vote": "none",
-    "probe_confidence": 0.5,
-    "check": 0,
-}
-"""Settings of rules and of the judge in earlier versions, with the value that is now the only one."""
+    "fdr_exact": False, "rotation": "averaged", "probe_vote": "none", "probe_confidence": 0.5, "check": 0, "adjust": "form",
+}  # fmt: skip
+"""Settings of earlier versions, with the value that is now the only one."""
 
 
 def _without_retired(tree: Mapping[str, Any]) -> None:
@@ -261,7 +255,7 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
     for source in tree["data"]:
         source.pop("layout", None)
     judge = (tree.get("free") or {}).get("judge") or {}
-    for part in (tree["screen"], *tree["alternatives"], judge):
+    for part in (tree, tree.get("screen", {}), *tree.get("alternatives", ()), judge):
         for name in [name for name, usual in RETIRED.items() if part.get(name) == usual]:
             del part[name]
 

@@ -25,7 +25,6 @@ KINDS = {
     "heuristic": "rule without a model",
     "probe": "trained on the kept items",
     "encoder": "sentence encoder",
-    "voter": "votes in the filter",
 }
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.base.errors import UsageError
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.items.orders import own
@@ -12,7 +11,7 @@ from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.stats.balance import balancing, weighted_mean, weights, worth
-from robustify.judging.summary.scored import Adjust, Adjustment
+from robustify.judging.summary.scored import Adjustment
 from robustify.report.messages import finding
 from tests.support.trees import measured
 
@@ -50,9 +49,9 @@ def rows_of(items: list[Item], name: str, knows: float, uses: float, seed: int) 
     return rows
 
 
-def judged(items: list[Item], *models: list[Answer], adjust: Adjust = "form") -> Judgement:
+def judged(items: list[Item], *models: list[Answer]) -> Judgement:
     tables = [guess(items), *(Answers.of(rows) for rows in models)]
-    return judge(Answers.concat(tables), Facts("made up"), Rules(adjust=adjust), items)
+    return judge(Answers.concat(tables), Facts("made up"), Rules(), items)
 
 
 def by_meaning(items: list[Item], knows: float, view: str = "meaning", name: str = "encoder") -> list[Answer]:
@@ -123,36 +122,15 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     assert part.reason is not None
     assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
     assert measured(found.summary, "adjusted", "m") is None
-    assert "adjusted_weight" not in found.numbers
     assert found.balance is None
 
 
-def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meaning_where_voters_audit() -> (
-    None
-):
+def test_meaning_is_found_under_the_weights_of_form() -> None:
     items = items_with(600)
-    rows = by_meaning(items, 0.3), by_meaning(items, 0.1, "choices_only", "voter")
-    by_form = judged(items, *rows).summary
-    part = by_form.adjustment
+    part = judged(items, by_meaning(items, 0.3)).summary.adjustment
     assert part is not None
     assert (part.status, part.left["encoder"].kind) == ("partly adjusted", "encoder")
-    assert "voter" not in part.left
     assert finding("meaning", part).startswith("Meaning also gives keys away")
-    found = judged(items, *rows, adjust="form+meaning").summary
-    part = found.adjustment
-    assert part is not None
-    assert part.columns[-1] == "meaning_logit"
-    assert "encoder" not in part.left
-    assert (part.left["voter"].kind, part.left["voter"].n) == ("voter", 600)
-    assert finding("meaning", part) == ""
-    assert found.certificate is not None
-    assert "encoder_adjusts" in {reason.code for reason in found.certificate.reasons}
-    assert measured(found, "adjusted_choices_only", "voter") is not None
-
-
-def test_weights_that_need_the_encoder_are_refused_without_it() -> None:
-    with pytest.raises(UsageError, match="needs the encoder, but it was not asked"):
-        judged(items_with(100), adjust="form+meaning")
 
 
 def test_without_texts_or_with_too_few_items_to_fit_on_there_is_no_adjustment() -> None:

@@ -25,7 +25,6 @@ from robustify.judging.stats.intervals import Rate
 from robustify.judging.stats.tests import LEVEL
 from robustify.judging.summary.quantity import AuditorKind, Reason, ReasonValue, Score
 from robustify.judging.summary.result import AuditorResult, Residual, Verdict
-from robustify.judging.summary.scored import WITH_MEANING
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,6 @@ def residual(ctx: Context) -> Residual:
     verdict, reasons = audit_verdict(auditors, chance, margin)
     if fitted:
         reasons.append(Reason.of("probe_voted"))
-    if ctx.rules.adjust == WITH_MEANING:
-        reasons.append(Reason.of("encoder_adjusts"))
     of_kind: dict[str, dict[str, AuditorResult]] = {}
     for one in auditors:
         kind = one.kind if one.kind in get_args(AuditorKind) else "others"

@@ -12,7 +12,7 @@ Interval = tuple[float, float]
 Share = Annotated[float, Field(json_schema_extra={"unit": "share of items"})]
 P = Annotated[float, Field(json_schema_extra={"unit": "probability"})]
 Nats = Annotated[float, Field(json_schema_extra={"unit": "nats"})]
-AuditorKind = Literal["leave_one_out", "non_voter", "heuristic", "probe", "encoder", "voter"]
+AuditorKind = Literal["leave_one_out", "non_voter", "heuristic", "probe", "encoder"]
 ReasonValue = Union[bool, int, float, str, "Reason", tuple["Reason", ...], tuple[str, ...], None]
 
 

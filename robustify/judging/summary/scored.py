@@ -4,9 +4,6 @@ from typing import Literal
 
 from robustify.judging.summary.quantity import AuditorKind, Interval, P, Part, Quantity, Reason, Share
 
-Adjust = Literal["form", "form+meaning"]
-"""What the weights balance: the form and words of options, or also their meaning by a sentence encoder."""
-WITH_MEANING: Adjust = "form+meaning"
 AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
