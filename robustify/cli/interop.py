@@ -8,9 +8,9 @@ import click
 
 from robustify.base.errors import counted
 from robustify.cli.options import (
+    ENCODER,
     PATH,
     RUN,
-    asked_beside,
     out_option,
     output,
     print_lines,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     help="Name the part that choices_only prompts did not show.",
 )
 @screening
-@asked_beside
+@ENCODER
 @click.option("--skip-bad", is_flag=True, help="Set unreadable rows aside instead of rejecting the log.")
 @output
 def import_(

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
-WHOLE = {"encoder": "encoder", "inferred": "infer_question.tables"}
+WHOLE = {"encoder": "encoder"}
 """Options that set a key outside the `screen` block, with the name of the key."""
 
 
@@ -82,12 +82,6 @@ ENCODER = _rule(
     default=None,
     help="Audit the kept items with the sentence encoder [default: if it is installed].",
 )
-INFERRED = _rule(
-    "--inferred",
-    multiple=True,
-    metavar="FILE",
-    help="Read questions inferred from choices: item, model, text, in JSON Lines or CSV (repeatable).",
-)
 JSON = _flag("--json", help="Print only one JSON object.")
 QUIET = _flag("-q", "--quiet", help="Print only errors (with --json, also the object).")
 
@@ -100,11 +94,6 @@ def output(command: F) -> F:
 def screening(command: F) -> F:
     """Add the screen options to a command, which receives those given by the user as `rule`."""
     return CRITERION(MODE(command))
-
-
-def asked_beside(command: F) -> F:
-    """Add the options `--encoder` and `--inferred` to a command, which receives those given in `rule`."""
-    return ENCODER(INFERRED(command))
 
 
 def out_option(says: str, **about: Any) -> Callable[[F], F]:

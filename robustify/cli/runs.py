@@ -10,9 +10,9 @@ import click
 from robustify.base.errors import AuthorisationError, counted
 from robustify.cli.data import MAP, SKIP_BAD, mapped
 from robustify.cli.options import (
+    ENCODER,
     PATH,
     RUN,
-    asked_beside,
     cache_dir,
     is_set,
     out_option,
@@ -43,7 +43,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
 @screening
-@asked_beside
+@ENCODER
 @click.option("--limit", type=click.IntRange(min=1), help="Audit only the first N items.")
 @click.option("--safe-demo", is_flag=True, help="Refuse to run on a restricted set.")
 @click.option("--device", help="Run the models on this device, e.g. cpu or cuda:0.")

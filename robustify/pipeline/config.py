@@ -55,7 +55,7 @@ _MOST_EXTENDED = 32
 NAMED_FILES = (
     "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.template_dir.[]", "data.[].path",
 )  # fmt: skip
-_FILES = (*NAMED_FILES, "cloze.labels", "infer_question.tables.[]", "data", "data.[]", "data.path")
+_FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path")
 """Paths of config keys whose values are file names relative to the config."""
 
 

@@ -20,7 +20,6 @@ from robustify.judging.judgement import judge
 from robustify.models.downloads import cache_folder
 from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, rules
 from robustify.pipeline.config import Config, overridden, parse
-from robustify.pipeline.inferring import like_the_real, questions_in_tables
 from robustify.pipeline.public import PublicPolicy
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.reading.logs import (
@@ -104,9 +103,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
     tables = [gathered.answers]
     if gathered.items is not None:
         cache, screened = cache_folder(None), bool(config.screen.voters)
-        inferred = questions_in_tables(config.infer_question)
-        like = Answers.of(like_the_real(gathered.items, inferred, cache, keep=True))
-        tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), like, *tables]
+        tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), *tables]
     lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
     asked = Loaded(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from robustify.judging.baselines.likeness import likeness_by_words, likeness_row
 from robustify.models.engines.protocols import Progress, Writer, no_progress
 from robustify.models.replies import Replies, replies_to
 from robustify.pipeline.by_meaning import text_vectors
-from robustify.reading.jsonl import read_jsonl
-from robustify.reading.loaders.rows import cell_text
 
 MOST_TOKENS = 40
 """Maximum number of tokens of an inferred question."""
@@ -25,11 +22,9 @@ Inferred = dict[str, dict[str, str]]
 
 
 class Inferring(Settings):
-    """Sources of inferred questions. `models` names the models that infer questions (default: all that can generate text).
-    `tables` names files of questions inferred elsewhere, as JSON lines or CSV with `item`, `model`, and `text`."""
+    """Models that infer questions: `models` names them (default: all that can generate text)."""
 
     models: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
 
 
 def inferred_by(
@@ -53,20 +48,6 @@ def inferred_by(
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
-
-
-def questions_in_tables(settings: Inferring | None) -> Inferred:
-    """Return the questions in the tables named by the settings.
-    Raise `DataError` if a table is unreadable, or a row lacks an item, model, or text."""
-    found: Inferred = {}
-    for path in () if settings is None else settings.tables:
-        for item, model, text in read_jsonl(Path(path), _question):
-            found.setdefault(model, {})[item] = text
-    return found
-
-
-def _question(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return cell_text(row, "item"), cell_text(row, "model"), cell_text(row, "text")
 
 
 def like_the_real(

@@ -32,7 +32,7 @@ from robustify.pipeline.asked import (
     unwatched,
 )
 from robustify.pipeline.config import Config, overridden, parse
-from robustify.pipeline.inferring import inferred_by, like_the_real, questions_in_tables
+from robustify.pipeline.inferring import Inferred, inferred_by, like_the_real
 from robustify.pipeline.public import PublicPolicy
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
@@ -209,7 +209,7 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
     """Ask the models one after another, and add their answers and the usage that their servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
     free = None if config.free is None else FreeResponse(config.free, items, cache, restricted=not keep)
-    asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
+    asks, inferred = config.infer_question, Inferred()
     planned = plan(items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     tables: list[Answers] = [asked.answers]
@@ -246,6 +246,7 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
 
 RETIRED = {
     "fdr_exact": False, "rotation": "averaged", "probe_vote": "none", "probe_confidence": 0.5, "check": 0, "adjust": "form",
+    "tables": [],
 }  # fmt: skip
 """Settings of earlier versions, with the value that is now the only one."""
 
@@ -254,8 +255,8 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
     """Remove settings of earlier versions from a stored config. Another value is left, and refused by its name."""
     for source in tree["data"]:
         source.pop("layout", None)
-    judge = (tree.get("free") or {}).get("judge") or {}
-    for part in (tree, tree.get("screen", {}), *tree.get("alternatives", ()), judge):
+    judge, asks = (tree.get("free") or {}).get("judge") or {}, tree.get("infer_question") or {}
+    for part in (tree, tree.get("screen", {}), *tree.get("alternatives", ()), judge, asks):
         for name in [name for name, usual in RETIRED.items() if part.get(name) == usual]:
             del part[name]
 

@@ -1,20 +1,34 @@
-"""Questions inferred from the choices: asked or read, likened to the real ones, and split among what is flagged."""
+"""Questions inferred from the choices: asked, likened to the real ones, and split among what is flagged."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import UsageError
+from robustify.base.files import sha256
+from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
 from robustify.judging.baselines.likeness import likeness_by_words
 from robustify.models.replies import Replies
-from robustify.pipeline.inferring import Inferring, inferred_by, like_the_real, questions_in_tables
+from robustify.pipeline.inferring import Inferring, inferred_by, like_the_real
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import evidence_of, explained
+from robustify.runs.run import Run, open_run
 from tests.support.exported_run import made_run, made_up
+
+
+def with_answers(run: Run, more: Iterable[Answer]) -> Run:
+    """The run judged again, as if it had these answers too."""
+    file, manifest = run.folder / "answers.parquet", run.folder / "run.json"
+    Answers.concat([run.answers, Answers.of(more)]).write(file)
+    tree = json.loads(manifest.read_text())
+    tree["files"][file.name] = sha256(file)
+    manifest.write_text(json.dumps(tree))
+    return rejudge(open_run(run.folder), {}, run.folder)
+
 
 ITEMS = [
     Item("a", "Which bird swims?", ("duck", "wren"), 0),
@@ -56,17 +70,6 @@ def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> No
             inferred_by(scorer, Inferring(models=("s",)), ITEMS, kept)
 
 
-def test_a_table_is_read_and_its_faults_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text('item,model,text\na,m,"Which bird, then?"\nb,n,Which?\n')
-    found = questions_in_tables(Inferring(tables=(str(path),)))
-    assert found == {"m": {"a": "Which bird, then?"}, "n": {"b": "Which?"}}
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"item": "a", "model": "m"}\n')
-    with pytest.raises(DataError, match=r"t\.jsonl:1.*`text`"):
-        questions_in_tables(Inferring(tables=(str(path),)))
-
-
 def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
     assert likeness_by_words("Which bird swims?", "which BIRD swims") == 1
     assert likeness_by_words("Which bird swims?", "Which bird is that?") == pytest.approx(2 / 3)
@@ -81,9 +84,7 @@ def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
 
 def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) -> None:
     texts = {i.id: "Something else?" if int(i.id[1:]) % 2 else i.stem for i in made_up() if i.id != "i5"}
-    rows_ = [json.dumps({"item": item, "model": "m", "text": text}) for item, text in texts.items()]
-    (tmp_path / "inferred.jsonl").write_text("\n".join(rows_))
-    run = made_run(tmp_path, overrides={"infer_question.tables": (str(tmp_path / "inferred.jsonl"),)})
+    run = with_answers(made_run(tmp_path), like_the_real(made_up(), {"m": texts}, tmp_path, keep=True))
     found = run.summary.inference
     assert found is not None
     flagged = [item for item, verdict in run.verdicts.items() if verdict == "shortcut" and item != "i5"]
