@@ -1,5 +1,6 @@
 """Commands of `robustify restricted`, which manage adapters, keys, terms, and hashed splits of sensitive sets."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,7 @@ def key() -> None:
 @out_option("Write the key into this new file.")
 @output
 def make_key(out: Path) -> int:
-    """Create a key and its record of releases.
+    """Create a key, for IDs or for the gate, and its record of releases.
 
     The key has 256 random bits. Its file has mode 0600 and must be outside any git work tree.
 
@@ -90,6 +91,7 @@ def make_key(out: Path) -> int:
         robustify restricted key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
+    from robustify.base.key_file import FILE_VARIABLE as GATE_VARIABLE
     from robustify.restricted.disclosure.record import begin, record_file
     from robustify.restricted.secret_key import FILE_VARIABLE, new_key
 
@@ -97,9 +99,11 @@ def make_key(out: Path) -> int:
     begin(made, record_file(out))
     lines = [
         f"{out}: key {made.id}, mode 0600",
-        f"Use it: export {FILE_VARIABLE}={out}",
-        "Keep a copy with your other secrets. Without the key, its lists of IDs cannot be opened.",
-        "The gate needs a separate key. Create a second key, and name it in ROBUSTIFY_GATE_KEY_FILE.",
+        f"To use it for the gate: export {GATE_VARIABLE}={out}",
+        f"Keep your key of IDs, which ${FILE_VARIABLE} names, because only that key opens its lists of IDs."
+        if os.environ.get(FILE_VARIABLE)
+        else f"To use it for IDs: export {FILE_VARIABLE}={out}",
+        "Keep a copy with your other secrets. The gate and the IDs need separate keys.",
     ]
     return print_result({"key_id": made.id, "file": str(out)}, lines)
 

@@ -89,3 +89,15 @@ def test_the_commands_make_a_key_and_never_show_or_take_one(tmp_path: Path) -> N
     assert secret.split(":")[2] not in str(refused.exception) + refused.output
     place.chmod(0o644)
     assert isinstance(invoked("restricted", "key", "releases", place).exception, AuthorisationError)
+
+
+def test_a_new_key_for_the_gate_does_not_replace_the_key_of_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ids, told in ((None, True), (str(tmp_path / "ids.key"), False)):
+        monkeypatch.delenv("ROBUSTIFY_KEY_FILE", raising=False)
+        if ids:
+            monkeypatch.setenv("ROBUSTIFY_KEY_FILE", ids)
+        said = invoked("restricted", "key", "new", "--out", tmp_path / f"{told}.key").output
+        assert f"export ROBUSTIFY_GATE_KEY_FILE={tmp_path / f'{told}.key'}" in said
+        assert ("export ROBUSTIFY_KEY_FILE=" in said) == told
