@@ -38,7 +38,12 @@ _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b"
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """Code for a terminal, such as a colour or the rest of a line."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
-_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)(?:\s[^<>\n]{0,400})?/?>")
+_TAG = re.compile(
+    r"<!--[^\w\n]{0,40}-->|</?([A-Za-z][A-Za-z0-9]*)"
+    r"(?:\s(?:[^<>\n\"']{0,200}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')){0,8}[^<>\n]{0,400})?/?>"
+)
+"""Tag, in whose quoted values > may be, or a comment without words."""
+_EMPHASIS = re.compile(r"[*`~]{1,3}(?=[^\W\d_])")
 _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
@@ -48,7 +53,7 @@ def readings(text: str) -> Iterator[str]:
     A form has the same lines, but only those that changed and those near them; all other lines are blank.
     """
     yield text
-    read = _without_tags(_unescaped(narrow(text)))
+    read = _without_marks(_unescaped(narrow(text)))
     for form in dict.fromkeys((read, narrow(read))):
         if form != text:
             yield _changed(text.split("\n"), form.split("\n"))
@@ -108,15 +113,19 @@ def _from_escape(match: re.Match[str]) -> str:
     return chr(code).replace("\n", BREAK) if code <= sys.maxunicode else match[0]
 
 
-def _without_tags(text: str) -> str:
-    """Return the text without tags of HTML: cells become tabs, blocks become breaks, and other tags may be in a word."""
-    if "</" not in text and "<br" not in text and "<wbr" not in text:
-        return text
-    return _TAG.sub(_from_tag, text)
+def _without_marks(text: str) -> str:
+    """Return the text without marks of Markdown in a word, and without tags of HTML: cells become tabs, blocks become
+    breaks, and other tags may be in a word."""
+    text = _EMPHASIS.sub(_between_letters, text)
+    return _TAG.sub(_from_tag, text) if any(mark in text for mark in ("</", "<br", "<wbr", "<!--")) else text
+
+
+def _between_letters(match: re.Match[str]) -> str:
+    return "" if match.string[match.start() - 1 : match.start()].isalpha() else match[0]
 
 
 def _from_tag(match: re.Match[str]) -> str:
-    name = match[1].lower()
+    name = (match[1] or "").lower()
     return "\t" if name in ("td", "th") else BREAK if name in _PARTING or name[1:].isdigit() else ""
 
 

@@ -13,6 +13,7 @@ import json
 import lzma
 import quopri
 import random
+import re
 import string
 import tarfile
 import urllib.parse
@@ -240,6 +241,10 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "markdown_marks": lambda t, r: " ".join(
         f"**{w}**" if i % 3 == 0 else f"_{w}_" for i, w in enumerate(t.split(" "))
     ),
+    "emphasis_in_words": lambda t, r: re.sub(r"(\w)(\w+)(\w)", r"\1**\2**\3", t),
+    "struck_words": lambda t, r: re.sub(r"(\w)(\w+)", r"\1~~\2~~", t),
+    "tags_with_values": lambda t, r: re.sub(r"(\w)(\w+)", r"""\1<b title='a "> b' id="2>1">\2</b>""", t),
+    "comments_in_words": lambda t, r: re.sub(r"(\w)(\w+)", r"\1<!-- -->\2", t),
     "look_alikes_30": _like,
     "zero_width": lambda t, r: _between(t, r, "\u200b\u200c\u200d\u2060\ufeff", 0.4),
     "zero_width_spaces": lambda t, r: t.replace(" ", "\u200b"),
