@@ -4,6 +4,7 @@ All settings with which a hostile repository could run code are off. Blobs are r
 filter, text conversion or external diff changes what is scanned. Nothing is written or fetched.
 """
 
+import hashlib
 import os
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.base.errors import ResourceError, UsageError
+from robustify.base.texts import escaped
 
 _KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
          "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_CONFIG_GLOBAL",
@@ -53,19 +55,22 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         found = self._git(("rev-parse", "--git-dir"))
-        if b"ownership" in found.stderr or b"unsafe repository" in found.stderr:
-            raise UsageError(
-                "Git does not read this repository, because it belongs to another owner. If you trust it, run "
-                "`git config --global --add safe.directory FOLDER`."
-            )
         if found.returncode:
-            raise UsageError("This is not a Git repository. To scan files, run `robustify gate FILES`.")
+            said = [escaped(line.strip()) for line in lines_of(found.stderr)] or ["it said nothing"]
+            remedy = f"If you trust the owner, run `{said[-1]}`." if "safe.directory" in said[-1] else ""
+            remedy = remedy or "To scan files outside a Git repository, run `robustify gate FILES`."
+            raise UsageError(f"Git reads no repository here ({said[0]}). {remedy}")
 
     def indexed(self, *, changed: bool) -> list[TreeEntry]:
         """Return every path in the index, or only those that the next commit adds or changes."""
         beside = self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}") if changed else None
         beside = beside or self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
         return _entries(self._run("diff-index", "--cached", *_DIFF, beside, "--"))
+
+    def untracked(self) -> list[str]:
+        """Return the paths of files that are neither in the index nor ignored."""
+        found = self._run("ls-files", "-z", "--others", "--exclude-standard")
+        return [os.fsdecode(path) for path in found.split(b"\0") if path]
 
     def commit(self, name: str) -> str:
         """Return the commit ID of a revision. Raises `UsageError` if the revision does not exist."""
@@ -111,28 +116,36 @@ class Repository:
             refs[name] = (refs.get(name, (one,))[0], one)
         return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
-    def known_to(self, remote: str) -> list[str] | None:
-        """Return the commits and tags of this repository that a remote or URL has, or None if it does not answer.
+    def known_to(self, remote: str, url: str = "") -> list[str] | None:
+        """Return the commits and tags of this repository that a remote has, or None if it cannot be asked.
 
         The remote itself is asked, with the user's settings as in the push before: what this repository remembers of it
-        may be of another URL or out of date. What only some of its push URLs have does not count.
+        may be of another URL or out of date. Without the URL of the push, all push URLs of the remote are asked, and what
+        only some of them have does not count. A URL that Git would read as another one when it fetches is not asked.
         """
-        env, theirs = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}, list[set[str]]()
-        for url in (self.ask("remote", "get-url", "--push", "--all", remote) or remote).split("\n"):
-            line, none = ["git", "ls-remote", "--quiet", "--", url], subprocess.DEVNULL
-            try:
-                said = subprocess.run(
-                    line, cwd=self._folder, env=env, stdin=none, capture_output=True, timeout=60, check=True
-                )
-            except (OSError, subprocess.SubprocessError):
-                return None
-            theirs.append({row.partition("\t")[0] for row in lines_of(said.stdout)})
+        urls = url or self.ask("remote", "get-url", "--push", "--all", remote) or remote
+        theirs = list[set[str]]()
+        try:
+            for one in urls.split("\n"):
+                if self._ask_remote("--get-url", "--", one) != [one]:
+                    return None
+                theirs.append({row.partition("\t")[0] for row in self._ask_remote("--quiet", "--", one)})
+        except (OSError, subprocess.SubprocessError):
+            return None
         check = self._run("cat-file", "--batch-check", given=sorted(set.intersection(*theirs)))
         return [row.split()[0] for row in lines_of(check) if row.split()[1] in ("commit", "tag")]
 
-    def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
-        """Yield the type (commit, tag, tree or blob), size and bytes of each object. The bytes are None if there are more
-        than `most`.
+    def _ask_remote(self, *args: str) -> list[str]:
+        line, env = ["git", "ls-remote", *args], {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+        none = subprocess.DEVNULL
+        done = subprocess.run(
+            line, cwd=self._folder, env=env, stdin=none, capture_output=True, timeout=60, check=True
+        )
+        return lines_of(done.stdout)
+
+    def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
+        """Yield the type (commit, tag, tree or blob), size and bytes of each object, or its SHA-256 digest if there are
+        more bytes than `most`.
 
         Raises:
             ResourceError: An object is missing, damaged or incomplete (exit 6).
@@ -151,14 +164,15 @@ class Repository:
                         raise ResourceError(
                             "An object is damaged or missing (a partial clone?). Run `git fsck`."
                         )
-                    size, kept, last = int(head[2]), b"", b""
-                    left = size + 1
+                    size, kept, digest = int(head[2]), b"", hashlib.sha256()
+                    left = size
                     while part := process.stdout.read(min(left, _CHUNK)):
-                        left, last = left - len(part), part[-1:]
+                        left -= len(part)
+                        digest.update(part if size > most else b"")
                         kept += part if size <= most else b""
-                    if left or last != b"\n":
+                    if left or process.stdout.read(1) != b"\n":
                         raise ResourceError("Git returned only a part of an object. Run `git fsck`.")
-                    yield head[1].decode(), size, kept[:-1] if size <= most else None
+                    yield head[1].decode(), size, kept if size <= most else digest.digest()
 
     def ask(self, *args: str) -> str | None:
         """Return the output of a Git command, or None if the command fails."""

@@ -44,12 +44,16 @@ class Examined:
         return sorted(found, key=lambda finding: (finding.line, finding.rule.id))
 
 
-def examine(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = ()) -> Examined:
+def examine(
+    data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), size: int = 0
+) -> Examined:
     """Return what all layers find in the content of one file, from which a policy can take findings.
 
-    `keys` are the user's own keys, whose secrets are found even without an ID.
+    `keys` are the user's own keys, whose secrets are found even without an ID. If `size` is more than `MOST_BYTES`,
+    `data` is only the digest of the content.
     """
-    text, found = text_of(data) if len(data) <= MOST_BYTES else None, dict[tuple[str, str], GateFinding]()
+    size, found = size or len(data), dict[tuple[str, str], GateFinding]()
+    text = text_of(data) if size <= MOST_BYTES else None
 
     def add(rule: str, line: int, says: str = "", row: str | bytes = data if text is None else text) -> None:
         digests = (digest_of(rule, row),) if BY_ID[rule].allowable else ()
@@ -57,8 +61,8 @@ def examine(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key]
         # A later row of the same kind is a finding that an entry for the first does not allow.
         found[rule, says] = replace(one, digests=tuple(dict.fromkeys((*one.digests, *digests))))
 
-    if len(data) > MOST_BYTES:
-        add("RBG503", 1, _too_large(len(data)))
+    if size > MOST_BYTES:
+        add("RBG503", 1, f"({size:,} bytes; the limit is {MOST_BYTES >> 20} MiB)")
     elif text is None and (refused := why_refused(data)):
         add(refused[0], 1, refused[1])
     if text is None:
@@ -115,10 +119,6 @@ def _paragraph(lines: Sequence[str], at: int, begin: int, end: int) -> tuple[int
     return first, last
 
 
-def _too_large(size: int) -> str:
-    return f"({size:,} bytes; the limit is {MOST_BYTES >> 20} MiB)"
-
-
 @dataclass(slots=True)
 class Outcome:
     """Findings and counts of a check. `allowed` counts the contents of which policy entries lifted findings."""
@@ -142,11 +142,9 @@ def check_contents(
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
-        digest = b"" if content.data is None else hashlib.sha256(content.data).digest()
-        if content.data is None:
-            known[digest] = Examined((GateFinding(BY_ID["RBG503"], 1, _too_large(content.size)),))
-        elif digest not in known:
-            known[digest] = examine(content.data, prints, keys)
+        digest = hashlib.sha256(content.data).digest()
+        if digest not in known:
+            known[digest] = examine(content.data, prints, keys, content.size)
         path, in_path = _in_path(content.path, prints, keys)
         left = known[digest].left(policy.allowed(content.path))
         outcome.allowed += len(left) < len(known[digest].left())

@@ -21,11 +21,19 @@ from typing import NoReturn
 
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.base.files import writable
-from robustify.base.git import work_tree
+from robustify.base.git import Repository, work_tree
 from robustify.base.key_file import IDS_VARIABLES, Key, load_key
 from robustify.base.texts import escaped
 from robustify.gate.check import check_contents, print_outcome
-from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
+from robustify.gate.fingerprints import (
+    TEST_TEXT,
+    Fingerprints,
+    Item,
+    build_index,
+    read_index,
+    read_texts,
+    write_index,
+)
 from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, policy_of
 from robustify.gate.sources import of_named, task_of
 
@@ -212,8 +220,12 @@ def _allow(argv: Sequence[str]) -> int:
         if digests and not (reason and by):
             remedy = "State why it is harmless and who reviewed it: `--reason WHY --by WHO`."
             raise UsageError(f"{escaped(path)} has no policy entry yet. {remedy}")
-        if last and last.path != path:  # the entry of a folder gets the new findings
-            path, digests = last.path, digests | set(last.findings)
+        if (
+            last and last.path != path
+        ):  # the entry of a folder gets the new findings, and loses those that are gone
+            ((path, inside),) = of_named([str(root / last.path)], root)
+            there = check_contents(inside, prints, Policy(), _own_keys(asked)).refused
+            digests |= {digest for one in there for digest in one.digests}.intersection(last.findings)
         entries = [one for one in entries if not f"{one.path}/".startswith(f"{path}/")]
         if digests and reason and by:
             expires = today + timedelta(days=MOST_DAYS)
@@ -225,18 +237,18 @@ def _allow(argv: Sequence[str]) -> int:
 
 
 # The doctor runs every installed hook in a temporary copy of the repository, first on a harmless text and then on a made-up
-# item (the canary).
+# item and registered text (the canary).
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push")
 _OPTIONS = map(
     "{}) {}".format, "ABC", ("bowline", "tub", "oar")
 )  # in pieces, so that the gate passes this file
-_CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A"))
+_CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TEST_TEXT))
 
 
 def _doctor(argv: Sequence[str]) -> int:
     """Print the state of each part of the gate, and return 0 if all are on, and 4 otherwise."""
-    says = "Test whether each installed hook refuses a made-up item."
+    says = "Test whether each installed hook refuses a made-up item and finds registered text."
     asked = _Parser("robustify gate doctor", says).parse_args(list(argv))
     try:
         why_not = _fingerprints(asked)[1]
@@ -254,6 +266,7 @@ def _doctor(argv: Sequence[str]) -> int:
 
 def _hooks(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name of each hook, and why it fails the test, or an empty string."""
+    Repository(root)
     hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
         copy = Path(folder, "copy")
@@ -283,6 +296,8 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
                 fault = "let the canary pass"
             elif "RBG101" not in done.stdout + done.stderr:
                 fault = "refused the canary without a gate finding"
+            elif "RBG301" not in done.stdout + done.stderr:
+                fault = f"did not find registered text. Set ${INDEX_VARIABLE}, or make the index again"
             yield f"{stage} hook", fault
 
 

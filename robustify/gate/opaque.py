@@ -137,11 +137,11 @@ _NUMBERED = re.compile(
     r"[A-Za-z]{2,}\d{1,4}|0[xX][0-9a-fA-F]{1,16}[uUlL]*|0[bBoO][0-7]+|\d+[A-Za-z]{1,3}|\d+[A-Za-z]\d+|[0-9a-f]{1,14}p"
 )
 _DIGEST = re.compile(
-    r"(?i:(?:0x)?(?:[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})"
+    r"(?!(?:0x)?(?:[2-7][0-9A-Fa-f]|0[9AaDd])+\Z)(?i:(?:0x)?(?:[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     r"|[A-Za-z0-9+/_-]{43}=|[A-Za-z0-9+/_-]{86}==|(?:sha\d{1,3}-|h1)[A-Za-z0-9+/]{27,86}={0,2}|AAAAC3Nza[A-Za-z0-9+/]{59}"
 )
-"""A digest in hex or base64, a UUID, or a public key of SSH."""
+"""A digest in hex or base64, a UUID, or a public key of SSH, but no hex of plain text."""
 _HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
 """Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in
 base64 and hex, and at least 4 in names."""
@@ -151,6 +151,11 @@ _HARMLESS = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b|&#x?[0-9a-fA-F]{1,6};"
 )
 """Colours, and escapes, whose readings are scanned separately."""
+_SIGNATURE = re.compile(
+    r"-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----\r?\n(?:[ >]*[A-Z][a-z]{3,10}: .{1,40}\n){0,2}(?:[ >]*\r?\n)?"
+    r"[ >]*(?:i[A-Za-z]|w[g-v]|U1NIU0lH|MI[I-L])(?:[\w+/=]{0,76}\r?\n[ >]*){1,400}-----END \1-----"
+)
+"""Signature (PGP, SSH, or X.509) of a commit, tag or mail, which begins as only a signature begins."""
 _ADDRESS = re.compile(r"\b[a-z][a-z+.-]{1,12}://[^\s\"'<>]*")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -172,6 +177,7 @@ def unreadable(text: str) -> list[str]:
     or else nothing."""
     bare = _bare(text)
     strong, weak, n_weak, words = list[str](), list[str](), 0, 0
+    numbers, n_numbers, n_hex = list[str](), 0, 0
     for token, n in Counter(_TOKEN.findall(bare)).items():
         size = _coded(token)
         if size >= _STRONG:
@@ -179,8 +185,16 @@ def unreadable(text: str) -> list[str]:
         elif size > 0:
             weak.append(token)
             n_weak += n * size
-        else:
+            n_hex += n * size if _HEX_ONLY.fullmatch(token) else 0
+        elif size < 0:
             words -= n * size
+        elif len(token) >= 4 and _HEX_ONLY.fullmatch(token) and not _DIGEST.fullmatch(token):
+            numbers.append(token)
+            n_numbers += n * len(token)
+            n_hex += 0 if token.isdigit() else n * len(token)
+    if 3 * n_hex > n_weak + n_numbers:  # hex has letters in every second piece, and numbers seldom
+        weak += numbers
+        n_weak += n_numbers
     long = any(len(token) > _LONGEST for token in strong)
     if n_weak > _SHARE * (words + n_weak):
         strong += weak
@@ -196,7 +210,9 @@ def _size(pieces: Sequence[str]) -> int:
 
 
 def _bare(text: str) -> str:
-    """Return a text without plain images, colours, addresses, keyed IDs and escapes."""
+    """Return a text without signatures, plain images, colours, addresses, keyed IDs and escapes."""
+    if "-----BEGIN" in text:
+        text = _SIGNATURE.sub(" ", text)
     if "iVBORw0KGgo" in text or "/9j/" in text:
         text = _IMAGE.sub(_without_image, text)
     if "rb1_" in text:
@@ -235,8 +251,10 @@ def _is_code(part: str) -> bool:
         return False
     if n >= _STRONG and _HEX_ONLY.fullmatch(part.removeprefix("0x")):
         return not part.isdigit()
-    if n >= _STRONG and _BASE32.fullmatch(part) and sum(hump.isdigit() for hump in humps) >= 2:
-        return True
+    if n >= 8 and _BASE32.fullmatch(part):
+        least = 1 if n < _STRONG and part.isupper() else 2
+        if sum(hump.isdigit() for hump in humps) >= least:
+            return True
     if n >= _LONGEST_WORD and len(humps) == 1 and part.isalpha():
         return len(set(part)) > 8
     return len(humps) >= 2 and n <= (_HUMP_SIZE if n < _LONGEST_NAME else _LONG_HUMP_SIZE) * len(humps)

@@ -4,6 +4,7 @@ Symbolic links are not followed, because a commit stores only their target path.
 """
 
 import errno
+import hashlib
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from robustify.base.errors import DataError, ResourceError, UsageError
-from robustify.base.files import read_regular
+from robustify.base.files import open_regular, read_regular
 from robustify.base.git import Repository, TreeEntry, lines_of, work_tree
 from robustify.base.texts import escaped
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
@@ -24,24 +25,18 @@ from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, policy
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a
 person wrote removes nothing, because Git keeps it and the text after it."""
-_SIGNATURE = re.compile(
-    rb"^(?:gpgsig(?:-sha256)?)? ?-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----\n(?: ?Version: .{1,40}\n)?(?: ?\n)?"
-    rb"(?: ?[\w+/=]{1,76}\n){1,400} ?-----END \1-----$",
-    re.M,
-)
-"""Signature of a commit or tag (PGP, SSH, or X.509), which holds no text of a person."""
-_MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|[\d +-]+$", re.M)
-"""Parts of the header of a commit or tag that no person writes: digests, the place of a signature, times."""
+_MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|(?<=>)[\d +-]+$", re.M)
+"""Parts of the header of a commit or tag that no person writes: digests, the encoding, times."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
 _OBJECT = re.compile(r"(?:commit |tag |object )?([0-9a-f]{7,64})")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blob:
-    """Content of one path. `data` is None if it is too large to read."""
+    """Content of one path. `data` is its SHA-256 digest if it is too large to read."""
 
     path: str
-    data: bytes | None
+    data: bytes
     size: int
 
 
@@ -82,10 +77,10 @@ def _of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
 
 
 def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each named path and its contents: a file or the files of a folder, as staged and as in the work tree, or a
-    commit or tag by its ID."""
+    """Yield each named path and its contents: a file or the files of a folder, as staged and as in the work tree, except
+    ignored files in a folder, or a commit or tag by its ID."""
     repository = Repository(root)
-    staged = repository.indexed(changed=False)
+    staged, others = repository.indexed(changed=False), repository.untracked()
     for name in names:
         path = _relative(name, root)
         entries = [entry for entry in staged if entry.path == path or entry.path.startswith(f"{path}/")]
@@ -95,9 +90,12 @@ def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[B
             (content,) = _of_objects(repository, [TreeEntry("", known)])
             yield content.path, iter([content])
         else:
-            files = [os.path.join(root, entry.path) for entry in entries if not entry.is_submodule]
-            there = [file for file in files if os.path.lexists(file) and not os.path.isdir(file)]
-            yield path, chain(of_entries(repository, entries), _of_files(there if entries else [name], root))
+            files = [entry.path for entry in entries if not entry.is_submodule]
+            files += [one for one in others if one.startswith(f"{path}/")]
+            places = [os.path.join(root, file) for file in files]
+            there = [file for file in places if os.path.lexists(file) and not os.path.isdir(file)]
+            there = there if entries or files else [name]
+            yield path, chain(of_entries(repository, entries), _of_files(there, root))
 
 
 def _relative(name: str, root: Path | None) -> str:
@@ -105,14 +103,19 @@ def _relative(name: str, root: Path | None) -> str:
     return path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else name
 
 
-def _read(name: str, argument: str) -> tuple[bytes | None, int]:
-    """Return the bytes of a file, or the target of a link. Raises `UsageError`, which omits a name that could be text."""
+def _read(name: str, argument: str) -> tuple[bytes, int]:
+    """Return the bytes of a file or their digest, or the target of a link. Raises `UsageError`, which omits a name that
+    could be text."""
     shown = escaped(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         data = os.fsencode(os.readlink(name)) if os.path.islink(name) else read_regular(name, MOST_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            return None, os.stat(name).st_size
+            digest = hashlib.sha256()
+            with open_regular(name) as file:
+                while part := file.read(MOST_BYTES):
+                    digest.update(part)
+            return digest.digest(), os.stat(name).st_size
         why = error.strerror if isinstance(error, OSError) else "not a path"
         raise UsageError(f"{shown} cannot be read ({why}). Expected a file, or `--all` for all.") from None
     return data, len(data)
@@ -121,10 +124,10 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
 def _of_message(name: str, root: Path | None) -> Iterator[Blob]:
     """Yield a commit message without the diff that `git commit -v` adds below it."""
     data, size = _read(name, "the message file")
-    cut = _SCISSORS.search(data) if data else None
-    data = data[: cut.start()] if data and cut else data
-    encoding = Repository(root).ask("config", "i18n.commitEncoding") if root is not None and data else None
-    yield Blob("<commit message>", data and _in_utf_8(data, encoding or ""), size)
+    cut = _SCISSORS.search(data)
+    data = data[: cut.start()] if cut else data
+    encoding = Repository(root).ask("config", "i18n.commitEncoding") if root is not None else None
+    yield Blob("<commit message>", _in_utf_8(data, encoding or ""), size)
 
 
 def _in_utf_8(data: bytes, encoding: str) -> bytes:
@@ -173,22 +176,19 @@ def _of_tips(
 
 def _of_objects(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
     """Yield what persons wrote in commits and tags, and the contents of files."""
-    contents, heads = repository.contents([entry.object for entry in entries], MOST_BYTES), set[bytes]()
+    contents = repository.contents([entry.object for entry in entries], MOST_BYTES)
     for entry, (kind, size, data) in zip(entries, contents, strict=True):
         if kind == "blob":
             yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
         elif kind != "tree":
-            yield Blob(f"{kind} {entry.object[:12]}", data and _written(data, heads), size)
+            yield Blob(f"{kind} {entry.object[:12]}", _written(data) if size <= MOST_BYTES else data, size)
 
 
-def _written(data: bytes, heads: set[bytes]) -> bytes:
-    """Return what persons wrote in a commit or tag: its message, and lines of its header that are not in `heads` yet."""
-    head, _, message = _SIGNATURE.sub(b"", data).partition(b"\n\n")
+def _written(data: bytes) -> bytes:
+    """Return what persons wrote in a commit or tag: its message, and the other lines of its header."""
+    head, _, message = data.partition(b"\n\n")
     encoding = _ENCODING.search(head)
-    lines = [
-        line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip() and line not in heads
-    ]
-    heads.update(lines)
+    lines = [line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip()]
     named = encoding[1].decode("ascii", "replace") if encoding else ""
     return _in_utf_8(b"\n".join((message, b"", *lines)), named)
 
@@ -213,24 +213,32 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
 
     Git lists the pushed refs on standard input. pre-commit reads this list itself, and passes on at most one ref of it.
     """
-    first = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
+    first, notes = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", ""), []
     if first:
         tips = [_pushed_object(repository, first)]
         names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
         named = [os.environ.get(f"PRE_COMMIT_REMOTE_{what}", "") for what in ("NAME", "URL")]
     else:
         rows = [line.rsplit(" ", 3) for line in lines_of(sys.stdin.buffer.read())]
-        if not rows or any(len(row) != 4 for row in rows):
+        if not (rows or any(named)) or any(len(row) != 4 for row in rows):
             hint = "Outside a pre-push hook, use `--range origin/main..HEAD`."
             raise UsageError(f"Standard input lists no pushed refs. {hint}")
         tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
         names = [name for row in rows for name in (row[0], row[2])]
-    remote = [name for name in reversed(named) if name]
-    known = repository.known_to(remote[0]) if remote else []
+        if not rows:  # nothing is new, or another hook has read the list
+            notes.append(
+                "Git listed no ref to push, so what the remote lacks of the current branch is scanned."
+            )
+            head = repository.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+            tips = [head] if head else []
+    known = repository.known_to(*named[:2]) if any(named) else []
+    if known is None:
+        notes.append("The remote could not be asked, so what it may already have is scanned, too.")
     contents = _of_tips(repository, tips, known or [], names)
-    policy, notes = _policy_between(repository, tips, repository.commits(tips, known or []), "head")
-    silent = "The remote did not answer, so that everything is scanned that it may already have."
-    return contents, policy, notes if known is not None else (*notes, silent)
+    # HEAD counts, too, because a tag or an old branch may be pushed after the branch with its entry.
+    commits = repository.commits(tips, known or [])
+    policy, others = _policy_between(repository, ("HEAD", *tips), commits, "head")
+    return contents, policy, (*notes, *others)
 
 
 def _pushed_object(repository: Repository, name: str) -> str:
@@ -279,7 +287,7 @@ def _policy_at(repository: Repository, commit: str) -> Policy:
     """Return the policy of a commit, or of the index if `commit` is empty. Without a policy file, the policy is empty."""
     name = repository.ask("rev-parse", "--verify", "--quiet", f"{commit}:{NAME}")
     for _, size, data in repository.contents([name], MOST_BYTES) if name else ():
-        if data is None:
+        if size > MOST_BYTES:
             raise ResourceError(
                 f"{NAME} has {size:,} bytes. Expected at most {MOST_BYTES >> 20} MiB. Remove entries."
             )

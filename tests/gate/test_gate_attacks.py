@@ -4,6 +4,7 @@ import base64
 import binascii
 import gzip
 import json
+import lzma
 import pickle
 import struct
 import zlib
@@ -63,6 +64,7 @@ WAYS: dict[str, Callable[[bytes], str]] = {
 }  # fmt: skip
 
 
+LIKE_A_DIGEST = {16, 32, 64}
 READ = {"percent signs", "octal escapes", "a literal"}
 """Ways of which only the text is read."""
 
@@ -75,6 +77,32 @@ def test_content_written_as_text_is_refused(way: str, kind: str) -> None:
     assert rules_of(WAYS[way](DATA[kind]), mock_prints()) & {"RBG301", "RBG502"}
     if kind != "text":  # no index is needed to refuse what is not text
         assert "RBG502" in rules_of(WAYS[way](DATA[kind]))
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "text": lambda d: d,
+    "raw deflate": lambda d: (packer := zlib.compressobj(9, zlib.DEFLATED, -15)).compress(d) + packer.flush(),
+    "raw LZMA": lambda d: lzma.compress(d, lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2}]),
+    "LZMA": lambda d: lzma.compress(d, lzma.FORMAT_ALONE),
+}
+CODES: dict[str, Callable[[bytes], str]] = {
+    "base64": b64,
+    "base32": lambda d: base64.b32encode(d).decode(),
+    "hex": bytes.hex,
+}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("code", CODES)
+def test_an_encoded_item_with_a_word_between_its_pieces_is_refused(code: str, packed: str) -> None:
+    coded = CODES[code](PACKED[packed](whole(mock_items()[0]).encode()))
+    lengths = [
+        n
+        for n in (8, 10, 12, 16, 20, 24, 31, 32, 39, 64)
+        if (code, packed == "text") != ("hex", False) or n not in LIKE_A_DIGEST
+    ]
+    texts = {n: " pond\n".join(cut(coded, n)) for n in (*lengths, *([5, 6, 7] if code == "hex" else []))}
+    assert [n for n, text in texts.items() if "RBG502" not in rules_of(text)] == []
 
 
 def test_short_pieces_are_counted_over_the_whole_file() -> None:

@@ -139,6 +139,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     [
         ("# runs robustify gate --staged\ntrue", "let the canary pass"),
         ("exit 3", "refused a harmless change too"),
+        (f"unset ROBUSTIFY_GATE_INDEX\n{GATE} --staged", "did not find registered text"),
         (
             "grep -q bowline robustify-canary.md && exit 5 || exit 0",
             "refused the canary without a gate finding",

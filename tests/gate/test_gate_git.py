@@ -160,10 +160,100 @@ def test_the_lines_that_git_gives_to_its_own_hook_are_read(
     assert main(["--pushed"]) == 0
 
 
-@pytest.mark.parametrize("kind", ["SSH SIGNATURE", "PGP SIGNATURE", "SIGNED MESSAGE"])
-def test_a_signature_of_a_commit_or_tag_is_taken_off_and_its_message_is_not(repo: Scanned, kind: str) -> None:
+def _bare(place: Path) -> str:
+    subprocess.run(["git", "init", "-q", "--bare", str(place)], check=True)
+    return str(place)
+
+
+def _renamed(repo: Scanned, private: str, public: str) -> list[str]:
+    repo.git("remote", "add", "origin-private", private)
+    repo.git("fetch", "-q", "origin-private")
+    return ["origin", public]
+
+
+def _moved(repo: Scanned, private: str, public: str) -> list[str]:
+    _renamed(repo, private, public)
+    repo.git("remote", "set-url", "origin-private", public)
+    return ["origin-private", public]
+
+
+def _gone(repo: Scanned, private: str, public: str) -> list[str]:
+    _renamed(repo, private, public)
+    subprocess.run(["git", "update-ref", "-d", "refs/heads/main"], check=True, cwd=private)
+    return ["origin-private", private]
+
+
+def _pushed_elsewhere(repo: Scanned, private: str, public: str) -> list[str]:
+    _renamed(repo, private, public)
+    for url in (private, public):
+        repo.git("remote", "set-url", "--add", "--push", "origin-private", url)
+    return ["origin-private"]
+
+
+def _fetched_elsewhere(repo: Scanned, private: str, public: str) -> list[str]:
+    repo.git("config", f"url.{private}.insteadOf", public)
+    repo.git("config", f"url.{public}.pushInsteadOf", public)
+    return ["origin", public]
+
+
+def _named_as_a_remote(repo: Scanned, private: str, public: str) -> list[str]:
+    repo.git("remote", "add", "public", private)
+    repo.git("remote", "set-url", "--push", "public", "public")  # a folder
+    return ["public", "public"]
+
+
+MOVES = (_renamed, _moved, _gone, _pushed_elsewhere, _fetched_elsewhere, _named_as_a_remote)
+
+
+@pytest.mark.parametrize("move", MOVES, ids=[move.__name__ for move in MOVES])
+def test_what_another_remote_has_or_this_one_had_is_scanned(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, move: Callable[[Scanned, str, str], list[str]]
+) -> None:
+    private, public = _bare(repo.place / "private"), _bare(repo.place / "public")
+    tip = repo.git("commit-tree", "-m", LEAK, "HEAD^{tree}")
+    repo.git("push", "-q", "--no-verify", private, f"{tip}:refs/heads/main")
+    line = f"refs/heads/main {tip} refs/heads/main {ZERO}"
+    monkeypatch.setattr("sys.stdin", given(line))
+    assert main(["--pushed", private, private]) == 0
+    monkeypatch.setattr("sys.stdin", given(line))
+    assert main(["--pushed", *move(repo, private, public)]) == 4
+
+
+def test_a_push_of_nothing_passes_and_a_list_that_another_hook_has_read_hides_no_branch(
+    pushed: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side, url = _branch(pushed), pushed.git("remote", "get-url", "far")
+    for branch, code in (("main", 0), (side, 4)):
+        pushed.git("checkout", "-q", branch)
+        monkeypatch.setattr("sys.stdin", given(""))
+        assert main(["--pushed", "far", url]) == code
+        assert "Git listed no ref to push" in capsys.readouterr().err
+
+
+SIGNATURES = {"SSH SIGNATURE": "U1NIU0lH", "PGP SIGNATURE": "iQIz", "SIGNED MESSAGE": "MIIE"}
+
+
+def signature(kind: str, begin: str, mark: str = "") -> str:
     lines = [base64.b64encode(hashlib.sha512(bytes([i])).digest()).decode()[:70] for i in range(30)]
-    block = "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"))
+    block = (f"-----BEGIN {kind}-----", "", begin + lines[0][:50], *lines[1:], f"-----END {kind}-----")
+    return "\n".join(mark + line for line in block)
+
+
+@pytest.mark.parametrize("kind", SIGNATURES)
+def test_a_signature_in_a_mail_passes_and_what_begins_otherwise_does_not(repo: Scanned, kind: str) -> None:
+    for begin, mark, code in (
+        (SIGNATURES[kind], "", 0),
+        (SIGNATURES[kind], "> ", 0),
+        ("H4sI", "", 4),
+        ("SW4g", "", 4),
+    ):
+        repo.write("mail", f"A note.\n\n{signature(kind, begin, mark)}\n")
+        assert main(["mail"]) == code, (begin, mark)
+
+
+@pytest.mark.parametrize("kind", SIGNATURES)
+def test_a_signature_of_a_commit_or_tag_is_taken_off_and_its_message_is_not(repo: Scanned, kind: str) -> None:
+    block = signature(kind, SIGNATURES[kind])
     held = repo.git("cat-file", "commit", "HEAD")
     signed = held.replace("\n\n", "\ngpgsig " + block.replace("\n", "\n ") + "\n\n", 1) + "\n"
     tip = repo.git("hash-object", "-t", "commit", "-w", "--stdin", given=signed)
@@ -197,13 +287,20 @@ def test_a_key_or_registered_text_in_a_path_is_refused_and_not_told(
     assert name[10:30] not in "".join(capsys.readouterr())
 
 
-def test_a_huge_file_is_refused_and_gets_no_entry(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_huge_file_is_refused_and_its_entry_names_its_content(repo: Scanned) -> None:
     with (repo.place / "huge").open("wb") as file:
         file.truncate(20 << 20)
     repo.git("add", "-A")
     assert repo.rules("--staged") == repo.rules("huge") == (4, {("huge", "RBG503")})
-    assert main(["allow", "huge", "--reason", "made up", "--by", "a test"]) == 4
-    assert "huge: RBG503 cannot be allowed" in capsys.readouterr().err
+    (repo.place / "huge").rename(
+        repo.place / "moved"
+    )  # the staged one is read through Git, the other one is not
+    assert main(["allow", "huge", "moved", *SAYS]) == main(["moved"]) == 0
+    repo.git("add", NAME)
+    assert repo.rules("--staged") == (0, set())
+    with (repo.place / "moved").open("ab") as file:
+        file.write(b"x")
+    assert main(["moved"]) == 4
 
 
 @pytest.mark.parametrize("thing", ["pipe", "/dev/zero", "folder"])
@@ -303,7 +400,18 @@ def test_allow_names_findings_and_renews_an_entry_without_a_word(
     repo.write("demo/b.jsonl", MORE.replace("baton", "flag"))
     assert main(["demo/b.jsonl"]) == 4
     assert main(["allow", "demo/b.jsonl"]) == main(["demo/b.jsonl"]) == 0
-    assert [row["path"] for row in json.loads((repo.place / NAME).read_text())["allow"]] == ["demo"]
+    repo.git("rm", "-qf", "demo/b.jsonl")
+    repo.write("demo/c.jsonl", HARMLESS)  # not staged yet
+    assert main(["allow", "demo/c.jsonl"]) == main(["demo/a.jsonl", "demo/c.jsonl"]) == 0
+    (row,) = json.loads((repo.place / NAME).read_text())["allow"]
+    there = {
+        digest
+        for name in "ac"
+        for digest in entry("x", (repo.place / f"demo/{name}.jsonl").read_text())["findings"]
+    }
+    assert (row["path"], set(row["findings"])) == ("demo", there)  # without what only b had
+    repo.git("rm", "-rqf", "--cached", "demo")
+    assert main(["allow", "demo"]) == 0  # a folder of which nothing is staged
 
 
 def test_allow_binds_to_a_commit_by_its_id(repo: Scanned) -> None:
@@ -314,6 +422,34 @@ def test_allow_binds_to_a_commit_by_its_id(repo: Scanned) -> None:
     assert main(["allow", tip[:12], *SAYS]) == 0
     repo.commit("Allow it")
     assert main(apart) == 0
+
+
+@pytest.mark.parametrize("kind", ["commit", "tag"])
+def test_an_old_message_in_another_encoding_is_allowed_by_the_id_of_its_commit_or_tag(
+    pushed: Scanned, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    ids, tip = list[str](), pushed.git("rev-parse", "HEAD")
+    tree = pushed.git("rev-parse", "HEAD^{tree}")
+    people = "author A <a@b.invalid> 1 +0000\ncommitter A <a@b.invalid> 1 +0000"
+    for n in "12":  # by the same person
+        head = f"tree {tree}\nparent {tip}\n{people}"
+        if kind == "tag":
+            head = f"object {tip}\ntype commit\ntag v{n}\ntagger A <a@b.invalid> 1 +0000"
+        line = ["git", "hash-object", "-t", kind, "-w", "--stdin"]
+        made = subprocess.run(
+            line, input=f"{head}\n\ncaf\xe9 {n}\n".encode("latin-1"), capture_output=True, check=True
+        )
+        ids.append(made.stdout.decode().strip())
+        tip = ids[-1] if kind == "commit" else tip
+        pushed.git("update-ref", f"refs/{'tags' if kind == 'tag' else 'heads'}/v{n}", ids[-1])
+    lines = "".join(f"refs/x {one} refs/x {ZERO}\n" for one in ids)
+    monkeypatch.setattr("sys.stdin", given(lines))
+    assert pushed.rules("--pushed", "far") == (4, {(f"{kind} {one[:12]}", "RBG501") for one in ids})
+    assert main(["allow", *ids, *SAYS]) == 0
+    pushed.commit("Allow them")
+    pushed.git("push", "-q", "--no-verify", "far", "main")
+    monkeypatch.setattr("sys.stdin", given(lines))
+    assert main(["--pushed", "far"]) == 0  # by an entry that the remote already has
 
 
 def test_an_item_beside_an_allowed_one_is_a_new_finding(repo: Scanned) -> None:
@@ -394,7 +530,12 @@ def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
     Path("a.md").write_text(LEAK)
     assert repo.rules("a.md") == (4, {("a.md", "RBG301")})
     assert main(["--staged"]) == main(["allow", "a.md", *SAYS]) == main(["gone.md"]) == 2
-    assert "not a Git repository" in capsys.readouterr().err
+    assert "not a git repository" in capsys.readouterr().err
+    monkeypatch.chdir(repo.place)
+    (repo.place / ".git" / "config").write_text("[core\n")
+    for args in (["--staged"], ["doctor"]):
+        assert main(args) == 2
+        assert "fatal: bad config line 1" in capsys.readouterr().err
 
 
 def test_without_a_key_the_gate_says_so_or_refuses_and_a_secret_store_has_it(
