@@ -110,7 +110,8 @@ class Manner:
     """How the server behaves; may be changed while it runs.
 
     `echo`: "cut" forgets the front of the prompt. `faults`: a status, headers and, if wanted, a body for each of the next
-    completions, or None.
+    completions, or None. `fields`: statuses for requests with these fields. `streams`: words that refuse every request.
+    `ids`: tokens are shown as numbers.
     `spoil`: what is wrong with the numbers of a prompt.
     `letters`: how a chat that is asked for a letter gives one, drawn from the model's probabilities; "" gives none, "cut"
     thinks until its length ends.
@@ -138,6 +139,9 @@ class Manner:
     max_length: int | None = None
     key: str | None = None
     faults: list[tuple[Any, ...] | None] = field(default_factory=list)
+    fields: dict[str, int] = field(default_factory=dict)
+    streams: str = ""
+    ids: bool = False
     spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
     spoil_after: int = 0
     service: float = 0.0
@@ -174,6 +178,9 @@ class Stub:
         if fault is not None:
             status, headers, body = (*fault, {"error": {"message": "the toy is tired"}})[:3]
             return Answer(status, body, headers)
+        refused = next((status for name, status in manner.fields.items() if name in body), None)
+        if refused or (manner.streams and path.startswith("/v1")):
+            return Answer(refused or 400, {"error": {"message": manner.streams}})
         if path == "/v1/chat/completions" and manner.chat:
             return self._chat(body)
         if path == "/v1/completions" and manner.completions:
@@ -290,7 +297,7 @@ class _Completion:
             own = [None, *(after[i][row[i]] for i in range(1, n)), own[n]]
         if echo == "cut" and start == 0:
             start = min(4, n)
-        texts, told = [self.brain.text(t) for t in row[start:]], own[start:]
+        texts, told = [self._shown(t) for t in row[start:]], own[start:]
         if start == 0:
             told = self._spoiled(told)
             texts = texts[: len(told)]
@@ -309,7 +316,10 @@ class _Completion:
 
     def _best(self, scores: dict[int, float], n: int) -> dict[str, float]:
         best = sorted(scores, key=lambda t: -scores[t])[:n]
-        return {self.brain.text(t): scores[t] for t in reversed(best)}
+        return {self._shown(t): scores[t] for t in reversed(best)}
+
+    def _shown(self, token: int) -> str:
+        return f"token_id:{token}" if self.manner.ids else self.brain.text(token)
 
     def _listed(self, scores: dict[int, float], n: int) -> list[dict[str, Any]]:
         return [{"token": text, "logprob": lp, "bytes": None} for text, lp in self._best(scores, n).items()]

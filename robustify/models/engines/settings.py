@@ -40,6 +40,7 @@ _PROVIDERS: Mapping[str, str] = {
     "TOGETHER_API_KEY": "api.together.xyz",
 }
 """Variables that providers define for their API keys, and the host that may receive each."""
+_HOST = re.compile(r"[\w%:-]{1,63}(\.[\w%:-]{1,63})*\.?")
 _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 
 
@@ -200,12 +201,14 @@ class OpenAIModel(ModelSettings):
     @classmethod
     def _an_address_and_no_secret(cls, url: str) -> str:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        host = parts.hostname or ""
+        if parts.scheme not in ("http", "https") or parts.port == 0 or not _HOST.fullmatch(host):
             raise ValueError(
-                "the URL does not begin with http:// or https:// and a host; expected http://HOST:PORT/v1"
+                "not an address with http:// or https:// and a host; expected http://HOST:PORT/v1"
             )
-        if parts.port == 0 or not _is_host(parts.hostname):
-            raise ValueError("the URL contains no valid host and port; expected http://HOST:PORT/v1")
+        # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
+        if host.replace(".", "").isdigit():
+            ipaddress.ip_address(host)
         if parts.path.rstrip("/").endswith(("/completions", "/models")):
             raise ValueError(
                 "the URL ends in a path of the API, such as /chat/completions. Give only the part before it, which "
@@ -294,15 +297,6 @@ def served_at(text: str) -> tuple[str, str] | None:
     """Return the ID and URL of a model written as `ID=openai:URL`, or None if the text has another form."""
     match = _SERVED.fullmatch(text)
     return None if match is None else (match["model"], match["url"])
-
-
-def _is_host(host: str) -> bool:
-    try:
-        # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
-        known = not re.fullmatch(r"[\d.]+", host) or ipaddress.ip_address(host)
-        return bool(re.fullmatch(r"[\w.:%-]+", host) and host.encode("idna") and known)
-    except ValueError:
-        return False
 
 
 def host_of(url: str) -> str | None:

@@ -119,6 +119,7 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
         with pytest.raises(UsageError) as e:
             check_server(model(server), Asking().templates())
         assert "does not support choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
+        assert "(prompt_logprobs: ignored; echo: ignored)" in str(e.value)
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
         check_server(model(server), Asking(views=letters).templates())
         with pytest.raises(UsageError, match=r"does not support choices_only \(balepur-v1\)"):
@@ -131,13 +132,44 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
 
 @pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
 def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any]) -> None:
-    says = r"does not support choices_only .* a chat model that answers with a letter"
+    said = ["echo: (status 404|ignored)", "chat: no reply names a letter", "does not support choices_only"]
+    says = ".*".join([*said, "a chat model that answers with a letter"])
     with stub(**manner) as server, OpenAIServer(model(server)) as engine:
         with pytest.raises(UsageError, match=says):
             check_server(model(server), Asking().templates())
         with pytest.raises(ModelError, match="only letters can be scored"):
             engine.loglikelihoods(LETTERS)
         assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
+
+
+@pytest.mark.parametrize("status", [400, 422, 500, 501])
+def test_where_only_prompts_fail_letters_are_asked_and_the_tried_is_named(
+    status: int, tmp_path: Path
+) -> None:
+    with stub(echo="missing", fields={"echo": status, "prompt_logprobs": status}) as server:
+        check_server(model(server, retries=0), Asking(views=("choices_only", "full")).templates())
+        found = scored(server, tmp_path, LETTERS, retries=0)
+        with pytest.raises(UsageError, match=f"prompt_logprobs: status {status}; echo: status {status}"):
+            check_server(model(server, retries=0), Asking().templates())
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (
+            "",
+            r"no such model or path\. Check `base_url`, which usually ends in /v1.*Tried: .*echo: status 404.*chat",
+        ),
+        ("/v1", r"only streams its replies.*Tried: .*echo: status 400.*chat"),
+    ],
+)
+def test_a_server_that_takes_no_prompt_is_named_for_the_cause(path: str, says: str) -> None:
+    with stub(streams="This model only support stream mode") as server:
+        url = server.url.removesuffix("/v1") + path
+        with pytest.raises(ModelError, match=says) as e:
+            check_server(model(url), Asking().templates())
+    assert "log-probabilities" not in str(e.value)
 
 
 # servers whose numbers do not hold
@@ -156,6 +188,9 @@ def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any
         ({"spoil": "positive"}, "0.7 instead of a log-probability"),
         ({"spoil": "fewer"}, "do not spell the prompt"),
         ({"spoil": "half"}, "not a complete JSON"),
+        ({"ids": True}, "returns tokens as IDs .*`--return-tokens-as-token-ids`"),
+        ({"ids": True, "echo": "missing"}, "returns tokens as IDs .*`--return-tokens-as-token-ids`"),
+        ({"lists": ("/models/llama.gguf",)}, "found '/models/llama.gguf'. Set `model: ID`"),
         ({"spoil": "nan", "prompt_logprobs": True}, "nan instead of a log-probability"),
         ({"spoil": "null", "prompt_logprobs": True}, "NoneType instead of a log-probability"),
         ({"spoil": "fewer", "prompt_logprobs": True}, "do not spell the prompt"),
@@ -458,16 +493,13 @@ def test_where_servers_are_forbidden_none_is_asked(
     [
         ("http://me:pass@h/v1", "contains a user"),
         ("http://h/v1?key=1", "contains a user"),
-        ("h:8000/v1", "does not begin with http://"),
-        ("localhost/v1", "does not begin with http://"),
-        ("ftp://h/v1", "does not begin with http://"),
-        ("http:///v1", "does not begin with http://"),
+        ("h:8000/v1", "not an address with http://"),
+        ("localhost/v1", "not an address with http://"),
+        ("ftp://h/v1", "not an address with http://"),
+        ("http:///v1", "not an address with http://"),
         ("http://h/v1/chat/completions/", "usually ends in /v1"),
         ("http://h/v1/models", "usually ends in /v1"),
-        *(
-            (f"http://{host}/v1", "no valid host and port")
-            for host in ("my pass", "a..b", "999.1.1.1", "127.1", "h:0")
-        ),
+        *((f"http://{host}/v1", "base_url") for host in ("my pass", "a..b", "999.1.1.1", "127.1", "h:0")),
     ],
 )
 def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(

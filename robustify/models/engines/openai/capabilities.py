@@ -2,18 +2,20 @@
 
 The probe sends a harmless text before any item. Some servers shift an echo by one token, omit it, or ignore the request for
 it, and some truncate prompts silently. The probe therefore compares the server's next-token log-probabilities with those of
-the same tokens in a prompt. A server is refused if they differ or if it serves another model than requested.
+the same tokens in a prompt. A server is refused if they differ or if it serves another model than requested. A server that
+fails at prompts can still be asked for letters.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import get_args
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import ModelError, UsageError
 from robustify.items.views import Template
-from robustify.models.engines.openai.client import Client, is_name, shown_name
+from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
 from robustify.models.engines.openai.letters import ByChat, find_way
 from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, covers
 from robustify.models.engines.openai.refusals import Refusal
@@ -37,7 +39,8 @@ class Capabilities:
 
     `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
     of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
-    the harmless text, which identify the model. `chat` is the way to ask for letters without log-probabilities.
+    the harmless text, which identify the model. `chat` is the way to ask for letters without log-probabilities. `tried`
+    says what the server did not support.
     """
 
     form: Form | None
@@ -45,6 +48,7 @@ class Capabilities:
     base: str
     probe: tuple[float, ...]
     chat: ByChat | None = None
+    tried: tuple[str, ...] = ()
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
@@ -53,7 +57,7 @@ class Capabilities:
         if not named:
             return
         likely = f"only log-probabilities of the {self.top} most likely next tokens"
-        why = likely if self.top else "no log-probabilities"
+        why = (likely if self.top else "no log-probabilities") + f" ({'; '.join(self.tried)})"
         mend = "`asking: {mode: letter, views: [choices_only, full]}`"
         if not self.top and self.chat is None:
             mend = "a completions server with log-probabilities, or a chat model that answers with a letter"
@@ -75,20 +79,24 @@ def probe_server(questions: Questions) -> Capabilities:
     client = questions.client
     base = _reported_name(client)
     form, tokens, top, likely = None, list[Token](), 0, dict[str, float]()
+    tried: list[str] = []
     if client.model.samples is None:
-        form, tokens = _form(questions)
-        top, likely = _likely(questions)
+        form, tokens = _form(questions, tried)
+        top, likely = _likely(questions, tried)
     if form is not None:
         _check_consistency(questions, form, tokens, likely)
         return Capabilities(form, top, base, tuple(t.logprob for t in tokens if t.logprob is not None))
     if not top:
-        return Capabilities(None, 0, base, (), find_way(client, LETTERS, "ABCD"))
+        way = find_way(client, LETTERS, "ABCD")
+        if client.refused is not None:
+            raise ModelError(f"{client.refused.lines[0]}. Tried: {'; '.join([*tried, 'chat'])}.")
+        return Capabilities(None, 0, base, (), way, (*tried, "chat: no reply names a letter"))
     seen = questions.following(LETTERS, top) or {}
     if not {" A", " B", " C", " D"} & set(seen):
         raise client.fault(
             f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
         )
-    return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
+    return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]), tried=tuple(tried))
 
 
 def _reported_name(client: Client) -> str:
@@ -110,15 +118,21 @@ def _reported_name(client: Client) -> str:
     return named if is_name(named) else served
 
 
-def _form(questions: Questions) -> tuple[Form | None, list[Token]]:
+def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Token]]:
     for form in get_args(Form):
         try:
             tokens = questions.prompt(TEXT, form)
-        except Refusal:
+        except (Refusal, Unreachable) as error:
+            # Some servers break at a field that they do not support.
+            if isinstance(error, Unreachable) and error.status not in (500, 501):
+                raise
+            tried.append(f"{form}: status {error.status}")
             continue
         # The reply contains only the generated token, not the tokens of the prompt.
         if not tokens or (len(tokens) == 1 and form == "echo"):
+            tried.append(f"{form}: ignored")
             continue
+        _require_texts(questions, [token.text for token in tokens])
         if not covers(tokens, TEXT):
             raise questions.client.fault(
                 f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). It shortens or "
@@ -128,18 +142,30 @@ def _form(questions: Questions) -> tuple[Form | None, list[Token]]:
     return None, []
 
 
-def _likely(questions: Questions) -> tuple[int, dict[str, float]]:
+def _likely(questions: Questions, tried: list[str]) -> tuple[int, dict[str, float]]:
     for top in TOPS:
         try:
             seen = questions.following(TEXT, top)
-        except Refusal:
+        except Refusal as refusal:
+            tried.append(f"logprobs {top}: status {refusal.status}")
             continue
+        _require_texts(questions, seen or ())
         if seen and sum(map(math.exp, seen.values())) > 1.01:
             raise questions.client.fault(
                 "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms"
             )
-        return (top, seen) if seen else (0, {})
+        if seen:
+            return top, seen
+        tried.append(f"logprobs {top}: ignored")
+        break
     return 0, {}
+
+
+def _require_texts(questions: Questions, tokens: Collection[str]) -> None:
+    if tokens and all(re.fullmatch(r"(token_id:)?[0-9]+", token) for token in tokens if token):
+        raise questions.client.fault(
+            "returns tokens as IDs instead of texts. Start vLLM without `--return-tokens-as-token-ids`."
+        )
 
 
 def _check_consistency(

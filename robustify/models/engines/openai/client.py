@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError
-from robustify.models.engines.openai.refusals import Refusal, parsed, refusal, status_of
+from robustify.models.engines.openai.refusals import Refusal, correct_status, parsed, refusal
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
@@ -61,35 +61,35 @@ class Client:
         refuse_servers(model.name)
         key = model.api_key()
         self.model, self._check_name = model, check_name
+        self.refused: Refusal | None = None
+        """Last refusal of a prompt, as long as no prompt was answered."""
+        self._answered = False
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        try:
+            http = openai.DefaultHttpxClient(
+                follow_redirects=False,
+                # For a server on this machine, a proxy from the environment would send prompts off the machine.
+                trust_env=host_of(model.base_url) is not None,
+                timeout=model.timeout,
+                event_hooks={"request": [self._check_request], "response": [correct_status]},
+            )
+        except Exception:
+            # The message may contain the password of a proxy.
+            raise UsageError(
+                f"{model.name}: the proxy of the environment ({_proxies() or 'none is set'}), or its certificates "
+                "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them."
+            ) from None
         self._sdk = openai.OpenAI(
             base_url=model.base_url,
             api_key=key,
             timeout=model.timeout,
             max_retries=model.retries,
-            http_client=self._http(openai.DefaultHttpxClient),
+            http_client=http,
         )
         # The SDK reads these from the environment, and a value that is no header would end every request.
         self._sdk.organization = self._sdk.project = None
         self._sdk._custom_headers = {}
-
-    def _http(self, opened: Callable[..., Any]) -> Any:
-        remote = host_of(self.model.base_url) is not None
-        try:
-            # For a server on this machine, a proxy from the environment would send prompts off the machine.
-            return opened(
-                follow_redirects=False,
-                trust_env=remote,
-                timeout=self.model.timeout,
-                event_hooks={"request": [self._check_request], "response": [_check_status]},
-            )
-        except Exception:
-            # The message may contain the password of a proxy.
-            raise UsageError(
-                f"{self.model.name}: the proxy of the environment ({_proxies() or 'none is set'}), or its certificates "
-                "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them."
-            ) from None
 
     def close(self) -> None:
         """Close the connections."""
@@ -130,7 +130,12 @@ class Client:
         """Send fields to an API resource and return the reply. `what` is the name of the field that contains the prompt."""
         sent = {"model": self.model.served, **body}
         needed = {name: sent[name] for name in ("model", what)}
-        reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
+        try:
+            reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
+        except Refusal as refusal:
+            self.refused = None if self._answered else refusal
+            raise
+        self._answered, self.refused = True, None
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
             shown = shown_name(name, sent[what])
@@ -181,9 +186,11 @@ class Client:
 
     def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
         tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
-        proxies = _proxies() if host_of(self.model.base_url) else ""
-        through = f"; proxies: {proxies}" if proxies else ""
-        return Unreachable(f"{self.model.name}: the server {what} ({tries}{through})", status=status)
+        if host_of(self.model.base_url) and (proxies := _proxies()):
+            tries += f"; proxies: {proxies}"
+        line = f"{self.model.name}: the server {what} ({tries})"
+        hint = "" if status else ". Check that an OpenAI-compatible server runs at its base_url."
+        return Unreachable(line + hint, status=status)
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
@@ -192,10 +199,6 @@ class Client:
         for name in set(request.headers) - SENT:
             del request.headers[name]
         request.headers["authorization"] = f"Bearer {self._sdk.api_key}"
-
-
-def _check_status(response: Any) -> None:
-    response.status_code = status_of(response)
 
 
 def _proxies() -> str:

@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, ModelError, RequestError
 from robustify.items.views import BY_CHAT, Request, Template
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.openai.capabilities import Capabilities, probe_server
-from robustify.models.engines.openai.client import Client, Json, Unreachable
+from robustify.models.engines.openai.client import Client, Json
 from robustify.models.engines.openai.jobs import TOO_LONG, in_threads, jobs_of, keys_of, one_letter
 from robustify.models.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
 from robustify.models.engines.openai.logprobs import Questions, Scoring
@@ -169,12 +169,7 @@ def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str,
     `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
-        try:
-            can = server.capabilities
-        except Unreachable as error:
-            raise Unreachable(
-                f"{error.lines[0]}. Check that an OpenAI-compatible server runs at its base_url."
-            ) from None
+        can = server.capabilities
         can.require(model.name, templates)
         return server.fingerprint()
 

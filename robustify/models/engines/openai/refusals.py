@@ -65,19 +65,19 @@ def refusal(name: str, status: int, body: object) -> ModelError:
     return ModelError(line)
 
 
-def status_of(response: Any) -> int:
-    """Return the status of a reply. If it is 200 but the reply is an error, return the status of this error. Gateways send
-    such replies if the server behind them fails."""
-    content, status = response.read(), int(response.status_code)
-    match parsed(content) if status == 200 and b'"error"' in content else None:
+def correct_status(response: Any) -> None:
+    """Give a reply with the status 200 that is an error the status of this error. Gateways send such replies if the server
+    behind them fails."""
+    content = response.read()
+    match parsed(content) if response.status_code == 200 and b'"error"' in content else None:
         case {"error": dict() | str() as error} | {"choices": [{"error": dict() as error}, *_]} if error:
             pass
         case {"object": "error"} as error:
             pass
         case _:
-            return status
+            return
     code = str(error.get("code") or error.get("status")) if isinstance(error, dict) else ""
-    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else 400
+    response.status_code = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 400
 
 
 def parsed(content: bytes) -> object:
