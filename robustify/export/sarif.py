@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from robustify import __version__
 from robustify.base.errors import DataError
@@ -86,7 +87,7 @@ def _sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]
         }
         if item in locations:
             file, line = locations[item]
-            place = {"artifactLocation": {"uri": file}, "region": {"startLine": line}}
+            place = {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}}
             result["locations"] = [{"physicalLocation": place}]
         # A finding keeps its identity if its item moves to another line.
         digest = hashlib.sha256(f"{rule}\0{item}".encode()).hexdigest()

