@@ -126,7 +126,11 @@ def faults(
     """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
     key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
     known = {*also, *known_keys(model)}
-    lines = [_fault(dict(one), known, whole) for one in error.errors(include_url=False, include_input=False)]
+    found = error.errors(include_url=False, include_input=False)
+    # A list counts as too short if its entries are invalid, which their own errors say.
+    inner = {one["loc"][:at] for one in found for at in range(len(one["loc"]))}
+    found = [one for one in found if one["type"] != "too_short" or one["loc"] not in inner]
+    lines = [_fault(dict(one), known, whole) for one in found]
     return list(DataError.gather(lines).lines)
 
 

@@ -1,14 +1,17 @@
 """What is asked of a set and known of it before it is judged."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.base.errors import DataError, UsageError
+from robustify.base.files import writable
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item
@@ -41,6 +44,15 @@ class RunInput:
     templates: Mapping[str, str]
     origin: Mapping[str, Any] | None = None
     spent: Sequence[Mapping[str, object]] = ()
+
+    def log(self, folder: Path) -> None:
+        """Append one line per server to run.log: requests, tokens, and cost. Raise `ResourceError` if it cannot be
+        written."""
+        if not self.spent:
+            return
+        file, now = folder / "run.log", datetime.now(timezone.utc).isoformat(timespec="seconds")
+        with writable(file, "the run itself is complete"), file.open("a", encoding="utf-8") as log:
+            log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in self.spent)
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:

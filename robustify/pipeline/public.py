@@ -3,18 +3,16 @@
 If the text of the items is unknown, as in an imported table of picks, files with text are not written.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustify.base.files import neutral, writable, write_json
+from robustify.base.files import neutral, write_json
 from robustify.export.lm_eval_tasks import write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item
@@ -113,7 +111,7 @@ class PublicPolicy:
             notes = [*config.notes, *asked.data.get("notes", ())]
             beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
-        _log(folder / "run.log", asked.spent)
+        asked.log(folder)
         return open_run(folder)
 
 
@@ -138,14 +136,6 @@ def _write_texts(
         record = Transcript(asked.answers, asked.templates, config.hidden, shots)
         write_explorer(place, config.name, items, verdicts, excluded, record)
     return splits
-
-
-def _log(file: Path, spent: Sequence[Mapping[str, object]]) -> None:
-    """Append one line per server: requests, tokens, and cost."""
-    if spent:
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        with writable(file, "the run itself is complete"), file.open("a", encoding="utf-8") as log:
-            log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
 
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:

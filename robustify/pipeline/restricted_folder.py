@@ -8,6 +8,8 @@ import contextlib
 import hmac
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -29,7 +31,7 @@ from robustify.reading.loaders import Loaded
 from robustify.report.messages import label
 from robustify.report.released_page import write_released
 from robustify.restricted.access import Access
-from robustify.restricted.confinement import confined, require_private
+from robustify.restricted.confinement import TEMPORARY, confined, require_private
 from robustify.restricted.disclosure.record import Release, SplitOf, digest, record, record_file, split_of
 from robustify.restricted.disclosure.released import released
 from robustify.restricted.disclosure.rounding import CELL
@@ -103,8 +105,8 @@ class RestrictedPolicy:
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
         """Write the folder of a restricted run (mode 0700, files 0600). Splits with fewer than `min_cell` items are not
-        written, and neither are tasks for lm-eval if a guardrail stops exports. Raise `DataError` if an ID is not keyed,
-        and `ResourceError` if the folder cannot be written."""
+        written, and neither are splits and tasks for lm-eval if a guardrail stops exports. Temporary folders of killed
+        runs are removed. Raise `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
         key, about = self.access.key, self.access.manifest
         # Anyone with a copy of the data could compare a plain digest.
         sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
@@ -113,7 +115,7 @@ class RestrictedPolicy:
         page = released(judgement.summary, label, about.min_cell)
         page = page.model_copy(update={"signature": manifest["signature"]})
         verdicts = {v.item: v.verdict for v in judgement.verdicts}
-        splits = self._splits(verdicts) if page.available is not None else {}
+        splits = {} if page.available is None or page.halting else self._splits(verdicts)
         with _replacing(folder, manifest, key) as staged:
             write_released(staged, page, manifest)
             if asked.items is not None:
@@ -122,7 +124,7 @@ class RestrictedPolicy:
             for name, split in splits.items():
                 (staged / "splits").mkdir(exist_ok=True)
                 write_text(staged / "splits" / f"{name}.json", split.text)
-            if splits and not page.halting:
+            if splits:
                 write_restricted_tasks(
                     staged / "lm_eval_tasks",
                     self.config.name,
@@ -130,6 +132,11 @@ class RestrictedPolicy:
                     there=list(splits),
                     profile=self.config.cloze.profile,
                 )
+        with owner_only():
+            asked.log(folder)
+        for left in folder.glob(f"{TEMPORARY}*"):
+            if str(left.resolve()) != tempfile.gettempdir():
+                shutil.rmtree(left, ignore_errors=True)
         return open_run(folder)
 
     def _splits(self, verdicts: Mapping[str, str]) -> dict[str, Split]:
@@ -197,12 +204,12 @@ def emit_split(run: Run, name: str) -> Split:
     """Return a hashed split of a restricted run for publication, after an entry in the record of releases. Raise as
     `publish`, `DataError` if the split has too few items, and `GuardrailError` if a guardrail stops exports."""
     of, file = _claim(run), f"splits/{name}.json"
-    if file not in run.manifest["files"]:
-        raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
-    run.require_unchanged(file)
     if halting := run.released.halting:
         end = "failed, so nothing is published. See the report."
         raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
+    if file not in run.manifest["files"]:
+        raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
+    run.require_unchanged(file)
     made = read_split(run.folder / file)
     _recorded(run, name, sorted(made.ids), of)
     return made

@@ -7,7 +7,7 @@ that a set repeats, are in many sets, so they count only together.
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from robustify.gate.folded_words import kept_words
 from robustify.items.item import Item
@@ -30,15 +30,13 @@ def joined(several: Iterable[bytes]) -> bytes:
     return b"".join(sorted(set().union(*map(_cut, several))))
 
 
-def known_among(items: Sequence[Item], key: bytes, fingerprints: bytes) -> int:
-    """Return how many of the items are in the set with these joined fingerprints."""
-    known = _cut(fingerprints)
-    return sum(not known.isdisjoint(_fingerprints(item, key)) for item in items)
-
-
-def is_copy(known: int, items: Collection[Item]) -> bool:
-    """Return whether so many known items make the items a copy."""
-    return known >= LEAST or 2 * known > len(items)
+def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, bytes]) -> dict[str, int]:
+    """Return the sets, given with their joined fingerprints, of which the items are a copy: the known items of each."""
+    known, counts = {name: _cut(marks) for name, marks in sets.items()}, Counter[str]()
+    for item in items if known else ():
+        marks = list(_fingerprints(item, key))
+        counts.update(name for name, its in known.items() if not its.isdisjoint(marks))
+    return {name: n for name, n in counts.items() if n >= LEAST or 2 * n > len(items)}
 
 
 def _cut(fingerprints: bytes) -> set[bytes]:

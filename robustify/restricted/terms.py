@@ -21,7 +21,7 @@ from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.known_items import fingerprints_of, is_copy, joined, known_among
+from robustify.restricted.known_items import copied, fingerprints_of, joined
 
 _MOST_BYTES = 64 << 20
 
@@ -73,10 +73,11 @@ def accepted() -> tuple[Acceptance, ...]:
 
 def copied_sets(items: Sequence[Item]) -> dict[str, int]:
     """Return the accepted restricted sets of which the items are a copy, and how many items are in each."""
-    record = _record()
-    key, rows = bytes.fromhex(record.key), [row for row in record.accepted if row.items]
-    known = {row.id: known_among(items, key, base64.b64decode(row.items)) for row in rows}
-    return {name: n for name, n in known.items() if is_copy(n, items)}
+    record, sets = _record(), dict[str, bytes]()
+    for row in record.accepted:
+        if row.items:
+            sets[row.id] = joined((sets.get(row.id, b""), base64.b64decode(row.items)))
+    return copied(items, bytes.fromhex(record.key), sets)
 
 
 def _record() -> _Accepted:

@@ -87,6 +87,7 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
     with pytest.raises(UsageError, match=says) as error:
         find_adapter(ADAPTER)
     assert "/etc/x" not in str(error.value)
+    assert len(error.value.lines) == 1
 
 
 @pytest.mark.parametrize("key", ["format", "id", "title", "sensitivity", "licence", "data"])

@@ -1,17 +1,20 @@
 """A restricted run end to end, with stubs for models: what is around it, and what it leaves behind."""
 
+import json
 import os
 import re
 import resource
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from robustify.base.errors import AuthorisationError, DataError, RequestError
+from robustify.base.errors import AuthorisationError, DataError, GuardrailError, RequestError
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
+from robustify.pipeline.restricted_folder import emit_split
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
@@ -119,3 +122,30 @@ def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
     assert (run.folder / "robust.jsonl").is_file()
     assert run.manifest["config"]["adapter"] == "open-set"
     assert str(mock) not in (run.folder / "run.json").read_text()
+
+
+def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, out = steps.ask_models, mock / "out" / "run"
+    spent = {"model": "m", "requests": 3}
+    monkeypatch.setattr(steps, "ask_models", lambda *args: replace(real(*args), spent=[spent]))
+    (left := out / f"{TEMPORARY}dead").mkdir(parents=True, mode=0o700)
+    out.chmod(0o700)
+    (left / "left").write_text("of a killed run")
+    run = restricted_run.run(mock, out)
+    assert not list(out.glob(f"{TEMPORARY}*"))
+    assert json.loads((out / "run.log").read_text())["requests"] == 3
+    assert (out / "run.log").stat().st_mode & 0o777 == 0o600
+    assert "run.log" not in run.manifest["files"]
+
+
+def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
+    told = restricted_run.config(limits={"min_robust": 10_000})
+    run = restricted_run.run(mock, mock / "out" / "run", told)
+    (guardrail,) = run.released.halting
+    assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
+    for name in ("report.html", "report.md"):
+        assert "No split or task was written" in (run.folder / name).read_text("utf-8")
+    with pytest.raises(GuardrailError, match=guardrail):
+        emit_split(run, "robust")
