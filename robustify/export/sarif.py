@@ -14,7 +14,7 @@ from robustify import __version__
 from robustify.base.errors import DataError
 from robustify.base.files import write_json
 from robustify.export.writing import Exporter, Option, refuse_restricted
-from robustify.reading.loaders import Loaded, Source, load_many
+from robustify.reading.loaders import Source, load, load_many
 from robustify.report.explaining import evidence_of
 from robustify.report.format import percent, plain
 from robustify.report.messages import catalogue, cue_words
@@ -35,14 +35,18 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     """Write the findings of a public run on the files that it audited. Return a line with their number. Raise
     `AuthorisationError` for a restricted run, and `DataError` for other files or a run without evidence."""
     refuse_restricted(run)
-    bench = load_many([Source(path=str(file), skip_bad=True) for file in data])
+    sources = [Source(path=str(file), skip_bad=True) for file in data]
+    bench = load_many(sources)
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
             f"{', '.join(file.name for file in data)}: differs from the data that {run.folder} audited, so lines are "
             "unknown. Expected the audited files."
         )
     found = list(_findings(run))
-    write_json(path, _sarif(found, _locations(bench, data)))
+    # Files in different folders may have one name, so each is counted.
+    files = [file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one).items]
+    places = zip(bench.items, files, bench.lines, strict=True)
+    write_json(path, _sarif(found, {item.id: (file, line) for item, file, line in places}))
     return [f"{path}: findings {len(found)}"]
 
 
@@ -59,14 +63,6 @@ def _findings(run: Run) -> Iterator[Finding]:
     for defect in run.manifest["data"]["defects"]:
         rule = f"{DEFECT}/{defect['kind']}"
         yield rule, defect["item"], SAYS.get(rule, rule)
-
-
-def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
-    """Return the file, as named by the user, and the one-based line number of each item."""
-    named = {file.name: file.as_posix() for file in data}
-    files = bench.files or (data[0].name,) * len(bench.items)
-    places = zip(bench.items, files, bench.lines, strict=True)
-    return {item.id: (named.get(Path(file).name, file), line) for item, file, line in places}
 
 
 def _sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]) -> dict[str, Any]:

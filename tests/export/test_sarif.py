@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -11,7 +12,9 @@ import pytest
 
 from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
-from robustify.runs.run import Run, open_run
+from robustify.runs.run import Run, open_run, write_items
+from tests.support.command import invoked
+from tests.support.exported_run import made_run, made_up
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,6 @@ def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
 
 def test_defects_of_the_file_are_findings_too(tmp_path: Path) -> None:
     from robustify.items.item import Item
-    from tests.support.exported_run import made_run, made_up
 
     items = [
         *made_up(),
@@ -92,3 +94,25 @@ def test_an_address_names_the_file_whatever_its_name(
     (uri,) = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results}
     assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)
     assert unquote(urljoin("file:///repository/", uri)) == f"file:///repository/{name}"
+
+
+def test_files_of_one_name_keep_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    items = made_up()
+    for folder, part in (("a", items[:40]), ("b", items[40:])):
+        Path(folder).mkdir()
+        write_items(
+            Path(folder, "items.jsonl"), [replace(i, choices=(*i.choices[:-1], i.choices[0])) for i in part]
+        )
+    config = "name: two\nsensitivity: public\ndata: [a/items.jsonl, b/items.jsonl]\n"
+    Path("c.yaml").write_text(config)
+    invoked("run", "c.yaml", "-o", "run")
+    export_sarif(open_run(Path("run")), Path("x.sarif"), [Path("a/items.jsonl"), Path("b/items.jsonl")])
+    results = json.loads(Path("x.sarif").read_text("utf-8"))["runs"][0]["results"]
+    places = [
+        one["locations"][0]["physicalLocation"] for one in results if one["ruleId"].startswith("defect/")
+    ]
+    shown = {(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in places}
+    assert shown == {
+        (f"{name}/items.jsonl", n + 1) for name, n_rows in (("a", 40), ("b", 20)) for n in range(n_rows)
+    }
