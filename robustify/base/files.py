@@ -221,6 +221,9 @@ def sha256(path: Path) -> str:
 
 # Cells of a CSV file
 
+QUOTED = "quoted for spreadsheets"
+"""Name of an empty column in a file of items whose cells all went through `neutral`, so that loaders undo it only there."""
+
 
 def neutral(text: str) -> str:
     """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula.

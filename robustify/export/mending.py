@@ -13,7 +13,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from robustify.base.errors import DataError, UsageError
-from robustify.base.files import move_up, staging, writable
+from robustify.base.files import QUOTED, move_up, neutral, staging, writable
 from robustify.items.item import Item
 from robustify.items.orders import base
 from robustify.judging.baselines.heuristics import found_by, rule_table
@@ -119,8 +119,11 @@ def _reads_back(path: Path, items: Sequence[Item]) -> bool:
 
 
 def _rows(items: Sequence[Item]) -> Iterator[list[str]]:
+    """Yield the rows of a CSV. If spreadsheets would take a cell for a formula, it is quoted, and a column says so."""
     letters = ascii_uppercase[: max(item.k for item in items)]
-    yield ["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"]
-    for i in items:
-        blank = [""] * (len(letters) - i.k)
-        yield [i.id, i.stem, *i.choices, *blank, letters[i.key], i.topic]
+    head = ["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"]
+    rows = [[i.id, i.stem, *i.choices, *[""] * (len(letters) - i.k), letters[i.key], i.topic] for i in items]
+    safe = [list(map(neutral, row)) for row in rows]
+    mark = [] if safe == rows else [QUOTED]
+    yield [*head, *mark]
+    yield from ([*row, *[""] * len(mark)] for row in safe)

@@ -1,5 +1,6 @@
 """`robustify mend`: options are shuffled, no text changes, and what an author must mend is listed."""
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from robustify.base.texts import bare
 from robustify.cli import cli
 from robustify.items.item import Item
 from robustify.reading.loaders import Source, load
@@ -114,3 +116,38 @@ def test_odd_outputs_are_refused(tmp_path: Path, out: str, says: str) -> None:
     code, said = _mend(_write(tmp_path / "a.jsonl", _sums(5)), tmp_path / out)
     assert code == 1
     assert says in said
+
+
+FORMULAS = ("=1+1", "+1 m", "-1 m", "@SUM(A1)", "'-ing' forms", "''=x", "\uff1d1", "'=cmd", "plain")
+
+
+def test_no_cell_of_a_csv_begins_like_a_formula_and_all_read_back(tmp_path: Path) -> None:
+    items = [
+        Item(
+            f"{'=' if at % 2 else 'i'}{at}",
+            f"{text} or {at}?",
+            (text, f"@{at}", f"no {at}"),
+            at % 3,
+            f"-{at % 2}",
+        )
+        for at, text in enumerate((*FORMULAS, "\tx"))
+    ]
+    rows = [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key, "topic": i.topic} for i in items]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for source, out in (("a.jsonl", "m.csv"), ("m.csv", "again.csv")):
+        code, said = _mend(tmp_path / source, tmp_path / out)
+        assert code == 0, said
+        with (tmp_path / out).open(encoding="utf-8", newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\uff1d")]
+        back = load(Source(path=str(tmp_path / out))).items
+        told = [
+            [(i.id, i.stem, sorted(i.choices), i.choices[i.key], i.topic) for i in of] for of in (back, items)
+        ]
+        assert told[0] == [(*one[:2], sorted(map(bare, one[2])), bare(one[3]), one[4]) for one in told[1]]
+
+
+def test_the_quotes_of_other_authors_are_text(tmp_path: Path) -> None:
+    rows = "".join(f"Which form has {n} letters?,'-ing' form {n},'=x {n},A\n" for n in range(3))
+    (tmp_path / "a.csv").write_text(f"Question,Option A,Option B,Correct Answer\n{rows}")
+    assert load(Source(path=str(tmp_path / "a.csv"))).items[0].choices == ("'-ing' form 0", "'=x 0")

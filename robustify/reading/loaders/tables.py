@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.base.errors import DataError, counted
+from robustify.base.files import QUOTED, original
 from robustify.reading.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
 
 _Record = tuple[int, list[str]]
@@ -55,7 +56,7 @@ def csv_rows(name: str, text: str) -> SourceTable:
             for at, c in rows
         )
         return table_of(made, "mmlu_csv")
-    (at, header), *records = _without_empty_columns(records)
+    (at, header), *records = _unquoted(_without_empty_columns(records))
     if len(set(header)) < len(header):
         raise DataError(
             f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
@@ -92,6 +93,14 @@ def _without_empty_columns(records: Sequence[_Record]) -> list[_Record]:
     if len(kept) < len(header):
         rows = [(at, [c[i] for i in kept] if len(c) == len(header) else c) for at, c in rows]
     return [(records[0][0], [header[at] or f"column {at + 1}" for at in kept]), *rows]
+
+
+def _unquoted(records: Sequence[_Record]) -> Sequence[_Record]:
+    """Return the records without the quotes that `mend` adds for spreadsheets, and without the column that says so."""
+    if QUOTED not in (header := records[0][1]):
+        return records
+    at = header.index(QUOTED)
+    return [(line, [original(c) for i, c in enumerate(cells) if i != at]) for line, cells in records]
 
 
 def _of_width(records: Sequence[_Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
