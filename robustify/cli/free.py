@@ -4,6 +4,7 @@ Output contains counts, rates, and paths, but never item text.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,7 +172,10 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     if unscored <= most:
         return 0
     share = f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed"
-    click.echo(f"robustify: {share}. Add a judge, or raise --max-unscored.", err=True)
+    faults = Counter(grade.error_type for grade in grades if grade.error_type and grade.judge)
+    why = "".join(f"; judge's replies with {fault}: {n}" for fault, n in faults.most_common())
+    mend = "Use another judge" if settings.judge else "Add a judge"
+    click.echo(f"robustify: {share}{why}. {mend}, or raise --max-unscored.", err=True)
     return 7
 
 

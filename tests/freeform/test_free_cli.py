@@ -56,6 +56,17 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     assert run(*command, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
+@pytest.mark.parametrize(("said", "fault"), [("hm", "format_error"), ("", "empty")])
+def test_an_unread_judge_is_named_and_no_other_is_asked_for(
+    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch,
+    said: str, fault: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: said)
+    questions, table = files
+    told = run("grade", table, "--items", questions, *judge, "-o", tmp_path, "--cache-dir", tmp_path, fails=7)
+    assert f"judge's replies with {fault}: 1. Use another judge, or raise --max-unscored" in told.stderr
+
+
 def test_questions_are_graded_by_the_three_graders(
     files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
 ) -> None:

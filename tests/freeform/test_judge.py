@@ -186,6 +186,8 @@ class Server(BaseHTTPRequestHandler):
         self.send_response(status)
         if status == 307:
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        if status == 429 and body:
+            self.send_header("Retry-After", body["wait"])
         self.end_headers()
         self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
 
@@ -256,6 +258,8 @@ FAULTS: list[tuple[tuple[int, Any], str]] = [
     ((504, {}), "timeout"),
     ((200, b"no json"), "api_error"),
     ((200, {"choices": []}), "api_error"),
+    ((200, {"error": {"code": 504}}), "timeout"),
+    ((400, {"error": {"message": "flagged by a content filter"}}), "content_filter"),
     ((200, []), "api_error"),
     (chat("", "content_filter"), "content_filter"),
 ]
@@ -268,10 +272,16 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[in
     assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 307])
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 413, 307])
 def test_a_server_that_will_never_answer_stops_the_run(server: str, status: int) -> None:
     Server.script = [(status, {})]
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=rf"\({status}\)"):
+        graded(http(server))
+
+
+def test_a_judge_that_asks_to_wait_for_long_stops_the_run(server: str) -> None:
+    Server.script = [(429, {"wait": "3600"})]
+    with pytest.raises(ModelError, match=r"asks to wait 3600 s .*60 minutes"):
         graded(http(server))
 
 

@@ -203,17 +203,12 @@ class OpenAIModel(ModelSettings):
         parts = urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme not in ("http", "https") or parts.port == 0 or not _HOST.fullmatch(host):
-            raise ValueError(
-                "not an address with http:// or https:// and a host; expected http://HOST:PORT/v1"
-            )
+            raise ValueError("not an address with http:// or https://; expected http://HOST:PORT/v1")
         # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
         if host.replace(".", "").isdigit():
             ipaddress.ip_address(host)
         if parts.path.rstrip("/").endswith(("/completions", "/models")):
-            raise ValueError(
-                "the URL ends in a path of the API, such as /chat/completions. Give only the part before it, which "
-                "usually ends in /v1."
-            )
+            raise ValueError("the URL ends in a path of the API; expected the part before it, such as /v1")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
                 "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
@@ -263,11 +258,7 @@ class OpenAIModel(ModelSettings):
             )
         key = os.environ.get(variable, "")
         if not re.fullmatch("[!-~]+", key):
-            found = (
-                "contains characters that no key has, such as blanks or curly quotation marks"
-                if key
-                else "is not set"
-            )
+            found = "contains characters that no key has, such as curly quotes" if key else "is not set"
             raise UsageError(
                 f"{self.name}: the environment variable {variable} {found}. Set it to the API key of the server."
             )
@@ -301,7 +292,7 @@ def served_at(text: str) -> tuple[str, str] | None:
 
 def host_of(url: str) -> str | None:
     """Return the host of a URL, or None if it is this machine, which servers also print as 0.0.0.0."""
-    host = (urlsplit(url).hostname or "").casefold()
+    host = (urlsplit(url).hostname or "").casefold().rstrip(".")
     if host in ("localhost", "ip6-localhost"):
         return None
     try:

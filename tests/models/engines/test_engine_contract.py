@@ -181,6 +181,7 @@ def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
         "localhost",
         "[::1]:8000",
         "127.9.9.9",
+        "localhost.",
         "0.0.0.0",
         "[::]",
         "[::ffff:127.0.0.1]",

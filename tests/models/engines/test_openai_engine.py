@@ -159,9 +159,9 @@ def test_where_only_prompts_fail_letters_are_asked_and_the_tried_is_named(
     [
         (
             "",
-            r"no such model or path\. Check `base_url`, which usually ends in /v1.*Tried: .*echo: status 404.*chat",
+            r"no such model or path\. Check `base_url`, which usually ends in /v1",
         ),
-        ("/v1", r"only streams its replies.*Tried: .*echo: status 400.*chat"),
+        ("/v1", r"only streams its replies"),
     ],
 )
 def test_a_server_that_takes_no_prompt_is_named_for_the_cause(path: str, says: str) -> None:
@@ -497,8 +497,8 @@ def test_where_servers_are_forbidden_none_is_asked(
         ("localhost/v1", "not an address with http://"),
         ("ftp://h/v1", "not an address with http://"),
         ("http:///v1", "not an address with http://"),
-        ("http://h/v1/chat/completions/", "usually ends in /v1"),
-        ("http://h/v1/models", "usually ends in /v1"),
+        ("http://h/v1/chat/completions/", "such as /v1"),
+        ("http://h/v1/models", "such as /v1"),
         *((f"http://{host}/v1", "base_url") for host in ("my pass", "a..b", "999.1.1.1", "127.1", "h:0")),
     ],
 )

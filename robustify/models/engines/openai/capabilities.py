@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import get_args
 
-from robustify.base.errors import ModelError, UsageError
+from robustify.base.errors import UsageError
 from robustify.items.views import Template
 from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
 from robustify.models.engines.openai.letters import ByChat, find_way
@@ -88,8 +88,9 @@ def probe_server(questions: Questions) -> Capabilities:
         return Capabilities(form, top, base, tuple(t.logprob for t in tokens if t.logprob is not None))
     if not top:
         way = find_way(client, LETTERS, "ABCD")
-        if client.refused is not None:
-            raise ModelError(f"{client.refused.lines[0]}. Tried: {'; '.join([*tried, 'chat'])}.")
+        if way is None and not client.answered:
+            # Where every request was refused, the refusal of a plain one names the cause.
+            client.chat({"messages": [{"role": "user", "content": TEXT}]})
         return Capabilities(None, 0, base, (), way, (*tried, "chat: no reply names a letter"))
     seen = questions.following(LETTERS, top) or {}
     if not {" A", " B", " C", " D"} & set(seen):
@@ -157,7 +158,6 @@ def _likely(questions: Questions, tried: list[str]) -> tuple[int, dict[str, floa
         if seen:
             return top, seen
         tried.append(f"logprobs {top}: ignored")
-        break
     return 0, {}
 
 

@@ -61,9 +61,7 @@ class Client:
         refuse_servers(model.name)
         key = model.api_key()
         self.model, self._check_name = model, check_name
-        self.refused: Refusal | None = None
-        """Last refusal of a prompt, as long as no prompt was answered."""
-        self._answered = False
+        self.answered = False
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         try:
@@ -130,12 +128,8 @@ class Client:
         """Send fields to an API resource and return the reply. `what` is the name of the field that contains the prompt."""
         sent = {"model": self.model.served, **body}
         needed = {name: sent[name] for name in ("model", what)}
-        try:
-            reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
-        except Refusal as refusal:
-            self.refused = None if self._answered else refusal
-            raise
-        self._answered, self.refused = True, None
+        reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
+        self.answered = True
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
             shown = shown_name(name, sent[what])
