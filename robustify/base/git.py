@@ -63,7 +63,7 @@ class Repository:
 
     def indexed(self, *, changed: bool) -> list[TreeEntry]:
         """Return every path in the index, or only those that the next commit adds or changes."""
-        beside = self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}") if changed else None
+        beside = self.named("HEAD^{commit}") if changed else None
         beside = beside or self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
         return _entries(self._run("diff-index", "--cached", *_DIFF, beside, "--"))
 
@@ -72,10 +72,13 @@ class Repository:
         found = self._run("ls-files", "-z", "--others", "--exclude-standard")
         return [os.fsdecode(path) for path in found.split(b"\0") if path]
 
+    def named(self, name: str) -> str | None:
+        """Return the ID of the object that a revision names, or None if there is none."""
+        return None if name.startswith(("-", "^")) else self.ask("rev-parse", "--verify", "--quiet", name)
+
     def commit(self, name: str) -> str:
         """Return the commit ID of a revision. Raises `UsageError` if the revision does not exist."""
-        safe = bool(name) and not name.startswith("-")
-        found = self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
+        found = self.named(f"{name}^{{commit}}")
         if found is None:
             raise UsageError("The range names a missing commit, perhaps because this clone is shallow.")
         return found
@@ -83,9 +86,8 @@ class Repository:
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
         """Return the commits reachable from `tips` but not from `known`, newest first. Raises `UsageError` if the parents
         of one of them are missing in a shallow clone."""
-        commits = (
-            self._run("rev-list", "--stdin", given=[*tips, *(f"^{one}" for one in known)]).decode().split()
-        )
+        given = [*tips, *(f"^{one}" for one in known)]
+        commits = self._run("rev-list", "--stdin", given=given).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
             raise UsageError("This shallow clone lacks commits of the range. Fetch all (fetch-depth: 0).")
@@ -182,9 +184,7 @@ class Repository:
     def _run(self, *args: str, given: Iterable[str] = ()) -> bytes:
         done = self._git(args, "".join(f"{name}\n" for name in given).encode())
         if done.returncode:
-            raise ResourceError(
-                f"`git {args[0]}` failed with exit code {done.returncode}. Run it to see why."
-            )
+            raise ResourceError(f"`git {args[0]}` ended with code {done.returncode}. Run it to see why.")
         return done.stdout
 
     def _git(self, args: Sequence[str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":

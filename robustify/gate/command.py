@@ -52,7 +52,6 @@ examples:
   robustify gate doctor                       test each installed hook
   robustify gate index ITEMS --key FILE -o INDEX        register a set
   robustify gate allow PATH --reason WHY --by WHO       allow the findings in a file or folder, or of a commit
-  robustify gate allow PATH                             allow new findings there, too
 
 exit codes: 0 clean or warnings, 4 refused, 2 usage error, 3 unusable policy or index, 6 Git or disk error, 1 bug"""
 
@@ -220,9 +219,8 @@ def _allow(argv: Sequence[str]) -> int:
         if digests and not (reason and by):
             remedy = "State why it is harmless and who reviewed it: `--reason WHY --by WHO`."
             raise UsageError(f"{escaped(path)} has no policy entry yet. {remedy}")
-        if (
-            last and last.path != path
-        ):  # the entry of a folder gets the new findings, and loses those that are gone
+        # The entry of a folder gets the new findings, and loses those that are gone.
+        if last and last.path != path:
             ((path, inside),) = of_named([str(root / last.path)], root)
             there = check_contents(inside, prints, Policy(), _own_keys(asked)).refused
             digests |= {digest for one in there for digest in one.digests}.intersection(last.findings)

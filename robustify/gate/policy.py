@@ -137,25 +137,23 @@ def policy_of(root: Path | None) -> Policy:
 
 
 def parse_policy(data: bytes, where: str) -> Policy:
-    """Parse the content of a policy file. Raises `DataError` (exit 3) with every fault."""
+    """Parse the content of a policy file. Raises `DataError` (exit 3) if an entry is invalid."""
     try:
         tree = json.loads(data.decode("utf-8", "replace"))
         rows = tree["allow"]
     except (ValueError, RecursionError, TypeError, LookupError):
         tree, rows = {}, None
-    # The rows decide, because a merge may keep the number of the former format above rows of this one.
-    former = isinstance(rows, list) and tree.get("format") == _FORMER
-    if former and not all(isinstance(row, dict) and "findings" in row for row in rows):
-        says = f"the former format {_FORMER}, which allows whole files, not findings"
-        raise DataError(f"{where} has {says}. Remove the file, and run `{_ALLOW}` for each path or folder.")
-    if not isinstance(rows, list) or len(tree) != 2 or not (former or tree.get("format") == FORMAT):
-        expected = f'expected JSON with only "format": "{FORMAT}" and "allow"'
-        raise DataError(f"{where}: {expected}. Restore the file, or remove it and run `{_ALLOW}`.")
-    entries = [_entry(row) for row in rows]
-    if faults := [i for i, entry in enumerate(entries) if entry is None]:
-        wanted = f"path, findings (a list of digests), reason, by, and expires (within {MOST_DAYS} days)"
-        raise DataError.gather([f"{where}: allow[{i}] is invalid. Expected {wanted}." for i in faults])
-    return Policy(tuple(dict.fromkeys(entry for entry in entries if entry is not None)))
+    remedy = f"Restore the file, or remove it and run `{_ALLOW}` for each path or folder."
+    # A merge may keep the number of the former format above rows of this one.
+    if not isinstance(rows, list) or len(tree) != 2 or tree.get("format") not in (FORMAT, _FORMER):
+        raise DataError(f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}')
+    entries = [entry for row in rows if (entry := _entry(row)) is not None]
+    if n := len(rows) - len(entries):
+        wanted = (
+            f"path, findings (digests, not whole files), reason, by, and expires (within {MOST_DAYS} days)"
+        )
+        raise DataError(f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}")
+    return Policy(tuple(dict.fromkeys(entries)))
 
 
 def _entry(row: Any) -> AllowEntry | None:

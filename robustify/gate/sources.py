@@ -85,7 +85,7 @@ def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[B
         path = _relative(name, root)
         entries = [entry for entry in staged if entry.path == path or entry.path.startswith(f"{path}/")]
         found = _OBJECT.fullmatch(name) if not entries and not os.path.lexists(name) else None
-        known = repository.ask("rev-parse", "--verify", "--quiet", found[1]) if found else None
+        known = repository.named(found[1]) if found else None
         if known:
             (content,) = _of_objects(repository, [TreeEntry("", known)])
             yield content.path, iter([content])
@@ -215,7 +215,11 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
     """
     first, notes = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", ""), []
     if first:
-        tips = [_pushed_object(repository, first)]
+        tip = repository.named(first)
+        if tip is None:
+            hint = "Fetch it, or run `robustify gate --all`."
+            raise UsageError(f"pre-commit names a pushed ref that is not here. {hint}")
+        tips = [tip]
         names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
         named = [os.environ.get(f"PRE_COMMIT_REMOTE_{what}", "") for what in ("NAME", "URL")]
     else:
@@ -226,29 +230,15 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
         tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
         names = [name for row in rows for name in (row[0], row[2])]
         if not rows:  # nothing is new, or another hook has read the list
-            notes.append(
-                "Git listed no ref to push, so what the remote lacks of the current branch is scanned."
-            )
-            head = repository.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-            tips = [head] if head else []
+            notes.append("Git listed no ref to push, so the current branch is scanned.")
+            tips = [repository.commit("HEAD")]
     known = repository.known_to(*named[:2]) if any(named) else []
     if known is None:
         notes.append("The remote could not be asked, so what it may already have is scanned, too.")
-    contents = _of_tips(repository, tips, known or [], names)
+    contents, commits = _of_tips(repository, tips, known or [], names), repository.commits(tips, known or [])
     # HEAD counts, too, because a tag or an old branch may be pushed after the branch with its entry.
-    commits = repository.commits(tips, known or [])
     policy, others = _policy_between(repository, ("HEAD", *tips), commits, "head")
     return contents, policy, (*notes, *others)
-
-
-def _pushed_object(repository: Repository, name: str) -> str:
-    """Return the ID of a pushed object, which may be an annotated tag with a message of its own."""
-    found = None if name.startswith("-") else repository.ask("rev-parse", "--verify", "--quiet", name)
-    if found is None:
-        raise UsageError(
-            "pre-commit names a pushed ref that is not here. Fetch it, or run `robustify gate --all`."
-        )
-    return found
 
 
 # Policies.
@@ -285,7 +275,7 @@ def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
 
 def _policy_at(repository: Repository, commit: str) -> Policy:
     """Return the policy of a commit, or of the index if `commit` is empty. Without a policy file, the policy is empty."""
-    name = repository.ask("rev-parse", "--verify", "--quiet", f"{commit}:{NAME}")
+    name = repository.named(f"{commit}:{NAME}")
     for _, size, data in repository.contents([name], MOST_BYTES) if name else ():
         if size > MOST_BYTES:
             raise ResourceError(

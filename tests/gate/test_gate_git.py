@@ -519,7 +519,7 @@ def test_a_policy_that_cannot_be_trusted_stops_the_gate(
     former = {"path": "a", "sha256": "0" * 64, "reason": "x", "by": "y", "expires": "2026-11-30"}
     repo.stage(NAME, json.dumps({"format": "robustify.gate-policy/2", "allow": [former]}))
     assert main(["--staged"]) == 3
-    assert "allows whole files" in capsys.readouterr().err
+    assert "digests, not whole files" in capsys.readouterr().err
 
 
 def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
