@@ -43,7 +43,8 @@ _TAG = re.compile(
     r"(?:\s(?:[^<>\n\"']{0,200}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')){0,8}[^<>\n]{0,400})?/?>"
 )
 """Tag, in whose quoted values > may be, or a comment without words."""
-_EMPHASIS = re.compile(r"[*`~]{1,3}(?=[^\W\d_])")
+_EMPHASIS = re.compile(r"[*`~'](?<=[^\W\d_].)(?:(?<!')[*`~]{0,2}|'{1,2})(?=[^\W\d_])")
+"""Marks of Markdown and wikis in a word, but no single quote."""
 _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
@@ -116,12 +117,8 @@ def _from_escape(match: re.Match[str]) -> str:
 def _without_marks(text: str) -> str:
     """Return the text without marks of Markdown in a word, and without tags of HTML: cells become tabs, blocks become
     breaks, and other tags may be in a word."""
-    text = _EMPHASIS.sub(_between_letters, text)
+    text = _EMPHASIS.sub("", text)
     return _TAG.sub(_from_tag, text) if any(mark in text for mark in ("</", "<br", "<wbr", "<!--")) else text
-
-
-def _between_letters(match: re.Match[str]) -> str:
-    return "" if match.string[match.start() - 1 : match.start()].isalpha() else match[0]
 
 
 def _from_tag(match: re.Match[str]) -> str:

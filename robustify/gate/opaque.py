@@ -59,8 +59,10 @@ def why_refused(data: bytes) -> tuple[str, str] | None:
 # Images.
 
 _PNG_CHUNKS = {
-    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD", b"pHYs", b"hIST", b"tIME",
+    b"IHDR": 13, b"PLTE": 768, b"IEND": 0, b"tRNS": 256, b"cHRM": 32, b"gAMA": 4, b"sBIT": 4, b"sRGB": 1, b"bKGD": 6,
+    b"pHYs": 9, b"tIME": 7,
 }  # fmt: skip
+"""Parts of a PNG that may be there once, with their maximum sizes."""
 _PLOT = re.compile(rb"Software\0Matplotlib version[\w.+]{1,40}, https://matplotlib\.org/")
 """Text that Matplotlib writes into each plot."""
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -86,15 +88,15 @@ def _image_fault(data: bytes) -> str:
 
 
 def _png_fault(data: bytes) -> str:
-    at, packed, head, name = 8, b"", b"", b""
+    at, packed, head, name, most = 8, b"", b"", b"", dict(_PNG_CHUNKS)
     while name != b"IEND":
         size, name = struct.unpack(">I4s", data[at : at + 8])
         body, (check,) = (
             data[at + 8 : at + 8 + size],
             struct.unpack(">I", data[at + 8 + size : at + 12 + size]),
         )
-        large = name not in (b"IDAT", b"PLTE", b"hIST", b"tRNS") and size > 32
-        if not (name == b"tEXt" and _PLOT.fullmatch(body)) and (name not in _PNG_CHUNKS or large):
+        plain = name == b"IDAT" or (name == b"tEXt" and _PLOT.fullmatch(body))
+        if not plain and size > most.pop(name, -1):
             return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
         if check != zlib.crc32(name + body):
             return "a damaged PNG"
@@ -176,27 +178,21 @@ def unreadable(text: str) -> list[str]:
     """Return the unreadable pieces of a text, each once, if there is a long one or they have more than `MOST` characters,
     or else nothing."""
     bare = _bare(text)
-    strong, weak, n_weak, words = list[str](), list[str](), 0, 0
-    numbers, n_numbers, n_hex = list[str](), 0, 0
-    for token, n in Counter(_TOKEN.findall(bare)).items():
-        size = _coded(token)
-        if size >= _STRONG:
-            strong.append(token)
-        elif size > 0:
-            weak.append(token)
-            n_weak += n * size
-            n_hex += n * size if _HEX_ONLY.fullmatch(token) else 0
-        elif size < 0:
-            words -= n * size
-        elif len(token) >= 4 and _HEX_ONLY.fullmatch(token) and not _DIGEST.fullmatch(token):
-            numbers.append(token)
-            n_numbers += n * len(token)
-            n_hex += 0 if token.isdigit() else n * len(token)
-    if 3 * n_hex > n_weak + n_numbers:  # hex has letters in every second piece, and numbers seldom
-        weak += numbers
-        n_weak += n_numbers
+    tokens = Counter(_TOKEN.findall(bare))
+    sizes = {token: _coded(token) for token in tokens}
+    strong = [token for token, size in sizes.items() if size >= _STRONG]
+    weak = {token: tokens[token] * size for token, size in sizes.items() if 0 < size < _STRONG}
+    words = -sum(tokens[token] * size for token, size in sizes.items() if size < 0)
+    hexed = {
+        token: n * len(token)
+        for token, n in tokens.items()
+        if 4 <= len(token) < _STRONG and sizes[token] >= 0 and _HEX_ONLY.fullmatch(token)
+    }
+    # Hex has letters in every second piece, and numbers seldom.
+    if 3 * sum(n for token, n in hexed.items() if not token.isdigit()) > sum((weak | hexed).values()):
+        weak |= hexed
     long = any(len(token) > _LONGEST for token in strong)
-    if n_weak > _SHARE * (words + n_weak):
+    if sum(weak.values()) > _SHARE * (words + sum(weak.values())):
         strong += weak
     strong += _ESCAPES.findall(bare)
     if not bare.isascii():

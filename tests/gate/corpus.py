@@ -242,6 +242,7 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
         f"**{w}**" if i % 3 == 0 else f"_{w}_" for i, w in enumerate(t.split(" "))
     ),
     "emphasis_in_words": lambda t, r: re.sub(r"(\w)(\w+)(\w)", r"\1**\2**\3", t),
+    "wiki_marks_in_words": lambda t, r: re.sub(r"(\w)(\w+)(\w)", r"\1'''\2'''\3", t),
     "struck_words": lambda t, r: re.sub(r"(\w)(\w+)", r"\1~~\2~~", t),
     "tags_with_values": lambda t, r: re.sub(r"(\w)(\w+)", r"""\1<b title='a "> b' id="2>1">\2</b>""", t),
     "comments_in_words": lambda t, r: re.sub(r"(\w)(\w+)", r"\1<!-- -->\2", t),

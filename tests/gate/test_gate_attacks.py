@@ -146,6 +146,8 @@ TAINTED = {
     **{f"{name} with a tail": data + NOTE for name, data in IMAGES.items()},
     **{f"png with {name}": png(chunk(name.encode(), NOTE)) for name in ("tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "noTe")},
     "png with a long time": png(chunk(b"tIME", NOTE)),
+    "png with many parts": png(*(chunk(b"gAMA", NOTE[i : i + 4]) for i in range(0, 60, 4))),
+    "png with a large part": png(chunk(b"gAMA", NOTE[:20])),
     "png with a tail of its pixels": png(packed=NOTE),
     "png with more pixels": png(pixels=bytes(30) + NOTE),
     "png with a palette of words": png(chunk(b"PLTE", NOTE)),
