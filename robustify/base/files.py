@@ -21,6 +21,8 @@ from robustify.base.errors import DataError, ResourceError, UsageError
 
 OTHER_FOLDER = "choose a writable folder with -o DIR"
 """Hint for a results folder that cannot be written."""
+OWNED = hasattr(os, "geteuid")
+"""Whether files have an owner and a mode that can be checked, as on Linux and macOS. Windows has neither."""
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
@@ -52,7 +54,9 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         end = f"; {hint}" if hint else ""
-        raise ResourceError(f"{what} cannot be written ({error.strerror}){end}") from None
+        raise ResourceError(
+            f"{what} cannot be written ({error.strerror or type(error).__name__}){end}"
+        ) from None
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
@@ -68,12 +72,11 @@ def write_new(path: Path, text: str) -> None:
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:
-            opened = _new(path, private=True)
+            new = _new(path, private=True)
         except FileExistsError:
             raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
         undo.callback(path.unlink, missing_ok=True)
-        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(file.fileno(), 0o600)
+        with os.fdopen(new, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -128,8 +131,17 @@ def move_up(place: Path, folder: Path, name: str) -> None:
 
 
 def _new(path: Path, *, private: bool) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(path, flags, 0o600 if private else 0o666)
+    return opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+
+
+def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
+    """Return a file descriptor of bytes, which no child process inherits, and which never waits for a pipe. Raise
+    `OSError` for a symbolic link unless `follow` is set. Windows lacks some of the flags, so links are looked for."""
+    if not follow and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", *(() if follow else ("O_NOFOLLOW",))):
+        flags |= getattr(os, name, 0)
+    return os.open(path, flags, mode)
 
 
 # Locking
@@ -159,14 +171,13 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
     """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links. Raise
     `OSError` if the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device."""
-    link = 0 if follow else os.O_NOFOLLOW
-    opened = os.open(path, os.O_RDONLY | link | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = opened(path, os.O_RDONLY, follow=follow)
     try:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
+        if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return os.fdopen(opened, "rb")
+        return os.fdopen(file, "rb")
     except BaseException:
-        os.close(opened)
+        os.close(file)
         raise
 
 
@@ -193,7 +204,7 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
             case _ if path.is_symlink():
                 fault = "is a symbolic link"
             case _:
-                fault = f"cannot be opened ({error.strerror})"
+                fault = f"cannot be opened ({error.strerror or type(error).__name__})"
         raise UsageError(f"{str(path)!a} {fault}; expected {what}") from None
 
 

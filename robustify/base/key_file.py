@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from robustify.base.errors import AuthorisationError
+from robustify.base.files import OWNED, opened
 from robustify.base.git import work_tree
 
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
@@ -75,7 +76,7 @@ def read_private(name: str, source: str, most: int) -> str:
     """Return the ASCII text of a file that only its owner may read. Errors call the file `source`. Raises
     `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git."""
     try:
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = opened(name, os.O_RDONLY)
     except OSError as error:
         why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
         raise AuthorisationError(f"{source} {why}. Expected a file that you own, with mode 0600.") from None
@@ -84,6 +85,8 @@ def read_private(name: str, source: str, most: int) -> str:
         mode, fault = stat.S_IMODE(status.st_mode), ""
         if not stat.S_ISREG(status.st_mode):
             fault = "is not a regular file. Expected a regular file with mode 0600."
+        elif not OWNED:
+            fault = "cannot be checked: this system has no file modes. Use Linux, macOS, or WSL."
         elif status.st_uid != os.geteuid():
             fault = f"belongs to user {status.st_uid}. Expected a file that you own."
         elif mode & 0o077:

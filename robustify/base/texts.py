@@ -5,7 +5,9 @@ case) are read for words and labels, and `escaped` is printed. Only the standard
 runs in Git hooks.
 """
 
+import io
 import re
+import sys
 from collections.abc import Sequence
 from os.path import commonprefix
 from unicodedata import category, normalize
@@ -96,6 +98,13 @@ def escaped(text: str) -> str:
 def _shown(c: str) -> str:
     hidden = category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and c not in _JOINERS
     return f"\\x{ord(c):02x}" if hidden and ord(c) < 256 else f"\\u{ord(c):04x}" if hidden else c
+
+
+def escape_what_is_missing() -> None:
+    """Let stdout and stderr print characters that their encoding lacks, such as cp1252, as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def is_blank(text: str) -> bool:

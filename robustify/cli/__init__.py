@@ -15,6 +15,7 @@ from click_default_group import DefaultGroup
 from robustify import __version__
 from robustify.base.errors import UsageError
 from robustify.base.redaction import firewall
+from robustify.base.texts import escape_what_is_missing
 from robustify.cli.data import init, mend, rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
@@ -139,6 +140,7 @@ for _command in (one for commands in SECTIONS.values() for one in commands):
 def main() -> NoReturn:
     """Run the command line, and exit with its exit code. Any error becomes one line on stderr."""
     open_streams()
+    escape_what_is_missing()
     firewall.quieten_others()
     signal.signal(signal.SIGTERM, terminated)
     try:

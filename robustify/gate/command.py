@@ -23,7 +23,7 @@ from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.base.files import writable
 from robustify.base.git import Repository, work_tree
 from robustify.base.key_file import IDS_VARIABLES, Key, load_key
-from robustify.base.texts import escaped
+from robustify.base.texts import escape_what_is_missing, escaped
 from robustify.gate.check import check_contents, print_outcome
 from robustify.gate.fingerprints import (
     TEST_TEXT,
@@ -93,6 +93,7 @@ def scanner() -> argparse.ArgumentParser:
 
 def run_gate(argv: Sequence[str]) -> int:
     """Run the command, print any error line by line, and return the exit code."""
+    escape_what_is_missing()
     try:
         code = _run(argv)
         sys.stdout.flush()

@@ -175,7 +175,7 @@ def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[
         os.chmod(folder, 0o700)
         with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
             yield staged
-            names = [str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()]
+            names = [path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file()]
             require_private(folder, names)
         try:
             require_private(folder, names)

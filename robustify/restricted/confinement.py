@@ -7,7 +7,6 @@ refused if others may enter or replace it, if Git would commit it, or if it is s
 import contextlib
 import os
 import re
-import resource
 import secrets
 import stat
 import subprocess
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robustify.base.errors import AuthorisationError
-from robustify.base.files import OTHER_FOLDER, owner_only, writable
+from robustify.base.files import OTHER_FOLDER, OWNED, owner_only, writable
 from robustify.base.git import git_command, git_environment, work_tree
 from robustify.base.key_file import IDS_VARIABLES, VARIABLE
 
@@ -61,7 +60,10 @@ def confined(folder: Path) -> Iterator[None]:
     """
     folder = folder.resolve()
     was_there = folder.is_dir()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(ImportError):  # Windows writes no core dumps
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     before, temporary = dict(os.environ), tempfile.tempdir
     with owner_only(), contextlib.ExitStack() as stack:
         with writable(folder, OTHER_FOLDER):
@@ -100,6 +102,8 @@ def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
 def _fault(folder: Path, names: Sequence[str]) -> str:
     if folder.is_symlink():
         return "is a symbolic link"
+    if not OWNED:
+        return "cannot be checked: this system has no file modes (use Linux, macOS, or WSL)"
     if folder.exists():
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):

@@ -257,7 +257,7 @@ def replacing(
 
 
 def _files(place: Path) -> list[str]:
-    return sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+    return sorted(p.relative_to(place).as_posix() for p in place.rglob("*") if p.is_file())
 
 
 def _move(

@@ -141,7 +141,7 @@ def table(path: Path, *required: str) -> "pd.DataFrame":
         valid = {"item", *required} <= set(cells) and cells["item"].is_unique and cells["item"].all()
         valid = valid and not np.isinf(numbers.to_numpy(dtype=np.float64)).any()
         valid = valid and all(set(cells[name]) <= _CELLS[name] for name in cells if name in _CELLS)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, OverflowError):
         valid = False
     if not valid:
         raise damaged(path, "has a missing column, a repeated item, or an impossible cell")

@@ -136,5 +136,5 @@ def _flush(*streams: TextIO) -> None:
     for stream in (*streams, sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()  # type: ignore[union-attr]
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
         ctypes.CDLL(None).fflush(None)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.base.errors import ModelError, ResourceError
-from robustify.base.files import locked
+from robustify.base.files import locked, opened
 from robustify.items.views import Request
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Closing, Logprob
@@ -149,7 +149,7 @@ class Cache(Closing):
         self.file.parent.mkdir(parents=True, exist_ok=True)
         if private := self._seal is not None:
             # Create the file before SQLite does, because its journal inherits the mode of the file.
-            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            os.close(opened(self.file, os.O_RDWR | os.O_CREAT))
             self.file.chmod(0o600)
         db = sqlite3.connect(self.file, timeout=30)
         try:

@@ -1,0 +1,136 @@
+"""Other systems, as far as Linux can imitate them: a Python without what Windows lacks, code pages, and line ends."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import AuthorisationError, ResourceError
+from robustify.base.files import opened, writable
+from robustify.base.key_file import read_private
+from robustify.reading.logs import parse_log_path
+from robustify.restricted.confinement import require_private
+from tests.conftest import Ended
+from tests.support.exported_run import made_run
+
+WITHOUT = """
+import ctypes, json, os, signal, sys
+# What other packages need here is imported first: on Windows, they use other names.
+import multiprocessing, numpy, pandas, pyarrow.compute, pyarrow.parquet, pydantic, scipy.optimize, scipy.stats
+import sqlite3, subprocess, tempfile, threadpoolctl, tqdm
+for name in (
+    "O_NOFOLLOW O_CLOEXEC O_NONBLOCK O_DIRECTORY getuid geteuid getgid getegid fchmod fchown chown fork uname "
+    "sched_getaffinity getpgid killpg setsid getloadavg mkfifo openpty"
+).split():
+    delattr(os, name)
+for name in ("SIGKILL", "SIGHUP", "SIGQUIT", "SIGPIPE", "SIGALRM"):
+    delattr(signal, name)
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty"):
+    sys.modules[name] = None
+load = ctypes.CDLL.__init__
+def named(self, name, *more, **others):
+    if name is None:
+        raise TypeError("argument of type 'NoneType' is not iterable")
+    load(self, name, *more, **others)
+ctypes.CDLL.__init__ = named
+from robustify import cli
+codes = []
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["robustify", *line]
+    try:
+        cli.main()
+    except SystemExit as end:
+        codes.append(end.code)
+print("codes", json.dumps(codes))
+"""
+COMMANDS = (
+    (0, "validate items.csv"),
+    (0, "heuristics items.csv"),
+    (0, "items.csv --public -o out --no-progress"),
+    (0, "judge run -o again"),
+    (7, "check run"),
+    (0, "report run"),
+    (0, "explain run i0"),
+    (0, "compare run again"),
+    (0, "export lm-eval run -o tasks --force"),
+    (0, "gate notes.md"),
+    (4, "gate 箱.jsonl"),
+    (0, "init items.csv -o new.yaml"),
+    (2, "validate nowhere.csv"),
+)
+
+
+def test_commands_run_without_what_windows_lacks_on_a_console_of_cp1252(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "made")
+    run.folder.rename(tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "made/items.jsonl").read_text("utf-8").splitlines()]
+    four = [row for row in rows if len(row["choices"]) == 4]
+    lines = [
+        "question,A,B,C,D,answer",
+        *(f"{row['stem'].split(',')[0]},{','.join(row['choices'])},{row['key']}" for row in four),
+    ]
+    (tmp_path / "items.csv").write_bytes("\r\n".join(lines).encode())
+    (tmp_path / "notes.md").write_text("# Notes\n")
+    (tmp_path / "箱.jsonl").write_text("".join(json.dumps(row) + "\n" for row in four))
+    environment = {
+        **os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C.UTF-8",
+        "ROBUSTIFY_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path),
+    }  # fmt: skip
+    said = subprocess.run(
+        [sys.executable, "-c", WITHOUT, json.dumps([words.split() for _, words in COMMANDS])],
+        cwd=tmp_path, env=environment, capture_output=True, check=False,
+    )  # fmt: skip
+    out, err = said.stdout.decode("cp1252"), said.stderr.decode("cp1252")
+    assert "a bug in robustify" not in err
+    assert json.loads(out.rpartition("codes ")[2]) == [code for code, _ in COMMANDS], err
+    assert "\\u7bb1.jsonl" in out
+
+
+def test_a_link_and_a_private_file_are_refused_without_the_names_of_posix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"a\r\n\x1a")
+    (tmp_path / "link").symlink_to("file")
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+    with pytest.raises(OSError, match="symbolic links"):
+        opened(tmp_path / "link", os.O_RDONLY)
+    os.close(opened(tmp_path / "link", os.O_RDONLY, follow=True))
+    monkeypatch.setattr("robustify.base.key_file.OWNED", False)
+    monkeypatch.setattr("robustify.restricted.confinement.OWNED", False)
+    for refused in (
+        lambda: read_private(str(tmp_path / "file"), "key", 9),
+        lambda: require_private(tmp_path),
+    ):
+        with pytest.raises(AuthorisationError, match="no file modes"):
+            refused()
+
+
+@pytest.mark.parametrize("name", ["items.csv", "items.jsonl", "items.tsv"])
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_line_ends_change_no_item(
+    robustify: Callable[..., Ended], tmp_path: Path, name: str, end: str
+) -> None:
+    mark = "\t" if name.endswith("tsv") else ","
+    cells = [["question", "A", "B", "answer"], *([f"Which {n}?", f"a{n}", f"b{n}", "B"] for n in range(9))]
+    lines = [mark.join(row) for row in cells]
+    if name.endswith("jsonl"):
+        lines = [json.dumps({"question": q, "choices": [a, b], "answer": 1}) for q, a, b, _ in cells[1:]]
+    (tmp_path / name).write_bytes((end.join(lines) + end).encode())
+    tree = json.loads(robustify("validate", name, "--json").out)
+    assert (tree["n_items"], tree["n_quarantined"], tree["defects"]) == (9, 0, {})
+
+
+def test_a_drive_is_not_a_view_and_an_error_without_a_number_has_words() -> None:
+    log = parse_log_path(r"m=full:C:\logs\x.jsonl")
+    assert (str(log.path), log.model, log.view) == (r"C:\logs\x.jsonl", "m", "full")
+    assert str(parse_log_path(r"D:\x.jsonl").path) == r"D:\x.jsonl"
+    with (
+        pytest.raises(ResourceError, match=r"out cannot be written \(UnsupportedOperation\)"),
+        writable("out"),
+    ):
+        io.StringIO().fileno()
