@@ -26,7 +26,7 @@ from robustify.pipeline.manifest import public_manifest
 from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
-from robustify.report.explorer import Transcript, write_explorer
+from robustify.report.explorer import write_explorer
 from robustify.restricted.recognition import require_ordinary
 from robustify.runs.run import (
     EVIDENCE,
@@ -132,9 +132,7 @@ def _write_texts(
         return splits
     write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
     if config.explore:
-        shots = config.asking.shots if asked.origin is None else 0
-        record = Transcript(asked.answers, asked.templates, config.hidden, shots)
-        write_explorer(place, config.name, items, verdicts, excluded, record)
+        write_explorer(place, config.name, items, verdicts, excluded)
     return splits
 
 

@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from robustify.base.redaction import ItemText
-from robustify.items.answers import Answers, Asked, answer
-from robustify.items.item import Item
-from robustify.items.views import VIEWS, names, template
 from robustify.report.explaining import explained
-from robustify.report.explorer import Transcript, askings
 from robustify.report.explorer import page as printed
 from robustify.runs.run import EXPLORER, Run
 from tests.browser.conftest import PHONE, Open
-from tests.report.explorer_islands import TRIES, bare_rows, hostile_island, islanded, large_island
+from tests.report.explorer_islands import TRIES, hostile_island, large_island
 
 
 @pytest.fixture
@@ -136,65 +131,6 @@ def test_the_page_says_of_an_item_what_explain_says(run: Run, open_page: Open, i
             assert " ".join(part.split()) in said, line
 
 
-AWKWARD = [
-    Item(
-        f"awkward-{at}",
-        key=at % 3,
-        sealed=ItemText(
-            f"About {{{{ stem }}}} {at}. {text} ", (text, "$& {% for choice in choices %}", f"c{at}"), 12
-        ),
-    )
-    for at, text in enumerate(["one", "{{ letter }}", "$1 and $$", "{% endfor %}"])
-]
-"""Items whose texts look like parts of a template; what is asked begins at the same place in each."""
-
-
-@pytest.mark.parametrize("shots", [0, 2])
-def test_a_prompt_is_rebuilt_as_it_was_sent(open_page: Open, tmp_path: Path, shots: int) -> None:
-    order = (2, 0, 1)
-    words = [template(view, name) for view in VIEWS for name in names(view)]
-    rows = [
-        answer(Asked(item.id, one.view, "a", order, one.name, item.key), [-1.0, -2.0, -3.0], n_chars=[1] * 3)
-        for one in words
-        for item in AWKWARD
-    ]
-    digests = {f"{one.view}/{one.name}": one.digest for one in words}
-    found = askings(Transcript(Answers.of(rows), digests, shots=shots), AWKWARD, range(len(AWKWARD)))
-    tree = islanded(AWKWARD, bare_rows(AWKWARD))
-    for row, item, asked in zip(tree["items"], AWKWARD, found.pop("asked"), strict=True):
-        row |= {"asked": asked, "question": item.question}
-    (tmp_path / EXPLORER).write_text(printed(tree | found), "utf-8")
-    page = open_page(tmp_path / EXPLORER)
-    for at, item in enumerate(AWKWARD):
-        page.evaluate("([id]) => change({item: id})", [item.id])
-        page.evaluate("document.querySelectorAll('.asked details').forEach((fold) => { fold.open = true; })")
-        page.wait_for_function("document.querySelectorAll('.asked pre').length === askings.length")
-        others = [other for other in AWKWARD[: shots + 1] if other is not item][:shots]
-        sent = [one.requests(item, order, others)[0].context for one in words]
-        assert page.locator(".asked pre").all_text_contents() == sent, at
-
-
-def test_prompts_are_written_when_they_are_opened_and_stay_open_from_item_to_item(
-    run: Run, open_page: Open
-) -> None:
-    page = open_page(run.folder / EXPLORER, "#item=i5")
-    assert page.locator(".asked details > :not(summary)").count() == 0
-    page.locator(".asked summary").first.focus()
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".replies li")
-    assert page.locator(".replies li").count() == 2
-    assert "the blue one of 5" in page.inner_text(".replies")
-    page.locator("[aria-label='Next item']").focus()
-    page.keyboard.press("Enter")
-    assert page.inner_text("#item h2") != "i5"
-    assert page.locator(".replies li").count() == 2
-    page.locator(".asked summary").first.focus()
-    page.keyboard.press("Space")
-    assert page.is_hidden(".replies")
-    page.keyboard.press("Escape")
-    assert page.is_hidden("#item")
-
-
 def test_rows_are_drawn_as_they_are_reached(large: Any) -> None:
     assert large.locator("#list .row").count() < 500
     large.locator("#list").press("End")
@@ -219,8 +155,6 @@ def test_on_a_phone_the_item_takes_the_screen_and_nothing_is_wider_than_it(run: 
     page = open_page(run.folder / EXPLORER, **PHONE)
     page.locator("#list .row").first.click()
     assert page.is_hidden("#list")
-    page.locator(".asked summary").first.click()
-    page.wait_for_selector(".replies")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.click("[aria-label=Close]")
     assert page.is_visible("#list")

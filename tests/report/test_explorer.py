@@ -18,7 +18,11 @@ from robustify.report.explorer import page
 from robustify.runs.run import EXPLORER, Run
 from tests.gate.repo import rules_of
 from tests.report.explorer_islands import TRIES, hostile_island, large_island, read_island
-from tests.support import exported_run
+from tests.restricted.conftest import world
+from tests.restricted.world import MODELS, World
+from tests.support import exported_run, restricted_set
+
+__all__ = ["world"]
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +129,35 @@ def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp
 
 def test_the_gate_refuses_a_page_of_items_by_its_shape(run: Run) -> None:
     assert "RBG101" in rules_of((run.folder / EXPLORER).read_bytes())
+
+
+STAGES = (
+    ("run", "mock.yaml", "--set", "explore=true", "-o", "RUN"),
+    ("judge", "RUN", "--set", "explore=true"), ("judge", "RUN", "--set", "explore=true", "-o", "OUT"),
+    ("judge", "RUN", "--set", "sensitivity=public"), ("judge", "RUN", "--set", "adapter=null", "--set", "explore=true"),
+    ("report", "RUN"), ("explain", "RUN"), ("explain", "RUN", "--csv"), ("compare", "RUN", "RUN", "--html", "c.html"),
+    ("dashboard", "OUT", "-o", "d.html"), ("run", "mock.yaml", "--public", "-o", "RUN"),
+)  # fmt: skip
+
+
+def test_no_way_to_print_a_restricted_run_makes_an_explorer(world: World) -> None:
+    world.write("mock.yaml", f"name: mock\nadapter: {restricted_set.ADAPTER}\nexplore: true\n{MODELS}")
+    world.audited()
+    for stage in STAGES:
+        world.call(*stage)
+    # A run's manifest says that it is restricted; somebody edits that, and asks for the pages once more.
+    manifest = world.run / "run.json"
+    tree = json.loads(manifest.read_text("utf-8"))
+    for edit in (
+        {"sensitivity": "public"},
+        {"config": {**tree["config"], "sensitivity": "public", "explore": True}},
+    ):
+        manifest.write_text(json.dumps({**tree, **edit}), "utf-8")
+        for stage in STAGES[1:7]:
+            world.call(*stage)
+    written = [
+        path for path in world.base.rglob("*") if path.is_file() and world.base / "data" not in path.parents
+    ]
+    assert len(written) > 10
+    assert [path for path in written if path.name == EXPLORER or "explorer" in path.name] == []
+    assert any(path.suffix == ".html" for path in written)

@@ -3,7 +3,7 @@
 // All texts become text nodes. The content security policy forbids markup from text.
 
 const at = (id) => document.getElementById(id);
-const {items, voters, labels, counts: inRun, askings = [], examples, byChat} = JSON.parse(at("island").textContent);
+const {items, voters, labels, counts: inRun} = JSON.parse(at("island").textContent);
 const form = at("filters"), list = at("list"), article = at("item"), query = at("query");
 const CHUNK = 200;
 const whole = (n) => n.toLocaleString("en");
@@ -145,73 +145,7 @@ function drawItem(item) {
       el("ul", null, item.mends.map((mend) => el("li", null, mend)))) : el("p", {class: "quiet"}, "No edit is suggested."),
     el("section", {class: "says"}, el("h3", null, "What gives it away"),
       item.says.map((line) => el("p", {class: line.startsWith("  ") ? "entry" : null}, line.trim()))),
-    askings.some((_, i) => item.asked[i].length) ? el("section", {class: "asked"},
-      el("h3", null, "Prompts and replies"), askings.map((asking, i) => drawnAsking(item, asking, i))) : "",
   );
-}
-
-// A prompt is built when it is first opened. It stays open when the reader moves to another item.
-const opened = new Set();
-
-function drawnAsking(item, asking, i) {
-  const [order, ...replies] = item.asked[i];
-  if (!replies.length) return null;
-  const shown = order || item.choices.map((_, position) => position);
-  const fold = el("details", {open: opened.has(i)}, el("summary", null, asking.label));
-  const write = () => fold.childElementCount > 1 || fold.append(...drawnPrompt(item, asking, shown),
-    el("ul", {class: "replies"}, replies.map((reply, at) => reply === 0 ? null : el("li", null,
-      el("b", null, asking.models[at]), drawnReply(item, asking, shown, reply)))));
-  if (fold.open) write();
-  fold.addEventListener("toggle", () => {
-    opened[fold.open ? "add" : "delete"](i);
-    if (fold.open) write();
-  });
-  return fold;
-}
-
-function drawnPrompt(item, {prompt, orders, chat, by}, order) {
-  if (!prompt) return [el("p", {class: "quiet"}, "The prompt is not recorded.")];
-  const letters = order.map((_, position) => letter(position));
-  const choice = `${letters.slice(0, -1).join(", ")} or ${letters.at(-1)}`;
-  return [
-    examples === null ? el("p", {class: "quiet"}, "The prompt begins with solved examples that are not on this page:") : "",
-    el("pre", null, (examples === null ? "" : solved(item, prompt)) + filled(prompt.context, item, order)),
-    chat.length ? el("p", {class: "quiet"}, `In a chat (${chat.join(", ")}) the prompt ends with: ${byChat.replace("{letters}", choice)}`) : "",
-    el("p", {class: "quiet"}, by === "text" ? "Every option was scored as the reply, by its mean probability per character."
-      : chat.length ? "Replies were sampled." : "Every letter was scored as the reply, by its probability among the letters.",
-      orders > 1 && prompt.context.includes("for choice") ? ` This is the first of up to ${orders} orders.` : ""),
-  ].filter((part) => part !== "");
-}
-
-function drawnReply(item, {prompt, by}, order, reply) {
-  if (typeof reply === "string") return el("span", {class: "quiet"}, `no answer: ${reply}`);
-  if (reply < 0) return el("span", {class: "quiet"}, `no single reply: ${-reply} options tie`);
-  const [pick, share, of] = reply;
-  const sure = share === undefined ? "" : of ? `${share} of ${of} replies` : `${share} %`;
-  return [
-    el("span", {class: "text"}, by === "letter" && prompt ? `${letter(order.indexOf(pick))}. ${item.choices[pick]}` : item.choices[pick]),
-    el("span", {class: "quiet"}, [pick === item.key ? "key" : "", sure].filter(Boolean).join(", ")),
-  ];
-}
-
-// Return the beginning of a prompt: its description and the solved examples, which are the first other items.
-function solved(item, prompt) {
-  const others = items.slice(0, examples + 1).filter((other) => other !== item).slice(0, examples);
-  return prompt.description + others.filter((other) => "question" in other || !/\{\{ question/.test(prompt.context)).map((other) => {
-    const order = other.choices.map((_, position) => position);
-    return `${filled(prompt.context, other, order)}${filled(prompt.continuation, other, order, other.key)}\n\n`;
-  }).join("");
-}
-
-// Fill a template of values and loops over the options. Outside loops, `at` is the position of the option.
-function filled(template, item, order, at) {
-  const put = (text, position) => {
-    const values = {stem: item.stem, question: item.question, choice: item.choices[order[position]], letter: letter(position)};
-    values["letters[loop.index0]"] = values.letter;
-    return text.replace(/\{\{ (\S+)( \| trim)? \}\}/g, (_, name, trim) => trim ? values[name].trim() : values[name]);
-  };
-  return template.split(/\{% for .+? %\}(.*?)\{% endfor %\}/s)
-    .map((part, i) => i % 2 ? order.map((_, position) => put(part, position)).join("") : put(part, at)).join("");
 }
 
 function drawnOption(item, choice, position) {
