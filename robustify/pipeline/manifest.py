@@ -12,6 +12,7 @@ from robustify.items.views import View, template
 from robustify.judging.screen.screen_rules import criterion_words
 from robustify.pipeline.asked import RunInput, rules
 from robustify.pipeline.config import NAMED_FILES, Config, edited
+from robustify.runs.run import LABELS
 from robustify.runs.stored import FORMAT
 
 
@@ -86,7 +87,7 @@ def _without_folders(config: Config) -> dict[str, Any]:
     tree = config.model_dump(mode="json")
     for place in ("adapter", *NAMED_FILES):
         tree = edited(tree, place.split("."), lambda name: Path(name).name)
-    return tree
+    return dict(edited(tree, ["cloze", "labels"], lambda _: LABELS))
 
 
 def _versions() -> dict[str, str]:

@@ -16,6 +16,7 @@ from robustify.base.files import neutral, write_json
 from robustify.export.lm_eval_tasks import write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item
+from robustify.judging.cloze import cloze_labels
 from robustify.judging.evidence import Evidence
 from robustify.judging.judgement import Judgement
 from robustify.judging.screen.screen_rules import FDR
@@ -32,6 +33,7 @@ from robustify.runs.run import (
     EVIDENCE,
     EXPLORER,
     FREE,
+    LABELS,
     MANIFEST,
     VERDICTS,
     WEIGHTS,
@@ -128,6 +130,9 @@ def _write_texts(
     splits["cloze"] = [item for item in items if item.id not in excluded]
     for name, chosen in splits.items():
         write_items(place / f"{name}.jsonl", chosen)
+    if config.cloze.labels is not None:
+        labels = cloze_labels(Path(config.cloze.labels))
+        write_lines(place / LABELS, ({"id": item, "is_mcqa_only": labels[item]} for item in verdict))
     if judgement.evidence is None:
         return splits
     write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))

@@ -31,13 +31,13 @@ from robustify.pipeline.asked import (
     rules,
     unwatched,
 )
-from robustify.pipeline.config import Config, overridden, parse
+from robustify.pipeline.config import Config, edited, overridden, parse
 from robustify.pipeline.inferring import Inferred, inferred_by, like_the_real
 from robustify.pipeline.public import PublicPolicy
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
 from robustify.restricted.access import authorised, require_inside
-from robustify.runs.run import FREE, SPLIT_FILES, VERDICTS, Run, refuse_foreign, run_lock
+from robustify.runs.run import FREE, LABELS, SPLIT_FILES, VERDICTS, Run, refuse_foreign, run_lock
 
 SetPolicy: TypeAlias = PublicPolicy | RestrictedPolicy
 """How a set is read, shown, and written. Nothing else asks which of the two a set is."""
@@ -271,9 +271,10 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
         )
     # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
     topics = () if run.holds_text else (VERDICTS,)
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
-    tree = overridden(run.manifest["config"], overrides)
+    stored = edited(run.manifest["config"], ["cloze", "labels"], lambda name: str(run.folder / name))
+    tree = overridden(stored, overrides)
     _without_retired(tree)
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)

@@ -49,6 +49,8 @@ EVIDENCE = "evidence.jsonl"
 """Evidence for the verdict of each item of a public run."""
 EXPLORER = "explorer.html"
 """Browser page with every item of a public run and its evidence."""
+LABELS = "cloze_labels.jsonl"
+"""Decisions of the config's `cloze.labels`, by which the run is judged again."""
 VERDICTS = "verdicts.csv"
 WEIGHTS = "weights.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)

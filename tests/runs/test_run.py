@@ -15,7 +15,7 @@ from robustify.items.item import Item
 from robustify.pipeline import public as printing
 from robustify.pipeline import steps
 from robustify.pipeline.config import Config, parse
-from robustify.runs.run import MANIFEST, Run, beginning, open_run, run_lock, write_items
+from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
 
@@ -93,6 +93,24 @@ def test_judging_under_other_rules_needs_no_model(
     with pytest.raises(UsageError, match="fdr_exact"):
         steps.rejudge(run, {}, tmp_path / "third")
     assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
+
+
+def test_a_run_is_judged_again_by_the_cloze_labels_that_it_keeps(
+    config: Config, tmp_path: Path, toys: list[Item]
+) -> None:
+    labels = tmp_path / "robust.jsonl"  # a name that a file of the run has, too
+    write_lines(labels, ({"id": i.id, "is_mcqa_only": i.id != "t0", "note": "?"} for i in toys))
+    labelled = parse({**config.model_dump(), "cloze": {"profile": "labels", "labels": str(labels)}}, "test")
+    run = audit(labelled, tmp_path / "out")
+    labels.unlink()
+    assert str(tmp_path) not in json.dumps(run.manifest["config"]["cloze"])
+    moved = open_run((tmp_path / "out").rename(tmp_path / "moved"))
+    again = steps.rejudge(steps.rejudge(moved, {}, tmp_path / "again"), {}, tmp_path / "again")
+    assert again.summary.splits.cloze == 1
+    assert again.manifest == run.manifest
+    (moved.folder / LABELS).write_text("")
+    with pytest.raises(DataError, match=r"cloze_labels\.jsonl is missing or was changed"):
+        steps.rejudge(moved, {}, tmp_path / "third")
 
 
 def test_a_hidden_passage_is_named_wherever_its_screen_is(
