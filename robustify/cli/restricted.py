@@ -126,15 +126,15 @@ def list_releases(file: Path | None, begins: bool) -> int:
     if begins:
         begin(made, place)
     releases = releases_of(made, place)
+    names = ("at", "set", "version", "what", "items", "bits")
     rows = [
-        {
-            "at": one.at,
-            "set": one.dataset,
-            "version": one.version,
-            "what": one.what,
-            "items": len(one.of.digests),
-            "bits": one.bits,
-        }
+        dict(
+            zip(
+                names,
+                (one.at, one.dataset, one.version, one.what, len(one.of.digests), one.bits),
+                strict=True,
+            )
+        )
         for one in releases
     ]
     lines = [f"{place}: {len(rows)} releases under key {made.id}"]
@@ -143,9 +143,8 @@ def list_releases(file: Path | None, begins: bool) -> int:
     for one in {(one.dataset, one.version): one for one in releases}.values():
         spent, limit = sum(other.bits for other in one.related(releases)), one.budget
         left = None if limit is None else max(0.0, limit - spent)
-        budgets.append(
-            {"set": one.dataset, "version": one.version, "spent": spent, "limit": limit, "left": left}
-        )
+        about = {"set": one.dataset, "version": one.version}
+        budgets.append({**about, "spent": spent, "limit": limit, "left": left})
         share = "" if left is None else f" of {limit:.0f}, {left:.0f} left"
         lines.append(f"{one.dataset} {one.version}: {spent:.0f} bits spent{share}")
     tree = {"key_id": made.id, "record": str(place), "releases": rows, "budgets": budgets}

@@ -11,7 +11,7 @@ from robustify.base.files import write_json, write_text
 from robustify.report.cells import Cell, cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
-from robustify.restricted.disclosure.released import MOST, Released, ReleasedNumber
+from robustify.restricted.disclosure.released import Released, ReleasedNumber
 
 NOT_SHOWN = "not shown"
 
@@ -50,17 +50,6 @@ def _shown(number: ReleasedNumber) -> str:
     return f"{number.value:g}" if number.kind == "p" else _percent(number.value)
 
 
-def _unshown(page: Released) -> Iterator[str]:
-    """Yield a sentence on the numbers that are not on the page, and one on the topics if none is shown."""
-    few = page.available is None and not page.numbers
-    why = f"fewer than {page.cell} items are in the set, flagged, or kept"
-    if page.withheld:
-        why = why if few else f"the disclosure budget or the limit of {MOST} numbers does not cover it"
-        yield f"Not shown, because {why}: {'; '.join(page.withheld)}."
-    if page.topics is not None and not page.topics.rows:
-        yield f"No topic is shown, because fewer than {page.cell} items are in a cell, even of merged topics."
-
-
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
     def shown(main: str, value: float | None, ci: tuple[float, float] | None, why: str = "") -> Cell:
         if why:
@@ -79,7 +68,6 @@ def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
         "first": FirstScreen(f"{page.name}: {page.verdict}", "unsure"),
         "numbers": text_table(f"Numbers, in steps of {_percent(page.step)}", heads, numbers),
         "topics": text_table("Items kept, by topic", heads, topics),
-        "unshown": list(_unshown(page)),
         "how": [
             ("robustify", manifest.get("robustify", "")),
             *((f"model {name}", facts.get("engine", "")) for name, facts in models),

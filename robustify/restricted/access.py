@@ -18,6 +18,8 @@ from robustify.base.errors import AuthorisationError, DataError, RobustifyError,
 from robustify.base.files import sha256
 from robustify.base.key_file import Key
 from robustify.base.redaction import muted
+from robustify.base.settings_files import shipped
+from robustify.items.item import Item
 from robustify.models.engines.settings import ModelSettings
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms
@@ -46,11 +48,7 @@ class Access:
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
-        found = len(bench.items) + len(bench.quarantined)
-        if found != self.records:
-            raise DataError(
-                f"{about.id} has {found:,} records; expected {self.records:,}, as pinned. Partial data are refused."
-            )
+        _require_records(about.id, len(bench.items) + len(bench.quarantined), self.records)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
@@ -85,7 +83,9 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
     key = evaluator_key()
     if folder is not None:
         require_private(folder)
-    return Access(adapter.manifest, key, sources, _records(adapter.manifest, pins))
+    return Access(
+        adapter.manifest, key, sources, sum(pins[file.path].records for file in adapter.manifest.data.files)
+    )
 
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
@@ -94,38 +94,34 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     files cannot be loaded or differ from their pins."""
     if adapter.manifest.data.root_env is None:
         return terms.accept(adapter, name, {}, ())
-    read = _read(adapter)
-    items = [item for bench, _ in read.values() for item in bench.items]
-    return terms.accept(adapter, name, {path: pin for path, (_, pin) in read.items()}, items)
+    return terms.accept(adapter, name, *_read(adapter))
 
 
-def _read(adapter: Adapter) -> dict[str, tuple[Loaded, Pin]]:
-    """Return the content of each file of a set with its pin. Raises as `accept`."""
-    manifest, read = adapter.manifest, {}
-    with muted():
-        for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
+def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
+    """Return the pin of each file of a set, and the items. Raises as `accept`."""
+    manifest, pins, items = adapter.manifest, dict[str, Pin](), list[Item]()
+    own = adapter.folder.resolve().parent != shipped("adapters").resolve()
+    for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
+        with muted():
             bench = load_many([source])
-            pin = Pin(sha256(Path(source.path or "")), len(bench.items) + len(bench.quarantined))
-            if file.records not in (None, pin.records):
-                raise DataError(
-                    f"{manifest.id}: {file.path} has {pin.records:,} records; expected {file.records:,}, as pinned."
-                )
-            read[file.path] = (bench, pin)
-    # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
-    unpinned = [
-        f"{manifest.id}: {file.path} has no pin, so partial data would go unnoticed. If the data are complete, write "
-        f"`sha256: {pin.sha256}` and `records: {pin.records}` into its entry in {FILE}."
-        for file in manifest.data.files
-        for _, pin in [read[file.path]]
-        if file.records is None or (file.sha256 is None and not adapter.shipped)
-    ]
-    if unpinned:
-        raise AuthorisationError(*unpinned)
-    return read
+        pin = Pin(sha256(Path(source.path or "")), len(bench.items) + len(bench.quarantined))
+        # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
+        if file.records is None or (file.sha256 is None and own):
+            raise AuthorisationError(
+                f"{manifest.id}: {file.path} has no pin, so partial data would go unnoticed. If the data are complete, "
+                f"write `sha256: {pin.sha256}` and `records: {pin.records}` into its entry in {FILE}."
+            )
+        _require_records(f"{manifest.id}: {file.path}", pin.records, file.records)
+        pins[file.path] = pin
+        items += bench.items
+    return pins, items
 
 
-def _records(manifest: Manifest, pins: Mapping[str, Pin]) -> int:
-    return sum(pins[file.path].records for file in manifest.data.files)
+def _require_records(name: str, found: int, pinned: int) -> None:
+    if found != pinned:
+        raise DataError(
+            f"{name} has {found:,} records; expected {pinned:,}, as pinned. Partial data are refused."
+        )
 
 
 def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
@@ -210,7 +206,7 @@ def _pinned(adapter: Adapter) -> str:
     try:
         pins = require(adapter).files
     except AuthorisationError:
-        return f"{len(_read(adapter))} files, which the acceptance of the terms will pin"
+        return f"{len(_read(adapter)[0])} files, which the acceptance of the terms will pin"
     return f"all {len(_sources(adapter, pins))} files match their pins"
 
 

@@ -135,11 +135,6 @@ class Adapter:
     sha256: str
 
     @property
-    def shipped(self) -> bool:
-        """Whether the adapter is part of the package."""
-        return self.folder.resolve().parent == shipped("adapters").resolve()
-
-    @property
     def licence(self) -> str:
         """Text of the terms. Raises `UsageError` if the file is not a regular UTF-8 file or differs from the digest in the
         manifest."""

@@ -99,16 +99,13 @@ def require(adapter: Adapter) -> Acceptance:
     name, digest = adapter.manifest.id, _digest(adapter)
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
-    current = [row for row in same if row.manifest_sha256 == adapter.sha256]
-    for row in current:
-        if all(file.path in row.files for file in adapter.manifest.data.files):
+    paths = {file.path for file in adapter.manifest.data.files}
+    for row in same:
+        if row.manifest_sha256 == adapter.sha256 and paths <= row.files.keys():
             return row
-    if current:
-        why = "were accepted with an earlier version, which pinned no data"
-    elif same:
-        why = "were accepted before its manifest changed"
-    else:
-        why = "have changed since they were accepted" if mine else "are not accepted"
+    why = "have changed since they were accepted" if mine else "are not accepted"
+    if same:
+        why = "were accepted before its manifest changed, or by a version that did not pin its data"
     raise AuthorisationError(
         f"{name} is a restricted set, and its terms {why}. To read and accept them, run `robustify restricted licence "
         f"show {name}`."

@@ -201,3 +201,16 @@ def test_every_command_refuses_a_copy(
     with pytest.raises(AuthorisationError, match="sign S3"):
         raise command(file, out).exception or AssertionError("not refused")
     assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_shipped_adapter_pins_the_digest_by_its_acceptance(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = told(mock)["data"]["files"]
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": None}]})
+    monkeypatch.setattr("robustify.restricted.access.shipped", lambda _: mock / "adapters")
+    assert accept().return_value == 0
+    assert invoked("restricted", "adapter", "check", ADAPTER).return_value == 0
+    items_of(mock).write_text(rows_as_json(items(N, seed=7)))
+    done = invoked("restricted", "adapter", "check", ADAPTER)
+    assert "differs from its pin" in done.output

@@ -94,7 +94,7 @@ MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "another cell": (lambda mock: edit(mock, min_cell=5), ANOTHER),
     "another version": (lambda mock: edit(mock, version="2"), ANOTHER),
     "an acceptance without a manifest": (record_with(manifest_sha256=""), ANOTHER),
-    "an acceptance without pins": (record_with(files={}), "which pinned no data"),
+    "an acceptance without pins": (record_with(files={}), ANOTHER),
     "an acceptance of another set": (record_with(id="another"), "terms are not accepted"),
     "an empty record": (record_is(""), NO_RECORD),
     "a list for a record": (record_is("[]"), NO_RECORD),
