@@ -89,10 +89,11 @@ _JOINED = _compiled(
 _NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
 # `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
 _TAG = re.compile(
-    r"<(?P<close>/?)\s*(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?(?P<alone>/?)>"
-    r"|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
+    r"</?\s*(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?/?>"
+    r"|\[/?THINK\]|◁/?think▷|<\|(?:(?:start|end)_thinking|(?:begin|end)_of_thought|inner_(?:prefix|suffix))\|>|<unused9[45]>",
     re.IGNORECASE,
 )
+_CLOSES = _compiled(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95")
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
@@ -309,22 +310,18 @@ def split_reasoning(text: str) -> ReasoningSplit:
     """Remove the reasoning from a reply, in linear time and without raising."""
     if _CHANNEL in text:
         return _final_channel(text)
-    kept: list[str] = []
-    depth = at = 0
+    before, depth, at = "", 0, 0
     for tag in _TAG.finditer(text):
-        closes = bool(tag["close"] or tag["close2"] or tag["close3"])
-        if tag["alone"] and not closes:
+        if _CLOSES.match(tag[0]):
+            # The opening tag may be missing, or have been part of the prompt. So nothing before a closing tag counts.
+            before, depth = "", max(0, depth - 1)
+        elif tag[0].endswith("/>"):
             continue
-        if not closes:
-            kept += [text[at : tag.start()]] if not depth else []
-            depth += 1
-        elif depth:
-            depth -= 1
         else:
-            kept = []
+            before = before if depth else text[at : tag.start()]
+            depth += 1
         at = tag.end()
-    said = "".join([*kept, "" if depth else text[at:]])
-    return ReasoningSplit(said.strip(), depth > 0)
+    return ReasoningSplit((before if depth else text[at:]).strip(), depth > 0)
 
 
 def _final_channel(text: str) -> ReasoningSplit:
