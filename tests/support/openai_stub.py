@@ -11,7 +11,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -117,7 +117,7 @@ class Manner:
     thinks until its length ends.
     `several`: it sends as many replies as are asked for, else one. `mute`: every so many replies names no letter.
     `filtered`: a word for which a request is refused. `ended`: so many completions write nothing, the text being at its
-    end. `usage`: tokens are counted.
+    end. `usage`: tokens are counted. `fix`: changes a reply to a body, which is the n-th.
     """
 
     served: str = "toy"
@@ -145,6 +145,7 @@ class Manner:
     spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
     spoil_after: int = 0
     service: float = 0.0
+    fix: Callable[[dict[str, Any], dict[str, Any], int], None] | None = None
 
 
 class Stub:
@@ -181,17 +182,21 @@ class Stub:
         refused = next((status for name, status in manner.fields.items() if name in body), None)
         if refused or (manner.streams and path.startswith("/v1")):
             return Answer(refused or 400, {"error": {"message": manner.streams}})
+        answer = Answer(404, {"error": {"message": "no such path"}})
         if path == "/v1/chat/completions" and manner.chat:
-            return self._chat(body)
-        if path == "/v1/completions" and manner.completions:
-            return self._made(body, manner.spoil if n > manner.spoil_after else "")
-        return Answer(404, {"error": {"message": "no such path"}})
+            answer = self._chat(body)
+        elif path == "/v1/completions" and manner.completions:
+            answer = self._made(body, manner.spoil if n > manner.spoil_after else "")
+        if manner.fix is not None and answer.status == 200:
+            manner.fix(answer.body, body, n)
+        return answer
 
     def _chat(self, body: dict[str, Any]) -> "Answer":
         if self.manner.chat_field not in body:
             return Answer(400, {"error": {"message": f"use {self.manner.chat_field}"}})
         said = body["messages"][-1]["content"]
-        if self._too_long(self.brain.encode(said)):
+        ids = self.brain.encode(said)
+        if self._too_long(ids):
             return _too_long()
         if self.manner.filtered and self.manner.filtered in said:
             return Answer(400, {"error": {"message": "stopped by a filter"}})
@@ -202,7 +207,7 @@ class Stub:
             {"index": i, "message": {"role": "assistant", "content": text}, "finish_reason": end}
             for i, text in enumerate(texts)
         ]
-        return Answer(200, self._reply(choices, 5, 2 * n))
+        return Answer(200, self._reply(choices, len(ids), 2 * n))
 
     def _said(self, prompt: str, schema: bool) -> str:
         context, asked, _ = prompt.partition("\n\nReply with one letter")
@@ -215,7 +220,7 @@ class Stub:
             return "I would rather not say."
         after = self.brain.scored(self.brain.encode(context))[-1]
         by_letter = {self.brain.text(t): math.exp(lp) for t, lp in after.items()}
-        named = [c for c in re.findall(r"\b[A-Z]\b", prompt[len(context) :]) if f" {c}" in by_letter]
+        named = [c for c in re.findall(r"\b[A-Z]\b", prompt[len(context) :]) if f" {c}" in by_letter] or ["A"]
         drawn = random.Random(f"{prompt}|{n}").choices(named, [by_letter[f" {c}"] for c in named])[0]
         return (
             json.dumps({"letter": drawn})

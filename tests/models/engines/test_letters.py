@@ -125,9 +125,9 @@ def test_replies_that_were_kept_are_not_drawn_again(tmp_path: Path) -> None:
         assert not any("green" in str(body) for body in server.bodies)
         # Another number of replies, or other letters to choose among, is another question.
         assert {s.draws for s in scored(server, tmp_path, LETTERS, samples=6)} == {6}
-        assert sum("green" in str(body) for body in server.bodies) == 1
+        asked = sum("green" in str(body) for body in server.bodies)
         scored(server, tmp_path, LETTERS[:2])
-        assert sum("green" in str(body) for body in server.bodies) == 2
+        assert sum("green" in str(body) for body in server.bodies) > asked > 0
 
 
 @pytest.fixture

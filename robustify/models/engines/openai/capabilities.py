@@ -9,7 +9,7 @@ fails at prompts can still be asked for letters.
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import get_args
 
@@ -18,15 +18,18 @@ from robustify.items.views import Template
 from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
 from robustify.models.engines.openai.letters import ByChat, find_way
 from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, covers
+from robustify.models.engines.openai.reach import TEXT
 from robustify.models.engines.openai.refusals import Refusal
 
-TEXT = "The capital of France is Paris, and the capital of Italy is"
 LETTERS = (
     "The following are multiple choice questions (with answers).\n\n"
     "Which of these is a colour?\nA. seven\nB. red\nC. slowly\nD. under\nAnswer:"
 )
 TOLERANCE = 0.25
 """Allowed difference in nats between two computations of one log-probability. Shifted echoes differ by more."""
+SAME = 0.2
+"""Allowed mean difference in nats between two probes of one model. Rounding, other batches, and other hardware change a
+probe by less than 0.1 on average, even if one unlikely token changes by more. Another model changes most tokens."""
 TOPS = (20, 5)
 """Numbers of likely tokens to try: the maximum of most servers, and that of OpenAI's completions."""
 _CHECKED, _LEAST = 3, 2
@@ -39,8 +42,9 @@ class Capabilities:
 
     `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
     of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
-    the harmless text, which identify the model. `chat` is the way to ask for letters without log-probabilities. `tried`
-    says what the server did not support.
+    the harmless text, which identify the model, and `likely` those of the tokens after it if the text itself has none.
+    `chat` is the way to ask for letters without log-probabilities. `tried` says what the server did not
+    support.
     """
 
     form: Form | None
@@ -49,6 +53,7 @@ class Capabilities:
     probe: tuple[float, ...]
     chat: ByChat | None = None
     tried: tuple[str, ...] = ()
+    likely: Mapping[str, float] = field(default_factory=dict)
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
@@ -97,7 +102,29 @@ def probe_server(questions: Questions) -> Capabilities:
         raise client.fault(
             f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
         )
-    return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]), tried=tuple(tried))
+    best = sorted(seen.items(), key=lambda pair: -pair[1])[:5]
+    return Capabilities(
+        None, top, base, tuple(number for _, number in best), likely=dict(best), tried=tuple(tried)
+    )
+
+
+def require_same(questions: Questions, can: Capabilities) -> None:
+    """Repeat the probe. Raise `ModelError` if the server serves another model than at the first probe. Without
+    log-probabilities, two models cannot be distinguished."""
+    before, now = can.probe, can.probe
+    if can.form is not None:
+        tokens = questions.spelled(TEXT, can.form)
+        now = tuple(t.logprob for t in tokens if t.logprob is not None)
+    elif can.top and (seen := questions.following(LETTERS, can.top)):
+        # A token that is no longer listed has at most the least probability listed.
+        now = tuple(seen.get(token, min(seen.values())) for token in can.likely)
+    apart = math.fsum(abs(a - b) for a, b in zip(before, now, strict=False)) / max(1, len(before))
+    apart = apart if len(now) == len(before) else math.inf
+    if apart > SAME:
+        raise questions.client.fault(
+            f"serves another model than at the start of the run: probes with a harmless text differ by {apart:.2f} nats on "
+            f"average (allowed: {SAME:g}). Serve one model under this name, and run the same command again."
+        )
 
 
 def _reported_name(client: Client) -> str:

@@ -6,18 +6,29 @@ here, and its fingerprint says so.
 """
 
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property, partial
 
 from robustify.base.errors import DataError, ModelError, RequestError
 from robustify.items.views import BY_CHAT, Request, Template
 from robustify.models.engines.cache import Cache, CachedScores
-from robustify.models.engines.openai.capabilities import Capabilities, probe_server
+from robustify.models.engines.openai.capabilities import Capabilities, probe_server, require_same
 from robustify.models.engines.openai.client import Client, Json
-from robustify.models.engines.openai.jobs import TOO_LONG, in_threads, jobs_of, keys_of, one_letter
+from robustify.models.engines.openai.jobs import (
+    TOO_LONG,
+    Job,
+    Scored,
+    in_threads,
+    jobs_of,
+    keys_of,
+    one_letter,
+)
 from robustify.models.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
 from robustify.models.engines.openai.logprobs import Questions, Scoring
+from robustify.models.engines.openai.reach import Reach
 from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
@@ -30,6 +41,8 @@ FIRST_TRIES = 2
 """Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _SAME_PROBE = 0.2
 """Allowed difference in nats between two probes of one model, which is the error of half precision."""
+_PROBED, _MOST, _SECONDS = 8, 128, 5.0
+"""Number of jobs before the first probe, which doubles up to the second number, and most seconds between two probes."""
 # Pairs of the path for generating text and the field for the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
@@ -74,12 +87,10 @@ class OpenAIServer(Closing):
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
             raise client.fault("returns no prompt log-probabilities, so only letters can be scored")
-        scoring = Scoring(self._questions, can.form, can.top)
-        sampling = Sampling(client, can.chat, self._model.samples or DEFAULT_SAMPLES) if can.chat else None
         unfit: dict[Encoded, str] = {}
         try:
-            for batch in in_threads(sampling or scoring, jobs, self._model.concurrency):
-                fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
+            for scored in self._verified(jobs):
+                fresh = {key: value for key, value in scored.items() if key not in known}
                 unfit |= {key: why for key, why in fresh.items() if isinstance(why, str)}
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
                 progress(sum(asked[key] for key in fresh))
@@ -95,6 +106,32 @@ class OpenAIServer(Closing):
             raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
         return [known[key] for key in keys]
 
+    def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
+        """Run the jobs, the first one alone. Yield results only after a later probe has found the same model."""
+        can = self.capabilities
+        pending, least, since = list[Scored](), _PROBED, time.monotonic()
+        with closing(self._run(jobs)) as results:
+            for done, scored in enumerate(results, start=1):
+                pending.append(scored)
+                if done < len(jobs) and len(pending) < least and time.monotonic() - since < _SECONDS:
+                    continue
+                require_same(self._questions, can)
+                yield {key: value for one in pending for key, value in one.items()}
+                pending, least, since = [], min(2 * least, _MOST if can.probe else least), time.monotonic()
+
+    def _run(self, jobs: Sequence[Job]) -> Generator[Scored, None, None]:
+        can, client = self.capabilities, self._client
+        run: Callable[[Job], Scored]
+        if (way := can.chat) is not None:
+            reach = Reach(client, None, lambda text: way.ask(client, text))
+            run = Sampling(client, way, self._model.samples or DEFAULT_SAMPLES, reach.check)
+        else:
+            spelled = None if can.form is None else partial(self._questions.spelled, form=can.form)
+            reach = Reach(client, spelled, lambda text: client.completions({"prompt": text, "max_tokens": 1}))
+            run = Scoring(Questions(client, reach.check), can.form, can.top)
+        yield from in_threads(run, jobs[:1], 1)
+        yield from in_threads(run, jobs[1:], self._model.concurrency)
+
     @property
     def has_chat_template(self) -> bool:
         """Whether prompts go through the server's chat template."""
@@ -102,21 +139,25 @@ class OpenAIServer(Closing):
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
-        context of the model. Raise `ModelError` if the server keeps failing or cannot generate text."""
-        writing = self._writing
+        context of the model. Raise `ModelError` if the server keeps failing, cuts prompts, serves another model than at the
+        first probe, or cannot generate text."""
+        reach, path = self._written, self._writing[0]
 
         def one(number: int) -> tuple[int, Reply | None]:
             try:
-                return number, self._reply(prompts[number], max_tokens, *writing)
+                reply = self._sent(prompts[number], max_tokens, *self._writing)
+                reach.check(prompts[number], reply)
+                return number, read_replies(reply, path, self.name)[0]
             except Refusal as refusal:
                 if refusal.too_long:
                     return number, None
                 raise
 
-        batches = in_threads(one, range(len(prompts)), self._model.concurrency)
-        replies = sorted(pair for batch in batches for pair in batch)
+        replies = sorted(in_threads(one, range(len(prompts)), self._model.concurrency))
         if faults := [f"prompt {number}: {TOO_LONG}" for number, reply in replies if reply is None]:
             raise DataError.gather(faults)
+        if "capabilities" in vars(self):
+            require_same(self._questions, self.capabilities)
         return [reply for _, reply in replies if reply is not None]
 
     @cached_property
@@ -124,7 +165,7 @@ class OpenAIServer(Closing):
         """First API path and length parameter that the server accepts for text generation."""
         for path, length in _WRITING:
             try:
-                self._reply("Say hello.", 8, path, length)
+                read_replies(self._sent("Say hello.", 8, path, length), path, self.name)
             except Refusal:
                 continue
             return path, length
@@ -132,16 +173,18 @@ class OpenAIServer(Closing):
             "supports neither chat nor completions; expected an OpenAI-compatible server with this model"
         )
 
-    def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
+    @cached_property
+    def _written(self) -> Reach:
+        return Reach(self._client, None, lambda prompt: self._sent(prompt, 8, *self._writing))
+
+    def _sent(self, prompt: str, max_tokens: int, path: str, length: str) -> Json:
         body: Json = {length: max_tokens, "n": 1, "stream": False}
         # A reasoning model samples its replies and accepts only its default temperature.
         if length == "max_tokens":
             body["temperature"] = 0
         if path == "chat":
-            sent = self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
-        else:
-            sent = self._client.completions({**body, "prompt": prompt})
-        return read_replies(sent, path, self.name)[0]
+            return self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
+        return self._client.completions({**body, "prompt": prompt})
 
     @cached_property
     def _recipe(self) -> dict[str, str]:

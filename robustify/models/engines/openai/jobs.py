@@ -1,8 +1,7 @@
 """Units of work for a server, and the threads that run them."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from typing import TypeVar
@@ -15,8 +14,6 @@ from robustify.models.engines.tokens import split_blanks
 J = TypeVar("J")
 R = TypeVar("R")
 TOO_LONG = "does not fit into the model's context, according to the server"
-GATHERED = 0.5
-"""Seconds to collect results before yielding them, so that they are stored together."""
 Scored = dict[Encoded, Logprob | str]
 """Scores, or the reason why a request cannot be scored. The reason never contains its text."""
 
@@ -44,21 +41,23 @@ def one_letter(continuation: str) -> bool:
 def jobs_of(
     requests: Sequence[Request], keys: Sequence[Encoded], is_letter: Callable[[str], object] = one_letter
 ) -> list[Job]:
-    """Return the jobs in the order of the requests, those of letters first, with each distinct request in one job.
-    `is_letter` returns a true value for a letter."""
+    """Return the jobs in the order of the requests, the longest and those of letters first, with each distinct request in
+    one job. `is_letter` returns a true value for a letter."""
     wanted: dict[tuple[str, str | None], dict[Encoded, str]] = {}
     for request, key in zip(requests, keys, strict=True):
         context, continuation = split_blanks(request)
         own = None if context and is_letter(continuation) else continuation
         wanted.setdefault((context, own), {})[key] = continuation
     jobs = [Job(context, texts, letters=own is None) for (context, own), texts in wanted.items()]
-    return sorted(jobs, key=lambda job: not job.letters)
+    # A server that cannot read the longest one is found out at once.
+    longest = max(jobs, key=lambda job: len(job.context) + max(map(len, job.wanted.values())), default=None)
+    return sorted(jobs, key=lambda job: (job is not longest, not job.letters))
 
 
-def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Iterator[list[R]]:
-    """Run the jobs in at most `width` threads and yield results in batches as they finish.
+def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generator[R, None, None]:
+    """Run the jobs in at most `width` threads and yield results as they finish.
 
-    After the first error, no job is started. Pending results are still yielded before the error is raised. An interrupt
+    After the first error, no job is started. Other results are still yielded before the error is raised. An interrupt
     does not wait for threads, because those of `ThreadPool` are daemons. `concurrent.futures` would join its threads when
     the process ends, and so wait for a server that hangs.
     """
@@ -74,15 +73,9 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Iterato
             return []
 
     pool = ThreadPool(max(1, min(width, len(jobs))))
-    batch: list[R] = []
-    until = time.monotonic() + GATHERED
     try:
         for found in pool.imap_unordered(tried, jobs):
-            batch += found
-            if time.monotonic() >= until:
-                yield batch
-                batch, until = [], time.monotonic() + GATHERED
-        yield batch
+            yield from found
     finally:
         stop.set()
         pool.close()

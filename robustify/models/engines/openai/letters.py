@@ -12,6 +12,7 @@ from robustify.base.errors import ModelError
 from robustify.items.views import Request, by_chat
 from robustify.models.engines.openai.client import Client, Json
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, keys_of
+from robustify.models.engines.openai.reach import Check
 from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import NO_LETTER, Logprob, Reply
@@ -20,6 +21,10 @@ from robustify.reading.marks.picks import Picked, read_pick
 LENGTHS = ("max_tokens", "max_completion_tokens")
 """Field names for the maximum length of a reply. The newest hosted models accept only the second."""
 _LETTER = re.compile(r"\s*\(?([A-Z])")
+_ENDED = ("stop", "length", "content_filter", "eos", "eos_token", "stop_sequence", "end_turn")
+"""Finish reasons of a reply that may have no text. Any other is that of a server which did not finish the reply."""
+_BROKEN = ("abort", "error", "cancel", "timeout", "load", "unload")
+"""Beginnings of the finish reasons of a reply that the server did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +37,27 @@ class ByChat:
     several: bool
     length: str
 
-    def replies(self, client: Client, context: str, letters: Sequence[str], n: int) -> list[Reply]:
+    def ask(self, client: Client, text: str, **fields: Any) -> Json:
+        """Return the server's reply to a text. Raise the errors of `Client.chat`."""
+        messages = [{"role": "user", "content": text}]
+        drawn = {"temperature": 1.0} if self.length == LENGTHS[0] else {}
+        length = {self.length: client.model.reply_tokens}
+        return client.chat({"messages": messages, **length, "stream": False, **drawn, **fields})
+
+    def replies(
+        self, client: Client, context: str, letters: Sequence[str], n: int, check: Check = lambda *_: None
+    ) -> list[Reply]:
         """Return `n` replies to a question. Each should be one of the letters. Raise `Refusal` if the server rejects the
         request. Raise `ModelError` if the server fails, or a reply has no text."""
-        body: Json = {
-            "messages": [{"role": "user", "content": by_chat(context, letters)}],
-            self.length: client.model.reply_tokens,
-            "stream": False,
-        }
-        if self.length == LENGTHS[0]:
-            body["temperature"] = 1.0
+        text, fields = by_chat(context, letters), dict[str, Any]()
         if self.structured:
-            body["response_format"] = _schema(letters)
+            fields["response_format"] = _schema(letters)
         found: list[Reply] = []
         while len(found) < n:
             wanted = {"n": n - len(found)} if self.several else {}
-            found += read_replies(client.chat({**body, **wanted}), "chat", client.model.name)
+            reply = self.ask(client, text, **fields, **wanted)
+            check(text, reply)
+            found += read_replies(reply, "chat", client.model.name)
         return found[:n]
 
 
@@ -84,25 +94,37 @@ def letter_of(continuation: str) -> str | None:
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """Return the letter that a reply names, or None if it names none of `letters`."""
+    """Return the letter that a reply names, or None if it names none of `letters`. A reply that was cut must consist of the
+    letter. Otherwise, it may consist of thoughts whose tags are missing."""
     found = read_pick(reply, ("",) * len(letters), letters)
-    return letters[found.index] if isinstance(found, Picked) else None
+    if not isinstance(found, Picked):
+        return None
+    cut = isinstance(reply, Reply) and reply.finish_reason == "length"
+    whole = not cut or (found.how == "mark" and len(reply.split()) <= 2)
+    return letters[found.index] if whole else None
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
     """Return the texts and finish reasons in a reply to `chat` or `completions`.
-    Raise `ModelError` if the reply has no text."""
+    Raise `ModelError` if the reply has no text, or the server did not finish it."""
     choices = reply.get("choices")
     found = [_reply(one, path) for one in choices] if isinstance(choices, list) else []
-    if not found or None in found:
-        raise ModelError(f"{name}: the server sent a reply without text")
-    return [one for one in found if one is not None]
+    replies = [one for one in found if one is not None]
+    # If nothing was generated, the reply has not reached its maximum length.
+    unwritten = isinstance(usage := reply.get("usage"), dict) and usage.get("completion_tokens") == 0
+    if not found or None in found or (unwritten and any(one.finish_reason == "length" for one in replies)):
+        raise ModelError(f"{name}: the server sent a reply without text, or one that it did not finish")
+    return replies
 
 
 def _reply(choice: object, path: str) -> Reply | None:
     match choice:
         case {"message": {"content": str(text)}, **rest} if path == "chat":
             pass
+        case {"message": {"content": [*parts]}, **rest} if path == "chat":
+            # Other parts contain thoughts.
+            said = (p.get("text") for p in parts if isinstance(p, dict) and p.get("type") == "text")
+            text = "".join(part for part in said if isinstance(part, str))
         case {"message": dict(), **rest} if path == "chat":
             # The model spent all its tokens on reasoning, or refused.
             text = ""
@@ -110,7 +132,14 @@ def _reply(choice: object, path: str) -> Reply | None:
             pass
         case _:
             return None
-    return Reply(text, rest.get("finish_reason"))
+    return Reply(text, rest.get("finish_reason")) if was_finished(text, rest.get("finish_reason")) else None
+
+
+def was_finished(text: object, reason: object) -> bool:
+    """Return whether a reply with this finish reason is one that the model ended or the limit cut."""
+    if not text:
+        return reason in _ENDED
+    return not str(reason).casefold().startswith(_BROKEN)
 
 
 def _schema(letters: Sequence[str]) -> Json:
@@ -135,6 +164,7 @@ class Sampling:
     client: Client
     way: ByChat
     samples: int
+    check: Check
 
     def __call__(self, job: Job) -> Scored:
         """Return the log of each letter's share of the replies, or `NO_LETTER` for all letters if too few are readable.
@@ -142,7 +172,7 @@ class Sampling:
         named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
         letters = sorted(set(named.values()))
         try:
-            replies = self.way.replies(self.client, job.context, letters, self.samples)
+            replies = self.way.replies(self.client, job.context, letters, self.samples, self.check)
         except Refusal as refusal:
             if refusal.too_long:
                 return dict.fromkeys(named, TOO_LONG)
@@ -159,10 +189,11 @@ class Sampling:
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """Return the cache key of each request, which contains its text and all letters of its question."""
+    """Return the cache key of each request, which contains its text, all letters of its question, and the version of how
+    replies are read: since the second, those that were cut count only if they are a letter."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")
     among = ["".join(sorted(letters[request.context])).encode() for request in requests]
     keys = keys_of(requests)
-    return [Encoded(k.context, (*k.continuation, *b"|", *a)) for k, a in zip(keys, among, strict=True)]
+    return [Encoded(k.context, (*k.continuation, *b"|2|", *a)) for k, a in zip(keys, among, strict=True)]

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeVar
 
 from robustify.models.engines.openai.client import Client, Json, count_in
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored
+from robustify.models.engines.openai.letters import was_finished
+from robustify.models.engines.openai.reach import Check
 from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
@@ -23,7 +25,9 @@ Form = Literal["prompt_logprobs", "echo"]
 _ROUNDING = 1e-3
 """Largest positive value that is accepted as a log-probability."""
 _FLOOR = -9999.0
-"""Value that vLLM returns for minus infinity."""
+"""Value that vLLM returns for minus infinity, which is the log-probability of a token that the server does not allow."""
+_SPACES = " \u2581\u0120"
+"""A space and the marks of vocabularies that some servers return instead."""
 PART = "\ufffd"
 """Replacement mark, shown for a token that is only part of a character."""
 _DRAWN = 4
@@ -47,9 +51,26 @@ class _Unusable(ValueError):
 @dataclass(frozen=True, slots=True)
 class Questions:
     """Thread-safe requests for log-probabilities to one server.
-    They raise `ModelError` if the server fails, or a number is not a log-probability."""
+    They raise `ModelError` if the server fails, or a number is not a log-probability. `check` gets all replies."""
 
     client: Client
+    check: Check = lambda *_: None
+
+    def spelled(self, prompt: str, form: Form) -> list[Token]:
+        """Return the tokens of a prompt as `prompt` does. Raise `ModelError` if they do not spell it."""
+        tokens = self.sent(self.prompt(prompt, form), "log-probabilities")
+        if not covers(tokens, prompt):
+            raise self.client.fault(
+                f"sent log-probabilities of {len(tokens)} tokens that do not spell the prompt ({len(prompt)} "
+                "characters). The prompt may have been shortened."
+            )
+        return tokens
+
+    def sent(self, found: T | None, what: str) -> T:
+        """Return what the server sent. Raise `ModelError` if it sent nothing."""
+        if found is None:
+            raise self.client.fault(f"sent no {what}, although it did so in the capability probe")
+        return found
 
     def prompt(self, prompt: str, form: Form) -> list[Token] | None:
         """Return the tokens of the prompt with their log-probabilities, or None if the server does not return them."""
@@ -69,6 +90,7 @@ class Questions:
 
     def _asked(self, prompt: str, fields: Mapping[str, Any], read: Callable[[Json], T]) -> T:
         reply = self.client.completions({**_PLAIN, "prompt": prompt, **fields})
+        self.check(prompt, reply)
         try:
             return read(reply)
         except _Unusable as error:
@@ -83,11 +105,23 @@ def _following(reply: Json, top: int) -> dict[str, float] | None:
         case {"content": [{"top_logprobs": [*entries]}, *_]}:
             pairs = [(e.get("token"), e.get("logprob")) for e in entries if isinstance(e, dict)]
         case _:
-            return {} if not choice.get("text") and choice.get("finish_reason") != "length" else None
-    # If the sampled token is not among the most likely, servers append it to the list. It is dropped here.
-    best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
-    # Some servers return the marks of their vocabularies instead of spaces.
+            if choice.get("text") or choice.get("finish_reason") == "length":
+                return None
+            if not was_finished("", choice.get("finish_reason")):
+                raise _Unusable("a completion that it did not finish")
+            return {}
+    shown = ((_number(lp), str(token)) for token, lp in pairs if not _is_masked(lp))
+    best = sorted(shown, key=lambda pair: -pair[0])[: top + 1]
+    # If the sampled token is not among the most likely, servers append it to the list, even to a list that is shorter than
+    # `top`. It says nothing about the tokens that are not listed.
+    if len(best) > top or (len(best) > 1 and best[-1][1].strip(_SPACES) == str(choice.get("text")).strip()):
+        best.pop()
     return {t.replace("\u2581", " ").replace("\u0120", " "): lp for lp, t in reversed(best)} or None
+
+
+def _is_masked(logprob: object) -> bool:
+    """Return whether a listed token is one that the server does not allow. JSON has no infinity, so some write null."""
+    return logprob is None or (isinstance(logprob, int | float) and logprob <= _FLOOR)
 
 
 def _echoed(reply: Json, prompt: str) -> list[Token] | None:
@@ -100,12 +134,10 @@ def _echoed(reply: Json, prompt: str) -> list[Token] | None:
         raise _Unusable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
     pairs = enumerate(zip(texts, logprobs, strict=True))
     tokens = [Token(str(text), None if lp is None and i == 0 else _number(lp)) for i, (text, lp) in pairs]
-    # If the server counts the tokens of the prompt, drop the generated ones.
-    if n := count_in(reply, "prompt_tokens"):
-        return tokens[:n]
-    # If the text ends here, some servers generate no token.
-    ended = covers(tokens, prompt) and not covers(tokens[:-1], prompt)
-    return tokens if ended else tokens[:-1]
+    # If the text ends here, some servers generate no token. Others generate several. The server's own count may contain a
+    # mark that is not shown, or leave out cached tokens. So it decides only if the tokens spell the prompt.
+    ends = (len(tokens) - 1, len(tokens), count_in(reply, "prompt_tokens"))
+    return next((tokens[:n] for n in ends if covers(tokens[:n], prompt)), tokens[:-1])
 
 
 def _prompt_tokens(reply: Json) -> list[Token] | None:
@@ -139,7 +171,10 @@ def _choice(reply: Json) -> Json:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _Unusable(f"{type(value).__name__} instead of a log-probability")
-    if not math.isfinite(value) or value > _ROUNDING or value <= _FLOOR:
+    if value <= _FLOOR:
+        mend = "start it without top_k or top_p, vLLM with `--logprobs-mode raw_logprobs`"
+        raise _Unusable(f"{value:g} for a token that it does not allow ({mend})")
+    if not math.isfinite(value) or value > _ROUNDING:
         raise _Unusable(f"{value:g} instead of a log-probability")
     return float(value)
 
@@ -201,7 +236,7 @@ class Scoring:
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
         seen: Mapping[str, float] = {}
         if job.letters and self.top:
-            seen = self._sent(self.questions.following(job.context, self.top), "`top_logprobs`")
+            seen = self.questions.sent(self.questions.following(job.context, self.top), "`top_logprobs`")
         for key, continuation in job.wanted.items():
             if continuation in seen:
                 yield key, Logprob(seen[continuation], 1)
@@ -211,17 +246,12 @@ class Scoring:
             else:
                 yield key, self._whole(job.context, continuation, self.form)
 
-    def _sent(self, found: T | None, what: str) -> T:
-        if found is None:
-            raise self.questions.client.fault(f"sent no {what}, although it did so in the capability probe")
-        return found
-
     def _whole(self, context: str, continuation: str, form: Form) -> Logprob | str:
-        tokens = self._tokens(context + continuation, form)
+        tokens = self.questions.spelled(context + continuation, form)
         n = tokens_of(continuation, tokens)
         if n is None and any(PART in t.text for t in tokens):
             # The rule of lm-eval (`_encode_pair`): the continuation is what follows the tokens of the context.
-            alone = [t.text for t in self._tokens(context, form)]
+            alone = [t.text for t in self.questions.spelled(context, form)]
             same = alone == [t.text for t in tokens[: len(alone)]]
             n = len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
         if n is None:
@@ -230,15 +260,6 @@ class Scoring:
         if not numbers or len(numbers) < n:
             raise self.questions.client.fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
         return Logprob(sum(numbers), n)
-
-    def _tokens(self, text: str, form: Form) -> list[Token]:
-        tokens = self._sent(self.questions.prompt(text, form), "log-probabilities")
-        if not covers(tokens, text):
-            raise self.questions.client.fault(
-                f"sent log-probabilities of {len(tokens)} tokens that do not spell the prompt ({len(text)} "
-                "characters). The prompt may have been shortened."
-            )
-        return tokens
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
