@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, field_validator
 
 from robustify.base.settings_files import Settings
 from robustify.freeform.prompt_templates import PromptTemplate, template_named
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
-from robustify.models.engines.settings import host_of
+from robustify.models.engines.settings import Address, Variable
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Rubric = Literal["mcq", "numeric", "explanation"]
@@ -27,8 +27,8 @@ class JudgeSettings(Settings):
     """
 
     model: str = Field(min_length=1)
-    base_url: str
-    api_key_env: str | None = None
+    base_url: Address
+    api_key_env: Variable | None = None
     votes: int = Field(default=1, ge=1, strict=True)
     retries: int = Field(default=2, ge=0, strict=True)
     max_tokens: int = Field(default=1024, ge=16, strict=True)
@@ -42,11 +42,6 @@ class JudgeSettings(Settings):
         if votes % 2 == 0:
             raise ValueError("is even. Expected an odd number, so that two verdicts cannot tie.")
         return votes
-
-    @field_serializer("base_url", when_used="json")
-    def _without_host(self, url: str) -> str:
-        # A server's address may reveal an internal network, and may change from day to day.
-        return f"http://{'elsewhere' if host_of(url) else 'localhost'}"
 
 
 class FreeSettings(Settings):

@@ -154,7 +154,7 @@ BAD = [
     (["--config", "CONFIG"], 2, "votes"),
     (["--judge", "http://127.0.0.1:9/v1"], 2, "model"),
     (["--config", "ABSENT"], 2, "absent"),
-    (["--judge", "file:///x://y", "--judge-model", "m"], 5, "http://HOST"),
+    (["--judge", "file:///x://y", "--judge-model", "m"], 2, "http://HOST"),
 ]
 
 

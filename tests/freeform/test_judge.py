@@ -15,6 +15,7 @@ from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, Ju
 from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.settings import JudgeSettings
 from robustify.models.replies import Replies, reply_key
+from robustify.pipeline.config import parse
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.support.serving import serving
 
@@ -292,12 +293,27 @@ def test_a_dead_server_is_an_error_of_the_grader() -> None:
 @pytest.mark.parametrize(
     ("url", "how", "words"),
     [("http://10.0.0.1/v1", {"restricted": True}, "not on this machine"),
-     ("file:///etc/hostname", {}, "http://HOST"),
-     ("http://me:secret@127.0.0.1/v1", {}, "key in an environment"),
      ("http://127.0.0.1/v1", {"api_key_env": "GITHUB_TOKEN"}, "may not be sent to localhost"),
      ("https://h/v1", {"api_key_env": "ROBUSTIFY_API_KEY"}, "ROBUSTIFY_KEYS=ROBUSTIFY_API_KEY@h"),
      ("http://127.0.0.1/v1", {"api_key_env": "ROBUSTIFY_NO_API_KEY"}, "ROBUSTIFY_NO_API_KEY is not set")],
 )  # fmt: skip
 def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: dict[str, Any], words: str) -> None:
-    with pytest.raises((ModelError, AuthorisationError, UsageError), match=words):
+    with pytest.raises((AuthorisationError, UsageError), match=words):
         http(url, **how)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        {"base_url": "file:///etc/hostname"},
+        {"base_url": "http://me:secret@h/v1"},
+        {"api_key_env": "sk-secret"},
+    ],
+)
+def test_an_address_or_a_name_that_is_none_is_refused_before_any_model_is_asked(
+    judge: dict[str, str],
+) -> None:
+    free = {"judge": {"model": "m", "base_url": "http://h/v1", **judge}}
+    with pytest.raises(UsageError, match=r"judge\.(base_url|api_key_env)") as e:
+        parse({"name": "n", "sensitivity": "public", "data": [], "free": free}, "c.yaml")
+    assert "secret" not in str(e.value)

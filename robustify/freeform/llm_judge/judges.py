@@ -9,8 +9,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from pydantic import ValidationError
-
 from robustify.base.errors import AuthorisationError, ModelError
 from robustify.base.redaction import HoldsText
 from robustify.freeform.prompt_templates import Message, prompt_sha256
@@ -96,18 +94,14 @@ class HttpJudge:
     """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine.
 
     Raises:
-        ModelError: the address is not http, or the openai package is not installed.
+        ModelError: the openai package is not installed.
         AuthorisationError: the set is restricted, and the address is not this machine, or it must not get the key.
         UsageError: the key variable is not set.
     """
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})
-        try:
-            settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
-        except ValidationError as error:
-            fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise ModelError(f"The judge's address or API key is invalid: {fault}") from None
+        settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         if restricted and host_of(judge.base_url) is not None:
             raise AuthorisationError(
                 "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."

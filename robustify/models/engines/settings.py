@@ -10,10 +10,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import AfterValidator, Field, PlainSerializer
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.settings_files import Settings
@@ -42,6 +42,34 @@ _PROVIDERS: Mapping[str, str] = {
 """Variables that providers define for their API keys, and the host that may receive each."""
 _HOST = re.compile(r"[\w%:-]{1,63}(\.[\w%:-]{1,63})*\.?")
 _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or parts.port == 0 or not _HOST.fullmatch(host):
+        raise ValueError("not an address with http:// or https://; expected http://HOST:PORT/v1")
+    # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
+    if host.replace(".", "").isdigit():
+        ipaddress.ip_address(host)
+    if parts.path.rstrip("/").endswith(("/completions", "/models")):
+        raise ValueError("the URL ends in a path of the API; expected the part before it, such as /v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
+            "environment variable (api_key_env: NAME)."
+        )
+    return url.rstrip("/")
+
+
+def _without_host(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
+
+
+Address = Annotated[str, AfterValidator(_address), PlainSerializer(_without_host, when_used="json")]
+"""Address of a server. Files do not contain its host, which may change from day to day, or reveal an internal network."""
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
@@ -185,9 +213,9 @@ class OpenAIModel(ModelSettings):
     """
 
     engine: Literal["openai"]
-    base_url: str
+    base_url: Address
     pin: str = ""
-    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    api_key_env: Variable | None = None
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
     timeout: float = Field(default=120.0, gt=0, le=3600)
     sends_prompts: ClassVar[bool] = True
@@ -196,31 +224,6 @@ class OpenAIModel(ModelSettings):
     reply_tokens: int = Field(default=32, ge=1, le=100_000, strict=True)
     price_in: float | None = Field(default=None, ge=0)
     price_out: float | None = Field(default=None, ge=0)
-
-    @field_validator("base_url")
-    @classmethod
-    def _an_address_and_no_secret(cls, url: str) -> str:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        if parts.scheme not in ("http", "https") or parts.port == 0 or not _HOST.fullmatch(host):
-            raise ValueError("not an address with http:// or https://; expected http://HOST:PORT/v1")
-        # Some numbers that are no IP address, such as 127.1, are resolved to this machine.
-        if host.replace(".", "").isdigit():
-            ipaddress.ip_address(host)
-        if parts.path.rstrip("/").endswith(("/completions", "/models")):
-            raise ValueError("the URL ends in a path of the API; expected the part before it, such as /v1")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError(
-                "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
-                "environment variable (api_key_env: NAME)."
-            )
-        return url.rstrip("/")
-
-    @field_serializer("base_url", when_used="json")
-    def _without_host(self, url: str) -> str:
-        # Like a folder, the address of a server may change from day to day, and may reveal an internal network.
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
 
     @property
     def served(self) -> str:

@@ -96,15 +96,9 @@ class Client:
     def usage(self) -> Json:
         """Return the numbers of requests and tokens sent as an entry for run.log. The cost is in the currency of the
         prices, or None without them. A run's files do not depend on it, because a run from the cache sends nothing."""
-        model, counts = self.model, self._counts
-        cost = (
-            counts["tokens_in"] * (model.price_in or 0) + counts["tokens_out"] * (model.price_out or 0)
-        ) / 1e6
-        return {
-            "model": model.name,
-            **{name: counts[name] for name in ("requests", "tried_again", "tokens_in", "tokens_out")},
-            "cost": None if model.price_in is None and model.price_out is None else cost,
-        }
+        names = ("requests", "tried_again", "tokens_in", "tokens_out")
+        cost = self.model.cost(self._counts["tokens_in"], self._counts["tokens_out"])
+        return {"model": self.model.name, **{name: self._counts[name] for name in names}, "cost": cost}
 
     def fault(self, what: str) -> ModelError:
         """Return an error about the server of this model. `what` is a verb phrase."""
