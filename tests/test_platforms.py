@@ -3,14 +3,18 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from robustify.base.errors import AuthorisationError, ResourceError
+from robustify.base.errors import DISTRIBUTION, AuthorisationError, ResourceError, installing
 from robustify.base.files import opened, writable
 from robustify.base.key_file import read_private
 from robustify.reading.logs import parse_log_path
@@ -134,3 +138,32 @@ def test_a_drive_is_not_a_view_and_an_error_without_a_number_has_words() -> None
         writable("out"),
     ):
         io.StringIO().fileno()
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_workflow_runs_both_commands_on_every_system_and_python() -> None:
+    job: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"][
+        "tests"
+    ]
+    matrix, steps = job["strategy"]["matrix"], {step.get("name"): step for step in job["steps"]}
+    assert len(list(product(matrix["os"], matrix["python"]))) == 12
+    assert "3.10" in (ROOT / "pyproject.toml").read_text("utf-8").partition("requires-python")[2][:20]
+    for name in ("check", "test"):
+        assert steps[f"make {name}"]["run"] == f"make {name}"
+        recipe = (ROOT / "Makefile").read_text("utf-8").partition(f"\n{name}: ")[2].partition("\n\n")[0]
+        commands = [line.strip().replace("$(BIN)/", "") for line in recipe.split("\n")[1:]]
+        windows = steps[f"make {name}, without make"]["run"].rstrip("\n").split("\n")
+        assert [line for line in windows if "pip install" not in line] == commands
+
+
+def test_no_line_installs_the_package_of_somebody_else() -> None:
+    assert f'name = "{DISTRIBUTION}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    assert installing("hf") == "`pip install 'robustcbrn-eval[hf]'`"
+    told = [path for top in ("robustify", "docs", "configs") for path in (ROOT / top).rglob("*.*")]
+    for path in (*told, ROOT / "README.md", ROOT / "action.yml"):
+        if path.suffix in {".py", ".md", ".yaml", ".yml", ".j2"}:
+            text = path.read_text("utf-8")
+            assert not re.search(r"pip install [^\n`]*\brobustify\b(?!-)", text), path
+            assert path.suffix != ".py" or path.name == "errors.py" or f"install '{DISTRIBUTION}" not in text

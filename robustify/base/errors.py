@@ -91,6 +91,15 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0][:200]
 
 
+DISTRIBUTION = "robustcbrn-eval"
+"""Name of this package for pip. On the public index, `robustify` is somebody else's package."""
+
+
+def installing(extras: str) -> str:
+    """Return the command that installs the packages of these extras, for a message."""
+    return f"`pip install '{DISTRIBUTION}[{extras}]'`"
+
+
 def counted(n: int, one: str) -> str:
     """Format a count with its noun, such as `1 item` or `1,200 items`."""
     return f"{n:,} {one}{'s' * (n != 1)}"

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any
 
 from robustify.base import files
-from robustify.base.errors import ModelError
+from robustify.base.errors import ModelError, installing
 from robustify.models.conversion import convert, run_module
 from robustify.models.folder import (
     RECORD,
@@ -100,7 +100,7 @@ def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple
     if missing:
         raise ModelError(
             f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
-            "`pip install 'robustcbrn-eval[hf]'`."
+            f"{installing('hf')}."
         )
     file = gguf()
     say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
@@ -196,7 +196,7 @@ def _snapshot(hub: Hub) -> Path:
     except ImportError as e:
         raise ModelError(
             f"hf:{hub.repo}: hub models need the package {e.name}, which is not installed. Run "
-            "`pip install 'robustcbrn-eval[hf]'`."
+            f"{installing('hf')}."
         ) from e
     wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
     # The errors of the hub, of HTTP, and of a missing entry are all of these types.

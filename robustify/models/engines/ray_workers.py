@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustify import __version__
-from robustify.base.errors import ModelError, ResourceError, first_line
+from robustify.base.errors import DISTRIBUTION, ModelError, ResourceError, first_line, installing
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.local.engine import HF
 from robustify.models.engines.local.paths import Pieces, Rows, Scored, Traits
@@ -199,7 +199,7 @@ class Remote:
         except self._ray.exceptions.RayError as error:
             raise ModelError(
                 f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
-                f"({type(error).__name__}). Check that every machine has robustify[hf] and enough memory. Reduce "
+                f"({type(error).__name__}). Check that every machine has {DISTRIBUTION}[hf] and enough memory. Reduce "
                 "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details."
             ) from None
 
@@ -213,7 +213,7 @@ def require_ray(name: str) -> Any:
     except ImportError:
         raise ModelError(
             f"{name}: the engine ray needs the package ray, which is not installed. Run "
-            "`pip install 'robustcbrn-eval[hf,ray]'`."
+            f"{installing('hf,ray')}."
         ) from None
     return ray
 

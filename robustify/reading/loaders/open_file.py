@@ -14,7 +14,7 @@ from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.errors import AuthorisationError, DataError, UsageError, installing
 from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders.json_rows import json_rows
 from robustify.reading.loaders.loaded import Source
@@ -170,7 +170,7 @@ def open_hub(source: Source) -> Opened:
         import datasets
     except ImportError:
         raise UsageError(
-            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`."
+            f"{named} cannot be loaded without the `datasets` package. Run {installing('hub')}."
         ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()

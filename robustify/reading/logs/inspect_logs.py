@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from robustify.base.errors import DataError, ItemError, UsageError
+from robustify.base.errors import DataError, ItemError, UsageError, installing
 from robustify.reading.loaders.json_rows import item_table, whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs.checked_names import (
@@ -105,8 +105,8 @@ def _tree(file: LogFile) -> Mapping[str, Any]:
         from inspect_ai.log import read_eval_log
     except ImportError:
         raise UsageError(
-            f"{path.name}: reading an .eval file needs inspect-ai, which is not installed. Run `pip install "
-            "'robustcbrn-eval[inspect]'`, or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
+            f"{path.name}: reading an .eval file needs inspect-ai, which is not installed. Run {installing('inspect')}, "
+            "or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
         ) from None
     try:
         log = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})

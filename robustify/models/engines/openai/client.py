@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from robustify.base.errors import ModelError, UsageError
+from robustify.base.errors import ModelError, UsageError, installing
 from robustify.models.engines.openai.refusals import Refusal, correct_status, parsed, refusal
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
@@ -56,7 +56,7 @@ class Client:
         except ImportError:
             raise ModelError(
                 f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
-                "`pip install 'robustcbrn-eval[openai]'`."
+                f"{installing('openai')}."
             ) from None
         refuse_servers(model.name)
         key = model.api_key()
