@@ -302,11 +302,12 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
 
 def _tried(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
     """Run a hook as Git would: on the staged text, on a message with it, or on a push of a tag with it."""
-    note = copy / "robustify-canary.md"
+    message = ".git/COMMIT_EDITMSG"  # pre-commit puts changes of other files aside
+    note = copy / (message if hook.name == "commit-msg" else "robustify-canary.md")
     note.write_text(text, encoding="utf-8")
     match hook.name:
         case "commit-msg":
-            return _called(copy, str(hook), note.name)
+            return _called(copy, str(hook), message)
         case "pre-push":
             _called(copy, "git", "tag", "-f", "-a", "canary", "-F", note.name)
             tag = _called(copy, "git", "rev-parse", "canary").stdout.strip()

@@ -155,7 +155,7 @@ _HARMLESS = re.compile(
 """Colours, and escapes, whose readings are scanned separately."""
 _SIGNATURE = re.compile(
     r"-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----\r?\n(?:[ >]*[A-Z][a-z]{3,10}: .{1,40}\n){0,2}(?:[ >]*\r?\n)?"
-    r"[ >]*(?:i[A-Za-z]|w[g-v]|U1NIU0lH|MI[I-L])(?:[\w+/=]{0,76}\r?\n[ >]*){1,400}-----END \1-----"
+    r"[ >]*(?:i[A-Za-z]|w[g-v]|U1NIU0lH|MI[A-L])(?:[\w+/=]{0,76}\r?\n[ >]*){1,400}-----END \1-----"
 )
 """Signature (PGP, SSH, or X.509) of a commit, tag or mail, which begins as only a signature begins."""
 _ADDRESS = re.compile(r"\b[a-z][a-z+.-]{1,12}://[^\s\"'<>]*")
@@ -186,7 +186,7 @@ def unreadable(text: str) -> list[str]:
     hexed = {
         token: n * len(token)
         for token, n in tokens.items()
-        if 4 <= len(token) < _STRONG and sizes[token] >= 0 and _HEX_ONLY.fullmatch(token)
+        if 5 <= len(token) < _STRONG and sizes[token] >= 0 and _HEX_ONLY.fullmatch(token)
     }
     # Hex has letters in every second piece, and numbers seldom.
     if 3 * sum(n for token, n in hexed.items() if not token.isdigit()) > sum((weak | hexed).values()):

@@ -99,7 +99,9 @@ def test_ci_runs_the_step_first() -> None:
 # The doctor.
 
 GATE = f"exec {sys.executable} {ROOT}/robustify/gate/hook.py"
-RUNS = {"pre-commit": f"{GATE} --staged", "pre-merge-commit": f"{GATE} --staged", "commit-msg": f'{GATE} --commit-msg "$1"',
+# The message hook puts unstaged changes aside, as pre-commit does.
+RUNS = {"pre-commit": f"{GATE} --staged", "pre-merge-commit": f"{GATE} --staged",
+        "commit-msg": f'git checkout -q -- .; {GATE} --commit-msg "$1"',
         "pre-push": f'{GATE} --pushed "$1"'}  # fmt: skip
 
 
