@@ -61,6 +61,11 @@ def require_ordinary_files(
     _refuse(name, list(_signs(items, list(files), list(names))))
 
 
+def refuse_copy(name: str, items: Sequence[Item]) -> None:
+    """Raise `AuthorisationError` if items of a public run are those of a set whose terms were accepted."""
+    _refuse(name, list(_of_accepted(items)))
+
+
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
     """Return every sign of sensitive content, including those that an attestation lifts. Raises `AuthorisationError` if an
     adapter cannot be read, because its set cannot be recognised."""
@@ -83,8 +88,7 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
             yield from _in_a_file(file, known)
-    for name, n in copied_sets(items).items():
-        yield Sign("S3", f"{n:,} of {len(items):,} records are in {name}")
+    yield from _of_accepted(items)
     called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
     called += map(_spaced, names)
     named = [one.id for one in known if any(own in name for own in _own_names(one) for name in called)]
@@ -95,6 +99,11 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
     n = sum(terms_named(text) >= LEAST_TERMS for text in texts)
     if n >= FEW and n >= LEXICON_SHARE * len(some):
         yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
+
+
+def _of_accepted(items: Sequence[Item]) -> Iterator[Sign]:
+    for name, n in copied_sets(items).items():
+        yield Sign("S3", f"{n:,} of {len(items):,} records are in {name}")
 
 
 def _restricted() -> list[Manifest]:

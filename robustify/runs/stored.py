@@ -111,12 +111,18 @@ def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
 
 
 def split_items(path: Path) -> Iterator[Item]:
-    """Yield the items of a run's split file, or nothing if the file does not exist."""
+    """Yield the items of a run's split file, or nothing if the file does not exist. Raise `AuthorisationError` if they
+    are of a restricted set whose terms were accepted after the run."""
+    from robustify.restricted.recognition import refuse_copy
+
+    if not path.is_file():
+        return
     try:
-        for row in rows(path, _ITEM) if path.is_file() else ():
-            yield Item(**{**row, "choices": tuple(row["choices"])})
+        items = [Item(**{**row, "choices": tuple(row["choices"])}) for row in rows(path, _ITEM)]
     except (ItemError, TypeError):
         raise damaged(path, "contains an invalid item") from None
+    refuse_copy(str(path), items)
+    yield from items
 
 
 def json_file(path: Path) -> Any:

@@ -203,6 +203,25 @@ def test_every_command_refuses_a_copy(
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
+OF_A_RUN: dict[str, Callable[[Path], Any]] = {
+    "judge": lambda run: invoked("judge", run, "-o", run.with_name("again")),
+    "explain": lambda run: invoked("explain", run, items(N)[1]["id"]),
+    "export dataset": lambda run: invoked("export", "dataset", run, "-o", run.with_name("again")),
+    "export lm-eval": lambda run: invoked("export", "lm-eval", run, "-o", run.with_name("again")),
+    "export inspect": lambda run: invoked("export", "inspect", run, "-o", run.with_name("again")),
+}
+
+
+def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> None:
+    run = mock / "elsewhere" / "run"
+    file = neutral(mock, rows_as_json(items(N)[1:]))
+    assert not isinstance(invoked(file, "--public", "-o", run).exception, AuthorisationError)
+    assert accept().return_value == 0
+    for command, act in OF_A_RUN.items():
+        assert "sign S3" in str(act(run).exception), command
+        assert not run.with_name("again").exists(), command
+
+
 def test_a_shipped_adapter_pins_the_digest_by_its_acceptance(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
