@@ -7,6 +7,7 @@ is printed.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from robustify.judging.free_response import LEAST_COVERAGE
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.cells import Cell, Table, cell, table
 from robustify.report.format import plain, spaced
@@ -14,7 +15,6 @@ from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
 
 Node = Mapping[str, Any]
-FEWEST_SCORED = 0.8
 
 
 def _tables(summary: Node) -> dict[str, Table]:
@@ -93,7 +93,7 @@ def _verdict(summary: Node) -> str:
     shares = [part["coverage"]["value"] for entry in entries for part in entry["kinds"].values()]
     if not shares:
         return "No answer was graded."
-    if any(share is not None and share < FEWEST_SCORED for share in shares):
+    if any(share is not None and share < LEAST_COVERAGE for share in shares):
         return "Do not compare these scores yet: some use less than 80 % of the answers."
     if not any(entry["judges"] for entry in entries):
         return "All answers were graded by rules."

@@ -270,18 +270,8 @@ T, N = TIED, UNANSWERED
 
 def test_a_vote_is_the_pick_averaged_over_the_rotations() -> None:
     table = Answers.of(turned_rows(TURNS))
-    assert collect_votes(table, unanimous(), table.items).pick[:, 0].tolist() == [
-        2,
-        2,
-        T,
-        2,
-        2,
-        N,
-        N,
-        N,
-        N,
-        T,
-    ]
+    votes = collect_votes(table, unanimous(), table.items)
+    assert votes.pick[:, 0].tolist() == [2, 2, T, 2, 2, N, N, N, N, T]
 
 
 # Norms
