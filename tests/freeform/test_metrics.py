@@ -109,6 +109,12 @@ def test_a_judge_is_held_to_people() -> None:
     assert found["nuggets"] is None
 
 
+def test_a_judge_that_passes_wrong_answers_is_less_specific_and_as_sensitive() -> None:
+    grades = [row(f"i{i}", vote="correct" if i % 2 or i < 10 else "incorrect") for i in range(40)]
+    part = calibrate(grades, said(40))["verdicts"]
+    assert (part["sensitivity"], part["specificity"]) == (1.0, 15 / 20)
+
+
 def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
     both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
     with pytest.raises(DataError, match="4 labels do not name a model"):
