@@ -147,6 +147,19 @@ def test_what_another_model_answered_under_the_name_is_not_kept(kind: str, tmp_p
         assert 0 < sum("blue" in str(body) for body in server.bodies) < len(MANY) // 3
 
 
+@pytest.mark.parametrize("kind", ["prompt_logprobs", "echo", "next tokens"])
+def test_replicas_that_take_turns_are_not_one_model(kind: str, tmp_path: Path) -> None:
+    def turn(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
+        server.brain = brains[n % 2]
+
+    brains = [Toy(), Toy(seed=1)]
+    for width in (1, 3):
+        with stub(Toy(), **KINDS[kind], fix=turn) as server, pytest.raises(ModelError):
+            scored(server, tmp_path, MANY, concurrency=width)
+    with Cache(tmp_path) as cache:
+        assert cache.info()["rows"] == 0
+
+
 def test_free_replies_are_checked_like_letters() -> None:
     with stub(Cut()) as server, OpenAIServer(model(server)) as engine:
         assert len(engine.write(["Say hello."] * 3, max_tokens=4)) == 3

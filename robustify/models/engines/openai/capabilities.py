@@ -109,22 +109,25 @@ def probe_server(questions: Questions) -> Capabilities:
 
 
 def require_same(questions: Questions, can: Capabilities) -> None:
-    """Repeat the probe. Raise `ModelError` if the server serves another model than at the first probe. Without
-    log-probabilities, two models cannot be distinguished."""
-    before, now = can.probe, can.probe
+    """Repeat the probe twice, because servers that take turns may not have the same model. Raise `ModelError` if the server
+    serves another model than at the first probe. Without log-probabilities, models cannot be distinguished."""
+    for now in (_probed(questions, can), _probed(questions, can)):
+        apart = math.fsum(abs(a - b) for a, b in zip(can.probe, now, strict=False)) / max(1, len(now))
+        if len(now) != len(can.probe) or apart > SAME:
+            raise questions.client.fault(
+                "serves another model than at the start of the run: its log-probabilities of a harmless text differ by "
+                f"{apart:.2f} nats on average (allowed: {SAME:g}). Serve one model under this name, and run the same "
+                "command again."
+            )
+
+
+def _probed(questions: Questions, can: Capabilities) -> tuple[float, ...]:
     if can.form is not None:
         tokens = questions.spelled(TEXT, can.form)
-        now = tuple(t.logprob for t in tokens if t.logprob is not None)
-    elif can.top and (seen := questions.following(LETTERS, can.top)):
-        # A token that is no longer listed has at most the least probability listed.
-        now = tuple(seen.get(token, min(seen.values())) for token in can.likely)
-    apart = math.fsum(abs(a - b) for a, b in zip(before, now, strict=False)) / max(1, len(before))
-    apart = apart if len(now) == len(before) else math.inf
-    if apart > SAME:
-        raise questions.client.fault(
-            f"serves another model than at the start of the run: probes with a harmless text differ by {apart:.2f} nats on "
-            f"average (allowed: {SAME:g}). Serve one model under this name, and run the same command again."
-        )
+        return tuple(t.logprob for t in tokens if t.logprob is not None)
+    seen = questions.following(LETTERS, can.top) if can.top else None
+    # A token that is no longer listed has at most the least probability listed.
+    return tuple(seen.get(token, min(seen.values())) for token in can.likely) if seen else can.probe
 
 
 def _reported_name(client: Client) -> str:

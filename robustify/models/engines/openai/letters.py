@@ -123,7 +123,11 @@ def _reply(choice: object, path: str) -> Reply | None:
             pass
         case {"message": {"content": [*parts]}, **rest} if path == "chat":
             # Other parts contain thoughts.
-            said = (p.get("text") for p in parts if isinstance(p, dict) and p.get("type") == "text")
+            said = (
+                p.get("text")
+                for p in parts
+                if isinstance(p, dict) and p.get("type") in ("text", "output_text")
+            )
             text = "".join(part for part in said if isinstance(part, str))
         case {"message": dict(), **rest} if path == "chat":
             # The model spent all its tokens on reasoning, or refused.
