@@ -142,15 +142,27 @@ def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any
         assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
 
 
-@pytest.mark.parametrize("status", [400, 422, 500, 501])
+BROKEN = [
+    ({"fields": {"echo": n, "prompt_logprobs": n}}, f"prompt_logprobs: status {n}; echo: status {n}")
+    for n in (400, 500, 501)
+]
+BROKEN += [
+    ({"spoil": spoil, "prompt_logprobs": form}, f"echo: sent {found} instead of a log-probability")
+    for form in (False, True)
+    for spoil, found in (("null", "NoneType"), ("nan", "nan"), ("positive", "0.7"))
+]
+
+
+@pytest.mark.parametrize(("manner", "says"), BROKEN)
 def test_where_only_prompts_fail_letters_are_asked_and_the_tried_is_named(
-    status: int, tmp_path: Path
+    manner: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    with stub(echo="missing", fields={"echo": status, "prompt_logprobs": status}) as server:
+    with stub(**manner) as server:
         check_server(model(server, retries=0), Asking(views=("choices_only", "full")).templates())
         found = scored(server, tmp_path, LETTERS, retries=0)
-        with pytest.raises(UsageError, match=f"prompt_logprobs: status {status}; echo: status {status}"):
+        with pytest.raises(UsageError, match=rf"{says}.*does not support choices_only_text .*, cloze") as e:
             check_server(model(server, retries=0), Asking().templates())
+        assert no_text(e.value)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
 
 
@@ -183,16 +195,11 @@ def test_a_server_that_takes_no_prompt_is_named_for_the_cause(path: str, says: s
         ({"lists": ("other", "more")}, "does not list the model 'toy'; found 'other', 'more'"),
         ({"lists": ()}, "does not list the model 'toy'; found none"),
         ({"says": "something-else"}, "replied as 'something-else'; expected 'toy'"),
-        ({"spoil": "null"}, "NoneType instead of a log-probability"),
-        ({"spoil": "nan"}, "nan instead of a log-probability"),
-        ({"spoil": "positive"}, "0.7 instead of a log-probability"),
         ({"spoil": "fewer"}, "do not spell the prompt"),
         ({"spoil": "half"}, "not a complete JSON"),
         ({"ids": True}, "returns tokens as IDs .*`--return-tokens-as-token-ids`"),
         ({"ids": True, "echo": "missing"}, "returns tokens as IDs .*`--return-tokens-as-token-ids`"),
         ({"lists": ("/models/llama.gguf",)}, "found '/models/llama.gguf'. Set `model: ID`"),
-        ({"spoil": "nan", "prompt_logprobs": True}, "nan instead of a log-probability"),
-        ({"spoil": "null", "prompt_logprobs": True}, "NoneType instead of a log-probability"),
         ({"spoil": "fewer", "prompt_logprobs": True}, "do not spell the prompt"),
     ],
 )

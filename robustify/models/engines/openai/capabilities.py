@@ -17,7 +17,7 @@ from robustify.base.errors import UsageError
 from robustify.items.views import Template
 from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
 from robustify.models.engines.openai.letters import ByChat, find_way
-from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, covers
+from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, Unusable, covers
 from robustify.models.engines.openai.reach import TEXT
 from robustify.models.engines.openai.refusals import Refusal
 
@@ -153,6 +153,9 @@ def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Tok
     for form in get_args(Form):
         try:
             tokens = questions.prompt(TEXT, form)
+        except Unusable as error:
+            tried.append(f"{form}: {str(error).partition('the server ')[2]}")
+            continue
         except (Refusal, Unreachable) as error:
             # Some servers break at a field that they do not support.
             if isinstance(error, Unreachable) and error.status not in (500, 501):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from robustify.base.errors import ModelError
 from robustify.models.engines.openai.client import Client, Json, count_in
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored
 from robustify.models.engines.openai.letters import was_finished
@@ -44,8 +45,8 @@ class Token:
     logprob: float | None
 
 
-class _Unusable(ValueError):
-    """Reply without the requested numbers. The message says what was found instead."""
+class Unusable(ModelError):
+    """Error for a reply without the requested numbers. The message says what was found instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,9 @@ class Questions:
         self.check(prompt, reply)
         try:
             return read(reply)
-        except _Unusable as error:
-            raise self.client.fault(f"sent {error}; expected a log-probability for every token") from None
+        except Unusable as error:
+            fault = self.client.fault(f"sent {error}; expected a log-probability for every token")
+            raise Unusable(*fault.lines) from None
 
 
 def _following(reply: Json, top: int) -> dict[str, float] | None:
@@ -108,7 +110,7 @@ def _following(reply: Json, top: int) -> dict[str, float] | None:
             if choice.get("text") or choice.get("finish_reason") == "length":
                 return None
             if not was_finished("", choice.get("finish_reason")):
-                raise _Unusable("a completion that it did not finish")
+                raise Unusable("a completion that it did not finish")
             return {}
     shown = ((_number(lp), str(token)) for token, lp in pairs if not _is_masked(lp))
     best = sorted(shown, key=lambda pair: -pair[0])[: top + 1]
@@ -131,7 +133,7 @@ def _echoed(reply: Json, prompt: str) -> list[Token] | None:
         case _:
             return None
     if len(texts) != len(logprobs):
-        raise _Unusable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
+        raise Unusable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
     pairs = enumerate(zip(texts, logprobs, strict=True))
     tokens = [Token(str(text), None if lp is None and i == 0 else _number(lp)) for i, (text, lp) in pairs]
     # If the text ends here, some servers generate no token. Others generate several. The server's own count may contain a
@@ -157,7 +159,7 @@ def _entry(entry: object, i: int) -> Token:
             text = known.get("decoded_token")
             return Token(text if isinstance(text, str) else "", _number(known.get("logprob")))
         case _:
-            raise _Unusable(f"no token at position {i} of the prompt")
+            raise Unusable(f"no token at position {i} of the prompt")
 
 
 def _choice(reply: Json) -> Json:
@@ -165,17 +167,17 @@ def _choice(reply: Json) -> Json:
         case [dict() as choice]:
             return choice
         case _:
-            raise _Unusable("a reply without its one completion")
+            raise Unusable("a reply without its one completion")
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Unusable(f"{type(value).__name__} instead of a log-probability")
+        raise Unusable(f"{type(value).__name__} instead of a log-probability")
     if value <= _FLOOR:
         mend = "start it without top_k or top_p, vLLM with `--logprobs-mode raw_logprobs`"
-        raise _Unusable(f"{value:g} for a token that it does not allow ({mend})")
+        raise Unusable(f"{value:g} for a token that it does not allow ({mend})")
     if not math.isfinite(value) or value > _ROUNDING:
-        raise _Unusable(f"{value:g} instead of a log-probability")
+        raise Unusable(f"{value:g} instead of a log-probability")
     return float(value)
 
 
