@@ -26,7 +26,8 @@ WITHOUT = """
 import ctypes, json, os, signal, sys
 # What other packages need here is imported first: on Windows, they use other names.
 import multiprocessing, numpy, pandas, pyarrow.compute, pyarrow.parquet, pydantic, scipy.optimize, scipy.stats
-import sqlite3, subprocess, tempfile, threadpoolctl, tqdm
+import shutil, sqlite3, subprocess, tempfile, threadpoolctl, tqdm
+shutil._use_fd_functions = False
 for name in (
     "O_NOFOLLOW O_CLOEXEC O_NONBLOCK O_DIRECTORY getuid geteuid getgid getegid fchmod fchown chown fork uname "
     "sched_getaffinity getpgid killpg setsid getloadavg mkfifo openpty"

@@ -102,7 +102,7 @@ def _read(file: str) -> object:
 
 
 def renew_digest(file: Path) -> None:
-    """Renew the digest of a changed file in the run.json beside it, so that the change is not refused for its digest."""
+    """Write the digest of a changed file into the run.json beside it, so that the change is not refused for its digest."""
     manifest = file.with_name("run.json")
     if file != manifest and manifest.is_file():
         tree = json.loads(manifest.read_bytes())

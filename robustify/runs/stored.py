@@ -32,8 +32,6 @@ _CELLS = {
 _Name = Annotated[str, Field(min_length=1)]
 _Place = Annotated[int, Field(ge=0, lt=MOST)]
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
-
-
 _part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
 _Cue: Any = _part("Cue", cue=(CueCode, ...), adds=(float | None, None), says=(str, ""))
 _UNPICKED: dict[str, Any] = {
