@@ -105,6 +105,7 @@ def _same(one: Sequence[str], two: Sequence[str]) -> list[str]:
         lambda *_: 5,
         lambda *_: None,
         lambda *_: 10**9,
+        lambda body, n: n if "logprobs" in body else None,
     ],
 )
 @pytest.mark.parametrize("kind", ["echo", "next tokens", "chat"])

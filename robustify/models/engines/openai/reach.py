@@ -13,7 +13,7 @@ TEXT = "The capital of France is Paris, and the capital of Italy is"
 _SEAM = 8
 """Number of tokens by which the parts of a text may differ from the whole, because tokens merge where it is cut."""
 _WHOLE = 2**53
-"""Number of tokens for a server that refuses long prompts, instead of cutting them."""
+"""Number of tokens for a server that refuses long prompts instead of cutting them, or does not count."""
 
 
 class Reach:
@@ -59,4 +59,4 @@ class Reach:
                 f"cuts long prompts: it read {whole:,} tokens of a prompt that has {first + second - lead:,} or more. Give "
                 "it a longer context (such as `num_ctx`), or use fewer shots."
             )
-        return whole
+        return whole or _WHOLE
