@@ -19,9 +19,9 @@ def models() -> None:
 @output
 def list_(cache: Path) -> int:
     """List the embedded models with their state and licence."""
-    from robustify.models.downloads import listing
+    from robustify.models.downloads import ENCODER, KNOWN, model_info
 
-    rows = listing(cache)
+    rows = [model_info(name, cache) for name in (*KNOWN, ENCODER.name)]
     here = {True: "here", False: "not pulled"}
     print_result(rows, [f"{row['name']:16} {here[row['present']]:11} {row['licence']}" for row in rows])
     say("You can also use hf:owner/name@revision, a folder with safetensors, or a GGUF file.")

@@ -211,11 +211,6 @@ def _snapshot(hub: Hub) -> Path:
         ) from e
 
 
-def listing(cache: Path) -> list[dict[str, Any]]:
-    """Return a summary of each embedded model, including the sentence encoder."""
-    return [model_info(name, cache) for name in (*KNOWN, ENCODER.name)]
-
-
 def encoder(cache: Path) -> Path | None:
     """Return the checked folder of the sentence encoder, or None if it was not pulled.
     Raise `ModelError` if it is damaged."""
@@ -226,4 +221,4 @@ def encoder(cache: Path) -> Path | None:
     return folder
 
 
-__all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "listing", "locate", "model_info", "pull_model"]
+__all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "locate", "model_info", "pull_model"]
