@@ -198,7 +198,7 @@ def _allow(argv: Sequence[str]) -> int:
     """Write policy entries for the findings at each path. Raises `AuthorisationError` if one cannot be lifted."""
     says = f"Allow findings that a person has reviewed, for {MOST_DAYS} days."
     parser = _Parser("robustify gate allow", says)
-    help = "file or folder of this repository, staged or not, or the ID of a commit or tag"
+    help = "file or folder of this repository, staged or not, or a commit or tag"
     parser.add_argument("paths", nargs="+", metavar="PATH", help=help)
     parser.add_argument("--reason", help="why the content is harmless [default: as in the entry of the path]")
     parser.add_argument("--by", help="name of the reviewer [default: as in the entry of the path]")
@@ -269,6 +269,7 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
     hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
         copy = Path(folder, "copy")
+        copy.mkdir()
         _called(root, "git", "checkout-index", "--all", f"--prefix={copy}/")
         for step in (
             ("init", "-q"),

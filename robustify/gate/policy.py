@@ -37,7 +37,7 @@ class GateRule:
 
 
 _ALLOW = "robustify gate allow PATH --reason WHY --by WHO"
-_REVIEWED = f"If a person has reviewed the content, run `{_ALLOW}`."
+_REVIEWED = f"If a person has reviewed it, run `{_ALLOW}`, for a message with the ID of its commit."
 _HARMLESS = f"Remove the items. If they are harmless, run `{_ALLOW}`."
 
 RULES: tuple[GateRule, ...] = (

@@ -28,7 +28,7 @@ person wrote removes nothing, because Git keeps it and the text after it."""
 _MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|(?<=>)[\d +-]+$", re.M)
 """Parts of the header of a commit or tag that no person writes: digests, the encoding, times."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
-_OBJECT = re.compile(r"(?:commit |tag |object )?([0-9a-f]{7,64})")
+_OBJECT = re.compile(r"(?:commit |tag |object )?(\S+)")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,18 +84,18 @@ def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[B
     for name in names:
         path = _relative(name, root)
         entries = [entry for entry in staged if entry.path == path or entry.path.startswith(f"{path}/")]
-        found = _OBJECT.fullmatch(name) if not entries and not os.path.lexists(name) else None
-        known = repository.named(found[1]) if found else None
-        if known:
-            (content,) = _of_objects(repository, [TreeEntry("", known)])
-            yield content.path, iter([content])
+        files = [entry.path for entry in entries if not entry.is_submodule]
+        files += [one for one in others if one.startswith(f"{path}/")]
+        asked = None if entries or files or os.path.lexists(name) else _OBJECT.fullmatch(name)
+        known = repository.named(asked[1]) if asked else None
+        objects = list(_of_objects(repository, [TreeEntry("", known)] if known else []))
+        places = [os.path.join(root, file) for file in files]
+        there = [file for file in places if os.path.lexists(file) and not os.path.isdir(file)]
+        if objects:
+            yield objects[0].path, iter(objects)
         else:
-            files = [entry.path for entry in entries if not entry.is_submodule]
-            files += [one for one in others if one.startswith(f"{path}/")]
-            places = [os.path.join(root, file) for file in files]
-            there = [file for file in places if os.path.lexists(file) and not os.path.isdir(file)]
-            there = there if entries or files else [name]
-            yield path, chain(of_entries(repository, entries), _of_files(there, root))
+            named = there if entries or files else [name]
+            yield path, chain(of_entries(repository, entries), _of_files(named, root))
 
 
 def _relative(name: str, root: Path | None) -> str:

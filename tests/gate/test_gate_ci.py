@@ -125,6 +125,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     for stage, script in RUNS.items():
         install(repo, stage, script)
     assert off(capsys) == {}
+    (repo.place / "empty").mkdir()
     (repo.place / ".git/hooks/pre-push").chmod(0o644)
     os.chmod(os.environ[FILE_VARIABLE], 0o644)
     repo.write(NAME, "{}")
@@ -134,6 +135,8 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
     os.chdir(repo.place.parent)
     assert set(off(capsys)) == {"fingerprints", "repository"}
+    os.chdir(Repo(repo.place / "empty").place)
+    assert set(off(capsys)) == {"fingerprints", *(f"{stage} hook" for stage in HOOKS)}
 
 
 @pytest.mark.parametrize(

@@ -419,7 +419,12 @@ def test_allow_binds_to_a_commit_by_its_id(repo: Scanned) -> None:
     tip = repo.commit("Mend\n\n" + HARMLESS)
     apart = ["--range", f"{start}..HEAD", "--policy-from", "apart"]
     assert main(apart) == 4
-    assert main(["allow", tip[:12], *SAYS]) == 0
+    for name in (tip[:12], "HEAD", f"commit {tip[:12]}"):
+        assert main(["allow", name, *SAYS]) == 0
+    assert [row["path"] for row in json.loads((repo.place / NAME).read_text())["allow"]] == [
+        f"commit {tip[:12]}"
+    ]
+    assert main(["allow", "HEAD^{tree}", *SAYS]) == main(["allow", "nowhere", *SAYS]) == 2
     repo.commit("Allow it")
     assert main(apart) == 0
 
