@@ -124,7 +124,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "blank": (b" \r\n\t\n", "empty; expected items"),
     "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Run `git lfs pull`"),
     "gzip": (gzip.compress(row().encode()), "is compressed (gzip)"),
-    "a workbook": (zipped("xl/workbook.xml"), "is a spreadsheet. Save the sheet as CSV"),
+    "a workbook": (zipped("x.opendocument.spreadsheet"), "is a spreadsheet. Save the sheet as CSV"),
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file, perhaps .xls"),
     "a zipped log": (zipped("header.json"), "zipped Inspect log"),
     "another archive": (zipped("a.jsonl"), "is a zip archive. Unpack it first"),

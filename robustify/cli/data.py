@@ -5,7 +5,7 @@ For a file of items, they do not import the config module, which loads scipy and
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import UsageError, counted
-from robustify.cli.options import FILE, FORCE, out_option, output, print_lines, print_result, say
+from robustify.cli.options import FILE, FORCE, F, out_option, output, print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -27,12 +27,31 @@ def _given(_context: click.Context, _argument: click.Parameter, data: str) -> st
 
 
 DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
-SKIP_BAD = click.option(
-    "--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file."
+
+
+def _how(*names: str, **about: Any) -> "Callable[[F], F]":
+    """Return an option that says how a file is read. The command receives those that the user gives in `how`."""
+
+    def given(context: click.Context, option: click.Parameter, value: Any) -> None:
+        how = context.params.setdefault("how", {})
+        if value:
+            how[str(option.name)] = mapped(value) if option.name == "fields" else value
+
+    return click.option(*names, expose_value=False, callback=given, **about)
+
+
+def reading(command: F) -> F:
+    """Add `--map`, `--split`, and `--skip-bad` to a command, which receives them as arguments of a `Source` in `how`."""
+    return _MAP(_SPLIT(_SKIP_BAD(command)))
+
+
+_SKIP_BAD = _how("--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file.")
+_SPLIT = _how(
+    "--split", "--sheet", metavar="NAME", help="Read this split of a folder, or sheet of a workbook."
 )
-MAP = click.option(
+_MAP = _how(
     "--map",
-    "columns",
+    "fields",
     multiple=True,
     metavar="PART=COLUMN",
     help="Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
@@ -61,37 +80,35 @@ def refuse_existing(path: Path, force: bool) -> None:
         )
 
 
-def public_items(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
+def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Load a public file of items. Raises as `loaded`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
     from robustify.restricted.recognition import require_ordinary
 
-    source = Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
+    source = Source(path=data, **how)
     with no_collector():
         bench = load(source)
     require_ordinary(bench, [source])
     return bench
 
 
-def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
+def loaded(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Return the items of a public file or config. Raise `AuthorisationError` if the set is restricted, or a file is
     sensitive, and `UsageError` or `DataError` if the items cannot be read."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
 
-    settings = configs.config_for(data, public=not names_config(data), fields=mapped(columns))
-    policy = policy_for(configs.skipping_bad(settings) if skip_bad else settings)
+    policy = policy_for(configs.config_for(data, public=not names_config(data), how=how))
     policy.require_public()
     return load_bench(policy)
 
 
 @click.command()
 @DATA
-@MAP
-@SKIP_BAD
+@reading
 @output
-def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
+def validate(data: str, how: dict[str, Any]) -> int:
     """Check a file of items, and show its layout and defects.
 
     If a row is not a valid item, the file is rejected with exit code 3, and all kinds of faults are listed.
@@ -105,28 +122,23 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
     from robustify.cli.validated import survey_lines
     from robustify.reading.loaders import describe
 
-    bench = loaded(data, skip_bad, columns) if names_config(data) else public_items(data, skip_bad, columns)
+    bench = loaded(data, how) if names_config(data) else public_items(data, how)
     description = describe(bench)
     if not names_config(data):
-        read, block = list(map(asdict, bench.recognised)), named_data(data, bench, skip_bad)
+        read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
         description |= {"read": read, "data": block}
     return print_result(description, survey_lines(description, data))
 
 
-def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
+def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `data` block of a config for this file, including the recognized columns."""
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
-    return {
-        "path": path,
-        **({"fields": fields} if fields else {}),
-        **({"skip_bad": True} if skip_bad else {}),
-    }
+    return {"path": path, **how, **({"fields": fields} if fields else {})}
 
 
 @click.command("heuristics")
 @DATA
-@MAP
-@SKIP_BAD
+@reading
 @click.option(
     "--items",
     "items_",
@@ -134,7 +146,7 @@ def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
     help="List the items whose key a starred rule finds.",
 )
 @output
-def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool) -> int:
+def rules_alone(data: str, how: dict[str, Any], items_: bool) -> int:
     """Score simple rules that see only the choices.
 
     Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
@@ -150,7 +162,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     from robustify.reading.loaders import notes
 
     # Importing a config is slow.
-    bench = loaded(data, skip_bad, columns) if names_config(data) else public_items(data, skip_bad, columns)
+    bench = loaded(data, how) if names_config(data) else public_items(data, how)
     scores = rule_table(bench.items)
     for note in notes(bench):
         say(note)
@@ -169,13 +181,12 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
 
 @click.command()
 @DATA
-@MAP
-@SKIP_BAD
+@reading
 @out_option("Write this .csv or .jsonl file.", type=FILE)
 @click.option("--seed", default=0, show_default=True, help="Shuffle with this seed.")
 @FORCE
 @output
-def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: int, force: bool) -> int:
+def mend(data: str, how: dict[str, Any], out: Path, seed: int, force: bool) -> int:
     """Shuffle and trim the options, and list what else to edit.
 
     No other text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
@@ -192,7 +203,7 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
     if out.exists() and out.samefile(data):
         raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     refuse_existing(out, force)
-    bench = public_items(data, skip_bad, columns)
+    bench = public_items(data, how)
     result = mended(bench.items, seed)
     write_mended(result, out)
     tree = {
@@ -242,8 +253,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
 
 @click.command()
 @DATA
-@MAP
-@SKIP_BAD
+@reading
 @click.option(
     "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
 )
@@ -252,8 +262,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
 @output
 def init(
     data: str,
-    columns: tuple[str, ...],
-    skip_bad: bool,
+    how: dict[str, Any],
     models: tuple[str, ...],
     out: Path | None,
     force: bool,
@@ -274,11 +283,11 @@ def init(
         raise UsageError(f"{data} is already a config. Pass a file of items.")
     path = out or Path(f"{name_of(data)}.yaml")
     refuse_existing(path, force)
-    bench = public_items(data, skip_bad, columns)
+    bench = public_items(data, how)
     # Paths in a config are relative to the config.
     where = os.path.relpath(data, path.parent)
     with writable(path):
-        path.write_text(_written(bench, where, skip_bad, models), encoding="utf-8")
+        path.write_text(_written(bench, where, how, models), encoding="utf-8")
     print_lines(path)
     say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
     return 0
@@ -313,7 +322,7 @@ screen:
 """
 
 
-def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
+def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequence[str]) -> str:
     from robustify.base.settings_files import name_of
     from robustify.cli.validated import data_block
     from robustify.pipeline.config import mode_of
@@ -324,7 +333,7 @@ def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str])
     return _TEMPLATE.format(
         about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
         name=name_of(where),
-        data="\n".join(data_block(named_data(where, bench, skip_bad))),
+        data="\n".join(data_block(named_data(where, bench, how))),
         models=", ".join(json.dumps(model) for model in models),
         mode=mode_of(models or ("smollm2-135m",)),
     )

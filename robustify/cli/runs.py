@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import AuthorisationError, counted
-from robustify.cli.data import MAP, SKIP_BAD, mapped
+from robustify.cli.data import reading
 from robustify.cli.options import (
     ENCODER,
     PATH,
@@ -37,8 +37,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
     is_flag=True,
     help="Audit a file of items (DATA) without a config, and allow reports to show its text.",
 )
-@MAP
-@SKIP_BAD
+@reading
 @out_option("Write the run into this folder [default: results/NAME].", required=False)
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
@@ -77,11 +76,8 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     if "screen.mode" in rule:
         rule["asking.mode"] = rule["screen.mode"]
     models = given["models"]
-    fields = mapped(given["columns"])
-    settings = configs.config_for(config, models, rule, public=given["public"], fields=fields)
+    settings = configs.config_for(config, models, rule, public=given["public"], how=given["how"])
     settings = configs.with_models(settings, models, given["device"])
-    if given["skip_bad"]:
-        settings = configs.skipping_bad(settings)
     if given["safe_demo"] and settings.sensitivity != "public":
         kind = f"{settings.name} is a {settings.sensitivity} set"
         raise AuthorisationError(f"{kind}, and --safe-demo runs only public sets")

@@ -47,7 +47,7 @@ from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.models.names import KNOWN
 from robustify.pipeline.inferring import Inferring
-from robustify.reading.loaders import FieldMap, Source
+from robustify.reading.loaders import Source
 from robustify.restricted import adapters
 
 _MOST_EXTENDED = 32
@@ -179,17 +179,19 @@ def config_for(
     overrides: Mapping[str, object] | None = None,
     *,
     public: bool,
-    fields: FieldMap | None = None,
+    how: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the config that `data` names, or one made for a public file of items, of which `fields` names the columns.
+    """Return the config that `data` names, or one made for a public file of items. `how` are arguments of its `Source`.
     Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit
     the kind of file."""
-    if is_config(data) or not os.path.isfile(data):
+    how = how or {}
+    if is_config(data) or not (os.path.isfile(data) or (public and os.path.isdir(data))):
         path = find_config(data)
-        if public or fields is not None:
-            what = "--public" if public else "--map"
-            raise UsageError(f"{what} works only with a file of items, but {path.name} is a config.")
-        return load(path, overrides)
+        said = {"--public": public, "--map": how.get("fields"), "--split": how.get("split")}
+        if wrong := [option for option, value in said.items() if value]:
+            raise UsageError(f"{wrong[0]} works only with a file of items, but {path.name} is a config.")
+        settings = load(path, overrides)
+        return skipping_bad(settings) if how.get("skip_bad") else settings
     if not public:
         raise UsageError(
             f"{data} contains items, not a config. To audit it directly if its text is public, run "
@@ -199,7 +201,7 @@ def config_for(
     tree = {
         "name": name,
         "sensitivity": "public",
-        "data": [{"path": data, "fields": fields}],
+        "data": [{"path": data, **how}],
         "asking": {"mode": mode_of(models)},
     }
     return parse(overridden(tree, overrides or {}), name)

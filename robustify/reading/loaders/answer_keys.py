@@ -29,8 +29,7 @@ FORMS = {"index": "number from 0", "number": "number from 1"}
 """Names of the key forms that count choices."""
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
 _LONGEST_MARK = 8
-_ROWS_THAT_TELL = 50
-_ALMOST_NEVER = 1e-4
+_AS_LIKELY_AS_NOT = 0.5
 Readings = Mapping[KeyKind, tuple[int, ...]]
 """Indices that a key can mean, by form. Identical choices give a form several indices."""
 
@@ -211,23 +210,26 @@ def _dressed(raw: RawItem, key: str) -> Readings:
 
 
 def uncertain_base(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> tuple[KeyKind, ...]:
-    """Return the forms in which the keys can be read if they are whole numbers that appear to count from 1, or ().
+    """Return the forms in which the keys can be read if they are whole numbers that may count from 1, or ().
 
-    At least 50 keys must be between 1 and the number of choices. Either one key equals the number of choices, or random
-    keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
-    n, reached, log_chance = 0, False, 0.0
+    All keys must be between 1 and the number of choices. Either one key equals the number of choices, or random keys would
+    more likely than not contain a 0."""
+    numbers, others, reached, log_chance = 0, 0, False, 0.0
     for raw, key in zip(raws, written, strict=True):
-        others = key.fault or {"label", "text", "letter"} & key.found.keys()
-        if raw.key_is != "auto" or others or (number := _number(key.text)) is None:
+        named = key.fault or {"label", "text", "letter"} & key.found.keys()
+        if raw.key_is != "auto" or named or (number := _number(key.text)) is None:
+            others += not key.fault
             continue
         k = len(raw.choices)
         if not 1 <= number <= k:
             return ()
-        n, reached = n + 1, reached or number == k
+        numbers, reached = numbers + 1, reached or number == k
         log_chance += math.log1p(-1 / k)
-    if n < _ROWS_THAT_TELL or (not reached and log_chance >= math.log(_ALMOST_NEVER)):
+    if numbers <= others:
         return ()
-    return ("number",) if reached else ("number", "index")
+    if reached:
+        return ("number",)
+    return ("number", "index") if log_chance < math.log(_AS_LIKELY_AS_NOT) else ()
 
 
 def _written(raw: RawItem) -> str:

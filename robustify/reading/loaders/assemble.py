@@ -14,6 +14,7 @@ from pathlib import Path
 from robustify.base.errors import DataError, UsageError
 from robustify.base.redaction import ItemText
 from robustify.items.item import Item
+from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
@@ -73,7 +74,10 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     for at, item in enumerate(items):
         if (before := first.setdefault(item.id, at)) != at:
             places = f"{files[at]}:{lines[at]}", f"{files[before]}:{lines[before]}"
-            faults.append(f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique.")
+            faults.append(
+                f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique, or set "
+                "`fields: {id: null}` for each file in a config."
+            )
     if faults:
         raise DataError.gather(faults)
     path, digests, single = parts[0].path, [part.sha256 for part in parts], len(parts) == 1
@@ -96,18 +100,20 @@ def load_many(sources: Sequence[Source]) -> Loaded:
 
 def _part(source: Source, base: str) -> _Part:
     path = Path(source.path if source.hub is None else f"{source.hub}@{str(source.revision)[:8]}")
-    opened = open_rows(source.path, source.sha256) if source.hub is None else open_hub(source)
+    opened = open_hub(source) if source.hub else open_rows(source.path, source.sha256, source.split)
     table = item_table(path.name, opened.table)
     if not table.rows:
         none = f"{path.name} has no rows; expected items"
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
     raw = raw_items(path.name, table, source.fields)
     how = replace(raw.how, layout=f"{table.outer}/{raw.how.layout}" if table.outer else raw.how.layout)
-    # An ID that most rows share with another is a page number or an address.
-    seen, field = Counter(one.id for one in raw.raws if one.id), how.fields.get("id")
-    repeats = field and 2 * sum(n for n in seen.values() if n > 1) > len(raw.raws)
-    if repeats and (source.fields is None or source.fields.id is None):
-        note = f"`{field}` repeats in most rows, so the items are named by their lines"
+    # Such an ID is a page number, or the name of a passage, or two files were joined.
+    repeated = sum(n for n in Counter(one.id for one in raw.raws if one.id).values() if n > 1)
+    said = source.fields is not None and source.fields.id is not None
+    if repeated and not said and raw.how.layout != OWN.name:
+        note = (
+            f"IDs repeat (in {repeated:,} of {len(raw.raws):,} rows), so the items are named by their lines"
+        )
         fields = {part: name for part, name in how.fields.items() if part != "id"}
         how = replace(how, fields=fields, unread=(*how.unread, note))
         raw = replace(raw, raws=tuple(replace(one, id="") for one in raw.raws))
@@ -132,11 +138,10 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
 
     read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
-    mend = ", or name the items by their lines with `fields: {id: null}`" if "id" in raw.how.fields else ""
     first: dict[str, int] = {}
     kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
     faults += [
-        Fault(row.line, f"the ID is already used on line {first[one.id]}. Make each ID unique{mend}.")
+        Fault(row.line, f"the ID is already used on line {first[one.id]}. Make each ID unique.")
         for row, one in made
         if first[one.id] != row.line
     ]
@@ -161,7 +166,8 @@ def _name(source: Source) -> str:
 
 def _distinction(source: Source) -> str:
     """Return the folder of a file or the split of a Hub dataset, to distinguish sources that share a name."""
-    return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
+    of_folder = source.hub is None and not source.split
+    return _folder(source) if of_folder else _slug(source.split or source.files or "all")
 
 
 def _folder(source: Source) -> str:

@@ -13,35 +13,74 @@ from string import ascii_lowercase
 
 from robustify.base.errors import DataError
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Cells
+from robustify.reading.loaders.rows import Cells, cell_or_none
 
 # Each line lists synonyms. A later line counts only if no name of an earlier line is present.
 STEMS = (
     ("stem", "question", "query", "question_stem"),
     ("prompt", "input", "sentence", "ctx", "goal"),
-    ("question_text",),
+    ("question_text", "problem", "qtext", "full_question", "startphrase", "citing_prompt", "instruction"),
+    ("frage", "fragestellung", "fragetext", "pregunta", "enunciado"),
+)  # fmt: skip
+CHOICES = (
+    ("choices", "options"),
+    ("mc1_targets", "target_scores"),
+    ("endings", "answers", "candidates", "choice"),
+    ("opciones", "alternativas", "respuestas", "antworten", "optionen", "antwortmoglichkeiten"),
 )
-CHOICES = (("choices", "options"), ("mc1_targets", "target_scores"), ("endings", "answers", "candidates"))
 KEYS = (
-    ("correct_answer", "correct_option", "correct_choice", "correct_index", "right_answer", "right_option", "cop"),
-    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "target_idx", "gold", "gold_label", "gold_index"),
+    ("correct_answer", "correct_option", "correct_choice", "correct_index", "right_answer", "right_option", "cop",
+     "correct_answer_num", "correct_answer_id", "correct_answer_index", "correct_option_index", "correct_letter"),
+    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "answer_letter", "target_idx", "gold", "gold_label",
+     "gold_index"),
     ("answer",),
     ("label", "target"),
     ("correct",),
+    ("answer_text", "ideal", "ra", "q_ans", "richtige_antwort", "korrekte_antwort", "richtige_losung",
+     "respuesta_correcta", "opcion_correcta"),
+    ("richtig", "korrekt", "correcta", "correcto", "clave"),
+    ("losung", "loesung", "solucion", "antwort", "respuesta"),
 )  # fmt: skip
-RIGHT = (("correct_answer", "right_answer", "best_answer", "chosen"), ("answer", "correct"))
-SEVERAL_WRONG = ("incorrect_answers", "wrong_answers", "distractors")
+RIGHT = (
+    ("correct_answer", "right_answer", "best_answer", "chosen", "gold_ending"),
+    ("answer", "correct"),
+    ("richtige_antwort", "korrekte_antwort", "respuesta_correcta"),
+    ("antwort", "respuesta", "richtig", "correcta"),
+)
+SEVERAL_WRONG = (
+    "incorrect_answers",
+    "wrong_answers",
+    "distractors",
+    "falsche_antworten",
+    "falsch",
+    "respuestas_incorrectas",
+)
 """Fields that contain all wrong choices. In a flat file, they are in one cell."""
 WRONG = ((*SEVERAL_WRONG, "rejected", "incorrect_answer", "wrong_answer"),)
-IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "record_id"))
-TOPICS = (("topic",), ("subject",), ("category",), ("activity_label", "high-level domain"))
-PASSAGES = (("passage", "context", "article"),)
+IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "uuid", "_id", "record_id", "nr"))
+TOPICS = (
+    ("topic",),
+    ("subject",),
+    ("category",),
+    ("activity_label", "high-level domain", "thema", "tema", "categoria"),
+)
+PASSAGES = (
+    ("passage", "context", "article"),
+    ("narrative", "story", "puzzle", "flores_passage", "dialogue", "paragraph", "kontext", "contexto"),
+)
 LOGGED_TARGET = "target of the log"
 """Field of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
 _ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
-_OPTION_COLUMNS = frozenset(("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol"))
-_WRONG_COLUMNS = frozenset(("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong"))
-_COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_OPTION_COLUMNS = frozenset(
+    ("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol", "mcanswer", "qop", "holding", "hypothesis",
+     "antwort", "antwortoption", "opcion", "respuesta", "alternativa")
+)  # fmt: skip
+_WRONG_COLUMNS = frozenset(
+    ("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong", "falscheantwort", "falsch", "distraktor",
+     "respuestaincorrecta", "incorrecta", "falsa")
+)  # fmt: skip
+_COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
 _BETWEEN = re.compile(r"[\s_-]+")
 _ROWS_LOOKED_AT = 1000
 """Number of rows in which empty columns are looked for, spread over the file."""
@@ -49,16 +88,21 @@ _ROWS_LOOKED_AT = 1000
 
 @lru_cache(4096)
 def name_key(name: str) -> str:
-    """Normalize a field name for comparison, ignoring case, spaces, hyphens, and underscores."""
-    return _BETWEEN.sub("", name).casefold()
+    """Normalize a field name for comparison, ignoring case, accents, spaces, hyphens, and underscores."""
+    return _BETWEEN.sub("", name).casefold().translate(_PLAIN)
 
 
-KNOWN_NAMES = frozenset(
+_KNOWN_NAMES = frozenset(
     name_key(name)
     for part in (STEMS, CHOICES, KEYS, RIGHT, WRONG, IDS, TOPICS, PASSAGES)
     for line in part
     for name in line
 )
+
+
+def known_name(name: str) -> bool:
+    """Return whether a field of this name is known as a part of an item."""
+    return name_key(name) in _KNOWN_NAMES or column_label(name)[0] != ""
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
@@ -146,12 +190,16 @@ def complete(fields: FieldMap, columns: Columns) -> FieldMap:
     free = [name for name in every if name != stem and name not in several(choices)]
     # A field that is null in the first rows may have values later in the file.
     filled = [name for name in free if columns.filled[name]]
+    parts = {"id": IDS, "topic": TOPICS, "passage": PASSAGES}
     more = {
         part: getattr(fields, part)
         if part in fields.model_fields_set
         else next(iter(usual_names(filled, ranks) or usual_names(free, ranks)), None)
-        for part, ranks in (("id", IDS), ("topic", TOPICS), ("passage", PASSAGES))
+        for part, ranks in parts.items()
     }
+    asked, above = (cell_or_none(columns.example, name or "") for name in (stem, more["passage"]))
+    if isinstance(asked, str) and isinstance(above, str) and asked in above and fields.passage is None:
+        more["passage"] = None  # a whole prompt
     return FieldMap(stem=stem, choices=choices, key=key, key_is=fields.key_is, **more)
 
 

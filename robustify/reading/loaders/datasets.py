@@ -4,14 +4,14 @@ A layout states how its benchmark writes a key. It does not check whether the ke
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 from string import ascii_uppercase
 
 from robustify.base.errors import ItemError
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.columns import choice_columns
+from robustify.reading.loaders.columns import CHOICES, IDS, STEMS, choice_columns, usual_names
 from robustify.reading.loaders.listed_options import Read, after, reader_of
 from robustify.reading.loaders.loaded import FieldMap
 
@@ -21,6 +21,7 @@ _WORD = r"(?:Answer|Solution|Option|Ending|Choice)"
 _NUMBERED = re.compile(rf"(?:(?<=\s)|^){_WORD}([0-9]{{1,2}}):\s*")
 _KEY_WORD = re.compile(rf"^\s*{_WORD}\s*(?=[0-9])", re.IGNORECASE)
 _FORMAT_NOTE = re.compile(r"\s*Answer format:[^\n]*\s*$")
+_SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 _LEAD = re.compile(r"^Please choose the correct [a-z]+ to the question:\s*")
 
 
@@ -37,13 +38,31 @@ class BenchmarkLayout:
         """Return whether a row has this layout."""
         if not self.needs or any(rows.cell_or_none(cells, name) is None for name in self.needs):
             return False
-        # If the series has another column, this layout would lose a choice.
-        columns = [set(series) for series in choice_columns(cells)]
-        return not any(len(one & set(self.needs)) > 1 and one - set(self.needs) for one in columns)
+        # This layout would lose other choices of the row.
+        choices = {
+            *usual_names(cells, CHOICES[:1]),
+            *(name for series in choice_columns(cells) for name in series),
+        }
+        return choices <= {*self.needs}
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
     return BenchmarkLayout(name, description, needs, reader_of(FieldMap.model_validate(fields)))
+
+
+def _composed(name: str, description: str, form: str, **fields: object) -> BenchmarkLayout:
+    """Make a layout whose stem is `form`, with the fields in braces filled in. Items with one stem belong together."""
+    names = re.findall(r"\{([^}]+)\}", form)
+    fields = {"stem": names[0], **fields}
+    choices, key = fields["choices"], fields["key"]
+    assert isinstance(choices, tuple)
+    read_rest = reader_of(FieldMap.model_validate(fields))
+
+    def read(cells: rows.Cells) -> rows.RawItem:
+        stem = form.format_map({one: rows.cell_text(cells, one) for one in names})
+        return replace(read_rest(cells), stem=stem, passage=stem, question_at=0)
+
+    return BenchmarkLayout(name, description, (*names, *choices, str(key)), read)
 
 
 def _own(cells: rows.Cells) -> rows.RawItem:
@@ -72,14 +91,6 @@ def _truthfulqa_mc1(cells: rows.Cells) -> rows.RawItem:
     )
 
 
-def _arct(cells: rows.Cells) -> rows.RawItem:
-    stem = f"Reason: {rows.cell_text(cells, 'reason')}\nClaim: {rows.cell_text(cells, 'claim')}"
-    choices = (rows.cell_text(cells, "warrant0"), rows.cell_text(cells, "warrant1"))
-    key = rows.cell_value(cells, "correctLabelW0orW1")
-    # Items that share a reason and claim belong together.
-    return rows.RawItem(stem, choices, key, "index", id=rows.cell_label(cells, "#id"), passage=stem)
-
-
 def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
     contexts = rows.text_list(rows.cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
@@ -98,6 +109,37 @@ def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
     return rows.RawItem(stem, fillers, rows.cell_value(cells, "gold"), "index")
 
 
+def _turns(value: object) -> list[tuple[str, str]]:
+    """Return who spoke and what, in a list of turns, in HH-RLHF's transcript, or in a lone reply."""
+    if isinstance(value, str):
+        first, *said = map(str.strip, _SPEAKER.split(value))
+        return [*zip(said[::2], said[1::2], strict=True)] if said and not first else [("", value)]
+    turns = [rows.as_object(turn) for turn in value] if isinstance(value, list) else []
+    return [(str(turn.get("role")), rows.require_text(turn.get("content"), "a turn")) for turn in turns]
+
+
+def _preference(cells: rows.Cells) -> rows.RawItem:
+    """Read a chosen and a rejected reply. What both conversations share is the stem, unless a field has the prompt."""
+    one, two = (_turns(rows.cell_value(cells, name)) for name in ("chosen", "rejected"))
+    named = usual_names(cells, STEMS)
+    shared = _turns(cells[named[0]]) if named else one[:-1]
+    if not one or not two or not shared or one[:-1] != two[:-1]:
+        raise ItemError(
+            "the replies have no prompt, or their conversations differ before the last turn; expected one prompt"
+        )
+    stem = shared[0][1] if len(shared) == 1 else "\n\n".join(f"{who}: {said}" for who, said in shared)
+    name = rows.cell_label(cells, next(iter(usual_names(cells, IDS)), None))
+    return rows.RawItem(stem, (one[-1][1], two[-1][1]), 0, "index", id=name)
+
+
+def _helm(cells: rows.Cells) -> rows.RawItem:
+    found = rows.cell_value(cells, "references")
+    options = [rows.as_object(one) for one in found] if isinstance(found, list) else []
+    texts = rows.text_list([rows.cell_or_none(one, "output.text") for one in options], "`references`")
+    marks = ["correct" in (one.get("tags") or ()) for one in options]
+    return rows.RawItem(rows.asked_text(cells, "input"), texts, marks, id=rows.cell_label(cells, "id"))
+
+
 def _prose(cells: rows.Cells) -> rows.RawItem:
     """Read choices from running text. Refuse labels that are out of order, because they can be split in two ways."""
     prose = _FORMAT_NOTE.sub("", rows.cell_text(cells, "instruction"))
@@ -114,6 +156,7 @@ def _prose(cells: rows.Cells) -> rows.RawItem:
     return rows.RawItem(_LEAD.sub("", stem), choices, key, "label", labels)
 
 
+_MERA = tuple(f"inputs.option_{label}" for label in "abcd")
 _NESTED = (
     "ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the correct label in `answerKey`."
 )
@@ -126,9 +169,62 @@ OWN = BenchmarkLayout(
 )
 LAYOUTS = (
     OWN,
-    BenchmarkLayout(
+    _composed(
         "arct", "Argument reasoning: reason and claim are the stem, two warrants the choices.",
-        ("warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim"), _arct,
+        "Reason: {reason}\nClaim: {claim}", choices=("warrant0", "warrant1"), key="correctLabelW0orW1", key_is="index",
+        id="#id",
+    ),
+    _composed(
+        "copa", "COPA and XCOPA: a premise, its cause or effect, the label from 0.",
+        "{premise}\nWhat is the {question}?", choices=("choice1", "choice2"), key="label", key_is="index",
+    ),
+    _composed(
+        "copa_xml", "COPA's XML: a premise, its cause or effect, the number of the more plausible alternative.",
+        "{p}\nWhat is the {asks-for}?", choices=("a1", "a2"), key="most-plausible-alternative", key_is="number", id="id",
+    ),
+    _composed(
+        "storycloze", "Story Cloze: four sentences, two endings, the number of the right one.",
+        "{InputSentence1} {InputSentence2} {InputSentence3} {InputSentence4}", key="AnswerRightEnding",
+        choices=("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2"), key_is="number", id="InputStoryid",
+    ),
+    _composed(
+        "xstorycloze", "XStoryCloze: four sentences, two endings, the number of the right one.",
+        "{input_sentence_1} {input_sentence_2} {input_sentence_3} {input_sentence_4}", key="answer_right_ending",
+        choices=("sentence_quiz1", "sentence_quiz2"), key_is="number", id="story_id",
+    ),
+    _composed(
+        "anli", "Abductive reasoning: two observations, two hypotheses, the label from 1.",
+        "{observation_1}\n{observation_2}", choices=("hypothesis_1", "hypothesis_2"), key="label", key_is="number",
+    ),
+    _flat(
+        "quality", "QuALITY: an article, a question, four options, the label from 1.",
+        ("question", "options", "gold_label", "writer_label", "article"), stem="question", choices="options",
+        key="gold_label", key_is="number", passage="article", id="question_unique_id",
+    ),
+    _flat(
+        "logiqa2", "LogiQA 2.0: a text, a question, four options, the answer from 0.",
+        ("text", "question", "options", "answer", "type"), stem="question", choices="options", key="answer",
+        key_is="index", passage="text", id="id",
+    ),
+    _flat(
+        "kmmlu", "KMMLU: four options, the answer from 1.", ("question", *"ABCD", "answer", "Human Accuracy"),
+        stem="question", choices=(*"ABCD",), key="answer", key_is="number", topic="Category",
+    ),
+    _flat(
+        "kormedmcqa", "KorMedMCQA: five options, the answer from 1.", ("question", *"ABCDE", "answer", "q_number"),
+        stem="question", choices=(*"ABCDE",), key="answer", key_is="number", topic="subject",
+    ),
+    _flat(
+        "mera", "MERA: the question and its options in `inputs`, a letter in `outputs`.",
+        ("inputs.text", *_MERA, "outputs"), stem="inputs.text", choices=_MERA, key="outputs", topic="inputs.subject",
+    ),
+    BenchmarkLayout(
+        "helm", "Instances of HELM: the options are `references`, and the right one has the tag `correct`.",
+        ("input.text", "references"), _helm,
+    ),
+    BenchmarkLayout(
+        "preferences", "Pairs of replies, `chosen` (key 0) and `rejected`. Without a prompt (HH-RLHF, TRL), the stem is "
+        "what both conversations share.", ("chosen", "rejected"), _preference,
     ),
     _flat(
         "truthfulqa_binary", "TruthfulQA.csv of 2025: the best answer (key 0) against the best incorrect one.",

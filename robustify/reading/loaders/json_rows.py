@@ -6,17 +6,25 @@ repeated field names. Messages never quote the file, although a JSONDecodeError 
 logs, only the original items are read, each once (`robustify import` reads the answers).
 """
 
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from sys import intern
+from functools import lru_cache
 
 from robustify.base.errors import DataError, counted
-from robustify.reading.loaders.columns import CHOICES, KEYS, LOGGED_TARGET, STEMS, choice_columns, usual_names
+from robustify.reading.loaders.columns import (
+    CHOICES,
+    KEYS,
+    LOGGED_TARGET,
+    PASSAGES,
+    STEMS,
+    choice_columns,
+    usual_names,
+)
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
+    RAW_CONTROL,
     Cells,
     Fault,
     SourceRow,
@@ -41,9 +49,14 @@ def _refuse_constant(name: str) -> object:
     raise _RefusedError(f"{name} is not a JSON number")
 
 
+@lru_cache(4096)
+def _shared(name: str) -> str:
+    return name
+
+
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    # Share one string per name. The decoder would create one per row.
-    whole = {intern(name): value for name, value in pairs}
+    # Share one string per usual name. The decoder would create one per row.
+    whole = {_shared(name): value for name, value in pairs}
     if len(whole) < len(pairs):
         raise _RefusedError("an object repeats a field name")
     return whole
@@ -77,9 +90,15 @@ def line_rows(text: str) -> SourceTable:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and stripped text of each nonblank line, without keeping all lines in memory."""
-    numbered = enumerate(io.StringIO(text, newline="\n"), start=1)
-    return ((at, line) for at, whole in numbered if (line := whole.strip(_SPACE)))
+    """Yield the number and stripped text of each nonblank line, without a copy of the text."""
+    at, start = 0, 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        at += 1
+        if line := text[start:end].strip(_SPACE):
+            yield at, line
+        start = end + 1
 
 
 def _one_a_line(text: str) -> bool:
@@ -105,7 +124,13 @@ def _value_or_reason(line: str) -> Cells | str:
 
 
 def _object_or_reason(value: object) -> Cells | str:
-    return value if isinstance(value, dict) else f"the row is {json_kind(value)}; expected an object"
+    match value:
+        case dict():
+            return value
+        case [[str(), *_] as turns, [dict(), *_] as asked, str() as name]:
+            # DREAM and C3: a conversation, its questions, and its ID.
+            return {"passage": turns, "questions": asked, "id": name}
+    return f"the row is {json_kind(value)}; expected an object"
 
 
 def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, object]]:
@@ -130,7 +155,7 @@ def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, 
             at = _blank(text, at + 1)
     except (ValueError, RecursionError) as error:
         at = error.pos if isinstance(error, json.JSONDecodeError) else at
-        raise DataError(f"{name}:{_line_at(text, at)}: {_reason(error, text)}") from None
+        raise DataError.gather(fault_lines(name, [Fault(_line_at(text, at), _reason(error, text))])) from None
     if text[at + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, at)}: more text follows the JSON document; "
@@ -148,7 +173,9 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
                 f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log."
             )
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
-    found = {} if usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
+    # Questions below a passage keep it: `item_table` unrolls them.
+    below = usual_names(value, PASSAGES[:1]) and _inner_items(value)
+    found = {} if below or usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
     if found:
         main = set(max(found.values(), key=len)[0])
         alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
@@ -181,6 +208,8 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
     for name, member in value.items():
         if isinstance(member, list) and member and all(isinstance(m, dict) and len(m) > 1 for m in member):
             found[name] = member
+        elif isinstance(member, dict) and member and all(_is_item(as_object(m)) for m in member.values()):
+            found[name] = [{"id": key, **as_object(m)} for key, m in member.items()]
         elif isinstance(member, dict) and depth:
             inner = _lists_of_objects(member, depth - 1)
             found |= {f"{name}.{below}": rows for below, rows in inner.items()}
@@ -202,9 +231,13 @@ def _table(name: str, members: Iterable[tuple[int, object]]) -> SourceTable:
 
 def _reason(error: ValueError | RecursionError, text: str) -> str:
     match error:
+        case json.JSONDecodeError(msg=said) if said.startswith("Invalid control character"):
+            line = text[text.rfind("\n", 0, error.pos) + 1 : error.pos].encode("utf-8", "surrogateescape")
+            return f"{RAW_CONTROL} (0x{ord(text[error.pos]):02X}, byte {len(line) + 1} of the line)"
         case json.JSONDecodeError():
-            early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-            return f"not valid JSON: {'it ends too early and may be truncated' if early else f'column {error.colno}'}"
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+                return "not valid JSON: it ends too early and may be truncated, or a text contains a raw line break"
+            return f"not valid JSON: column {error.colno}"
         case _RefusedError():
             return f"not valid JSON: {error}"
         case RecursionError():
@@ -317,13 +350,6 @@ def _inspect(name: str, table: SourceTable) -> SourceTable:
 
 
 def _inspect_cells(sample: Cells) -> dict[str, object]:
-    asked, metadata = sample.get("input"), as_object(sample.get("metadata"))
-    if isinstance(asked, list):
-        users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
-        asked = users[-1].get("content") if users else None
+    metadata = as_object(sample.get("metadata"))
     topic = next((metadata[name] for name in ("topic", "subject", "category") if name in metadata), None)
-    return {
-        "input": asked,
-        "topic": topic,
-        **{name: sample.get(name) for name in ("id", "target", "choices")},
-    }
+    return {"topic": topic, **{name: sample.get(name) for name in ("input", "id", "target", "choices")}}

@@ -18,12 +18,12 @@ from robustify.reading.loaders import answer_keys, listed_options
 from robustify.reading.loaders.columns import (
     CHOICES,
     KEYS,
-    KNOWN_NAMES,
     LOGGED_TARGET,
+    STEMS,
     ColumnError,
     Columns,
     complete,
-    name_key,
+    known_name,
     several,
     usual_names,
 )
@@ -36,6 +36,7 @@ from robustify.reading.loaders.rows import (
     SourceRow,
     SourceTable,
     as_object,
+    asked_text,
     cell_or_none,
     has,
     name_like,
@@ -87,6 +88,14 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     meant = _rivals(found, columns.names, [row.cells for row, _ in made], raws) if columns and free else {}
     if (counting := _counted_as_rivals(raws, written, meant)) is not raws:
         raws, found = counting, found.model_copy(update={"key_is": "number"})
+    weak = (
+        columns and (fields is None or fields.stem is None) and not usual_names([found.stem or ""], STEMS[:1])
+    )
+    if weak and len(raws) > 2 and len({raw.stem for raw in raws}) == 1:
+        raise DataError(
+            f"{name}: `{found.stem}` is the same in all rows, so it may be no question. Name the question with "
+            f"`--map stem=NAME`, for example `--map stem={found.stem}`."
+        )
     _require_whole(name, raws, written)
     keys = answer_keys.read_keys(raws, written)
     _require_one_key(name, found, [row.line for row, _ in made], keys, meant)
@@ -149,7 +158,25 @@ def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) 
         else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
         "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
     )
+    if block := _block_field(table, columns):
+        mend = (
+            f"The options stand in one text with the question, in `{block}`. Put the question and each option into fields "
+            "of their own, for example question, A, B, C, D, and answer."
+        )
+    elif table.flat and not any(map(known_name, columns.names)):
+        mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
     raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
+
+
+def _block_field(table: SourceTable, columns: Columns) -> str:
+    """Return the field whose text contains labelled options, or "" if there is none or its name may be item text."""
+    apart = usual_names(columns.names, CHOICES) or not _shown(table, columns.names)
+    for name in () if apart else columns.names:
+        with suppress(DataError):
+            cut = cut_at_labels(asked_text(columns.example, name))
+            if cut and cut.before.strip():
+                return name
+    return ""
 
 
 def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
@@ -197,9 +224,7 @@ def _columns(table: SourceTable) -> str:
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
     # A field that few records have may be named after a choice or an ID.
     rows = table.rows[:_ROWS_LOOKED_AT]
-    usual = [
-        n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
-    ]
+    usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in rows) > len(rows) > 1]
     if not usual or not _shown(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
     rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
@@ -210,10 +235,16 @@ def _shown(table: SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
-    known = sum(name_key(name) in KNOWN_NAMES for name in table.rows[0].cells)
+    known = sum(map(known_name, table.rows[0].cells))
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
-        return known > 0 or not table.flat
-    return known > 1 and all(map(name_like, names))
+        return known > 0 or not table.flat or _is_header(table, names)
+    return all(map(name_like, names)) and (known > 1 or (table.flat and _is_header(table, names)))
+
+
+def _is_header(table: SourceTable, names: Sequence[str]) -> bool:
+    """Return whether the names of a column of marks, such as the letters of keys, are no marks: then line 1 is no item."""
+    rows = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
+    return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in rows) for name in names)
 
 
 def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey]) -> None:

@@ -31,9 +31,12 @@ from robustify.reading.loaders.columns import (
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.marks.labelling import Labelled, cut_at_labels, positions_in_series, split_labels
 
-_TEXTS = (("text", "option", "answer", "content", "choice", "value"),)
-_LABELS = (("label", "letter", "id", "key"),)
-_MARKS = (("correct", "is_correct", "right", "is_right", "is_answer"),)
+_TEXTS = (("text", "option", "answer", "content", "choice", "value", "atext"),)
+_LABELS = (("label", "letter", "id", "key", "aid"),)
+_MARKS = (
+    ("correct", "is_correct", "right", "is_right", "is_answer"),
+    ("richtig", "korrekt", "correcta", "correcto", "es_correcta", "es_correcto"),
+)
 _TAIL = re.compile(
     r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|(?:choose|select|pick)\s.*|https?://\S+|\(.*\)\W*)",
     re.DOTALL | re.IGNORECASE,
@@ -276,9 +279,10 @@ def reader_of(fields: FieldMap) -> Read:
 
     def read(cells: rows.Cells) -> rows.RawItem:
         found = read_choices(cells, choices, key)
-        question, passage = rows.cell_text(cells, stem), ""
-        if fields.passage and rows.cell_or_none(cells, fields.passage) is not None:
-            passage = rows.cell_text(cells, fields.passage)
+        question, passage = rows.asked_text(cells, stem), ""
+        if fields.passage and (above := rows.cell_or_none(cells, fields.passage)) is not None:
+            turns = above if isinstance(above, list) else [above]
+            passage = "\n".join(rows.require_text(turn, f"`{fields.passage}`") for turn in turns)
         whole, question_at = after(passage, question)
         marked = in_choices or (bool(found.marks) and rows.cell_or_none(cells, key or "") is None)
         right = found.right if marked or found.marks else None

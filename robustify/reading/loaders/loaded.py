@@ -82,7 +82,7 @@ class Source(Settings):
     config: str | None = None
     """Configuration of the Hub dataset, often a subject or a level."""
     split: str | None = None
-    """Split of the Hub dataset, such as train, validation, or test."""
+    """Split of the Hub dataset or of a folder, such as train or test, or sheet of a workbook."""
     files: str | None = None
     """Glob of file names in the Hub dataset, if config and split are not enough."""
     fields: FieldMap | None = None
@@ -97,7 +97,7 @@ class Source(Settings):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
-        of_hub = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
+        of_hub = [n for n in ("revision", "config", "files") if getattr(self, n) is not None]
         if self.hub is None and of_hub:
             raise ValueError(
                 f"`{of_hub[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{of_hub[0]}`."

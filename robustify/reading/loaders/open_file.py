@@ -16,12 +16,12 @@ from pathlib import Path
 
 from robustify.base.errors import AuthorisationError, DataError, UsageError, installing
 from robustify.base.files import open_regular, sha256
-from robustify.reading.loaders.json_rows import json_rows
+from robustify.reading.loaders.json_rows import json_rows, whole_object
 from robustify.reading.loaders.loaded import Source
 from robustify.reading.loaders.rows import SourceTable, table_of
-from robustify.reading.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
+from robustify.reading.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks, sheet_rows
+from robustify.reading.loaders.xml_rows import QUIZ, xml_rows
 
-_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
 _KINDS = {
@@ -32,20 +32,20 @@ _KINDS = {
     b"\xfd7zXZ\x00": _PACKED.format("xz"),
     b"BZh": _PACKED.format("bzip2"),
     b"7z\xbc\xaf": _PACKED.format("7z"),
-    b"<?xml": _QUIZ.format("Moodle XML?"),
-    b"<quiz": _QUIZ.format("Moodle XML"),
 }
 _EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`."
 _ZIPPED = {
     b"header.json": _EVAL,
     b"_journal/": _EVAL,
-    b"xl/workbook": f"a spreadsheet{_SHEET}",
     b"opendocument.spreadsheet": f"a spreadsheet{_SHEET}",
     b"": "a zip archive. Unpack it first.",
 }
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HEAD = 4096
+_PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
+_ZIP = b"PK\x03\x04"
+_NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
 
@@ -57,22 +57,32 @@ class Opened:
     sha256: str
 
 
-def open_rows(path: str, pinned: str | None = None) -> Opened:
-    """Read the rows of a file or Arrow folder. If given, `pinned` is the required SHA-256 digest.
+def open_rows(path: str, pinned: str | None = None, split: str | None = None) -> Opened:
+    """Read the rows of a file or folder. If given, `pinned` is the required SHA-256 digest, and `split` names the split of
+    a folder or the sheet of a workbook.
 
     Raises:
-        UsageError: the path does not exist, is not a regular file, or is a folder without data files.
+        UsageError: the path does not exist, is not a regular file, or is a folder without data files, or `split` is missing
+            or is none of its splits.
         DataError: the digest differs, or the file has no rows or cannot be read.
     """
     file = Path(path)
     data = _read(file)
     if data is None:
-        return _open_folder(file, pinned)
+        return _open_folder(file, pinned, split)
     digest = _require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return Opened(arrow_rows(file.name, [file]), digest)
+    if data.startswith(_ZIP) and b"xl/workbook" in data:
+        return Opened(sheet_rows(file.name, data, split), digest)
+    if split is not None:
+        raise UsageError(
+            f"{file.name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config."
+        )
     if kind := _other_kind(data[:_HEAD], data):
         raise DataError(f"{file.name} is {kind}")
+    if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
+        return Opened(xml_rows(file.name, data), digest)
     # Decode invalid bytes to lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     del data
@@ -126,7 +136,7 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(_ZIP):
         return next(kind for sign, kind in _ZIPPED.items() if sign in data)
     if found := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
         return found[0]
@@ -135,20 +145,39 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     if b"\x00" in head:
         return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
     quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
-    return _QUIZ.format("Aiken or GIFT?") if quiz else None
+    return QUIZ.format("Aiken or GIFT?") if quiz else None
 
 
-def _open_folder(folder: Path, pinned: str | None) -> Opened:
-    """Read the Parquet or Arrow parts of a folder, in order. The digest covers the digests of the parts."""
-    files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
+def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
+    """Read the parts of a split of a folder, in order. The digest covers the digests of the parts."""
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(file for glob in _PARTS for file in folder.glob(glob)):
+        within = [*file.relative_to(folder).parent.parts, _NUMBERED_PART.sub("", file.stem)]
+        splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
+    # RACE has a file of JSON for each passage.
+    splits = splits or {"": sorted([*folder.glob("*.txt"), *folder.glob("*.json")])}
+    if split is None and len(splits) == 1:
+        (split,) = splits
+    if split not in splits:
+        raise UsageError(
+            f"{folder} has the splits {', '.join(filter(None, splits))}. Choose one with `--split NAME`, or "
+            "`split: NAME` in the config."
+        )
+    files = splits[split]
     if not files:
-        split = (folder / "dataset_dict.json").is_file()
-        hint = "Give one of its split folders." if split else "Give a file in the folder."
-        raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
+        raise UsageError(
+            f"{folder} is a folder without .arrow, .parquet, or JSON files. Give a file of items."
+        )
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
-    digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
-    return Opened(arrow_rows(folder.name, files), _require_pinned(folder.name, digest, pinned))
+    digest = _require_pinned(
+        folder.name, hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest(), pinned
+    )
+    if files[0].suffix in (".arrow", ".parquet"):
+        return Opened(arrow_rows(folder.name, files), digest)
+    texts = (file.read_text("utf-8", "surrogateescape") for file in files)
+    documents = [whole_object(file.name, text) for file, text in zip(files, texts, strict=True)]
+    return Opened(table_of(enumerate(documents, start=1)), digest)
 
 
 def open_hub(source: Source) -> Opened:

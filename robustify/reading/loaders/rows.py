@@ -20,6 +20,9 @@ T = TypeVar("T")
 Cells = Mapping[str, object]
 """Cells of one row by field name."""
 NOT_UTF8 = "not valid UTF-8"
+RAW_CONTROL = "not valid JSON: a text contains a raw control character"
+DATED = "\ud800"
+"""Cell of a sheet that is no text: a date, a time, or a number in a format of its own."""
 _MOST_OF_A_KIND = 5
 """Number of similar faults that are listed one by one."""
 _NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
@@ -147,6 +150,10 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
                 f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
                 f"utf8-{file}` converts it; check accents and apostrophes afterwards."
             )
+        if says.startswith(RAW_CONTROL):
+            bytes_ = r"\001-\037" if "(0x0A" in says else r"\001-\011\013-\037"
+            file = shlex.quote(name)
+            says += f". `LC_ALL=C tr '{bytes_}' ' ' < {file} > mended-{file}` puts a space in place of each."
         if len(rest) < _MOST_OF_A_KIND:
             lines.append((first.line, f"{name}:{first.line}: {says}"))
             lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in rest]
@@ -212,6 +219,10 @@ def require_text(value: object, what: str) -> str:
     incomplete character."""
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
+    if value == DATED:
+        raise ItemError(
+            f"{what} is a date or formatted number; expected text. Format the cells as text, and enter it again"
+        )
     if not value.isascii() and _SURROGATE.search(value):
         other = (
             "bytes that are not UTF-8" if undecoded(value) else "an incomplete character (a lone surrogate)"
@@ -223,6 +234,17 @@ def require_text(value: object, what: str) -> str:
 def cell_text(cells: Cells, name: str) -> str:
     """Return the unchanged text of a field. Raise `ItemError` if the field is missing or not text."""
     return require_text(cell_value(cells, name), f"`{name}`")
+
+
+def asked_text(cells: Cells, name: str) -> str:
+    """Return the text of a question, which may also be an object with nothing but `text`, or the last turn of a user."""
+    value = cell_value(cells, name)
+    if isinstance(value, list):
+        users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]
+        value = users[-1].get("content") if users else value
+    elif [*as_object(value)] == ["text"]:
+        value = as_object(value)["text"]
+    return require_text(value, f"`{name}`")
 
 
 def cell_label(cells: Cells, name: str | None) -> str:

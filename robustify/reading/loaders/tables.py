@@ -8,38 +8,47 @@ because it can contain values.
 import csv
 import io
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from robustify.base.errors import DataError, counted
+from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.files import QUOTED, original
-from robustify.reading.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
+from robustify.reading.loaders.columns import known_name
+from robustify.reading.loaders.rows import DATED, NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
 
 _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
-_HEADER_WORDS = {
-    "id", "question", "stem", "query", "prompt", "choices", "options", "answer", "key", "label", "gold", "target",
-}  # fmt: skip
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
 _BLOCK_LINES = 7
 _MOST_ABOVE = 6
+_MOST_UNPACKED = 1 << 30
+_NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
+_EXCEL_SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)", re.IGNORECASE)
+"""Line that Excel writes above a header. Its line break stays, so that lines keep their numbers."""
 
 
 def csv_rows(name: str, text: str) -> SourceTable:
     """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
     is invalid, there are no records, or the header repeats a name."""
+    text = _EXCEL_SEPARATOR.sub("", text)
+    blank = len(text) - len(text.lstrip("\r\n"))
     for at, line in enumerate(text.split("\n", _MOST_ABOVE)[:_MOST_ABOVE], start=1):
-        if _header_words(re.split(r"[\t,;]", line)) > 1:
-            if at > 1:
+        if _header_words(re.split(r"[\t,;|]", line)) > 1:
+            if at > 1 and text[:blank].count("\n") < at - 1:
                 raise DataError(
                     f"{name}:1: the header is on line {at}; expected it on line 1. Remove the lines above it."
                 )
             break
-    records = _records(name, text)
+    return _records_table(name, _records(name, text))
+
+
+def _records_table(name: str, records: list[_Record]) -> SourceTable:
     # A spreadsheet may write empty rows below its last one.
     while len(records) > 1 and not _trimmed(records[-1][1], 0):
         records.pop()
@@ -74,7 +83,8 @@ def csv_rows(name: str, text: str) -> SourceTable:
 
 
 def _header_words(cells: Sequence[str]) -> int:
-    return len(_HEADER_WORDS & {cell.strip(' "\r').casefold() for cell in cells})
+    names = {cell.strip(' "\r') for cell in cells}
+    return sum(map(known_name, names)) if all(not name or name_like(name) for name in names) else 0
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:
@@ -120,7 +130,9 @@ def _without_header(records: Sequence[_Record]) -> bool:
     A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
     key is not a header if its cells are too long for names."""
     first = records[0][1]
-    if _header_words(first) > 1 or (not _LETTER.fullmatch(first[-1]) and all(map(name_like, first))):
+    if _header_words(first) > 1 or (
+        not _LETTER.fullmatch(first[-1]) and all(name_like(cell) for cell in first if cell)
+    ):
         return False
     ends = [len(cells) >= 4 and _LETTER.fullmatch(cells[-1]) is not None for _, cells in records]
     return sum(ends) > len(ends) / 2
@@ -133,7 +145,7 @@ _UNCLOSED = re.compile(r'(?:^|(?<=\t))"(?!(?:[^"\t\r\n]|"")*"\r?(?:\t|$))', re.M
 def _records(name: str, text: str) -> list[_Record]:
     """Read the records with the delimiter and quoting that give the most consistent number of cells."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
+    delimiters = [delimiter for delimiter in "\t,;|" if delimiter in first] or [","]
     ways: list[tuple[str, Literal[0, 3]]] = [(delimiter, csv.QUOTE_MINIMAL) for delimiter in delimiters]
     if "\t" in delimiters:
         # In many TSV files, quotation marks are text. The first of equally even ways is taken.
@@ -164,6 +176,57 @@ def _read(name: str, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[
     except csv.Error as error:
         return DataError(f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting")
     return records
+
+
+def sheet_rows(name: str, data: bytes, sheet: str | None) -> SourceTable:
+    """Read the rows of a sheet of an .xlsx workbook, by default the first. Raise `UsageError` if openpyxl is missing or no
+    sheet has this name, and `DataError` if the workbook cannot be read or has no rows."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise UsageError(
+            f"{name} is an .xlsx workbook, which needs openpyxl. Run `pip install 'robustcbrn-eval[tables]'`, or save the "
+            "sheet as CSV (UTF-8)."
+        ) from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > _MOST_UNPACKED:
+            raise DataError(
+                f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV."
+            )
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        sheets = {one.title: one for one in book.worksheets}
+        if sheet is not None and sheet not in sheets:
+            raise UsageError(f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}")
+        title = sheet or next(iter(sheets))
+        rows = enumerate(sheets[title].iter_rows(), start=1)
+        records = [(at, [_sheet_text(cell) for cell in row]) for at, row in rows]
+    except (UsageError, DataError):
+        raise
+    except Exception as error:
+        # openpyxl raises errors of many types, and their messages may quote cells.
+        raise DataError(
+            f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV."
+        ) from None
+    table = _records_table(name, [record for record in records if any(record[1])])
+    note = f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`"
+    return replace(table, notes=(note,) * (len(sheets) > 1))
+
+
+def _sheet_text(cell: Any) -> str:
+    """Return the text of a cell as the sheet shows it, or `DATED`."""
+    match cell.value:
+        case None:
+            return ""
+        case str() | bool() as value:
+            return str(value)
+        case int() | float() as value if cell.number_format in ("General", "@", "0"):
+            return str(int(value)) if float(value).is_integer() else repr(value)
+        case int() | float() as value if shown := _NUMBER_FORMAT.fullmatch(cell.number_format):
+            places = len(shown[1] or ".") - 1
+            return f"{value:.{places}{'%' if shown[2] else 'f'}}"
+    return DATED
 
 
 def in_blocks(text: str) -> bool:

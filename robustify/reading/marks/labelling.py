@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from os.path import commonprefix
+from string import ascii_uppercase
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import UNSEEN, compatible, is_blank, undressed
@@ -104,11 +105,12 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
     """Return options and labels apart, or None unless all options are labelled and each has text beside its label."""
     found = [_dressed(option) for option in options]
     n = sum(one is not None for one in found)
-    if len(options) < 2 or n * 2 <= len(options):
-        return None
-    # One label may lack its dress, as in `C rome`, if the labels are in order.
+    # One label may lack its dress, as in `C rome`, if the labels are in order, and so may all of A, B, C, and so on.
     bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
     heads = [one for one in bare if one is not None]
+    capitals = len(options) > 2 and [mark for mark, _ in heads] == [*ascii_uppercase[: len(options)]]
+    if len(options) < 2 or (n * 2 <= len(options) and not capitals):
+        return None
     labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
     positions = positions_in_series(labels)
     if positions is None or len(heads) < len(options) or any(map(is_blank, texts)):
@@ -179,7 +181,7 @@ def cut_at_labels(text: str, labels: Sequence[str] = ()) -> ListedOptions | None
 
 
 _LISTED = (
-    rf"(?P<open>[{OPENING}]?)(?P<mark>{TOKEN})(?:(?P<close>[{CLOSING}]+)|(?<={_CIRCLED})|(?=[.:．。：、]))"
+    rf"(?P<open>[{OPENING}]?)(?P<mark>{TOKEN})(?:\s?(?P<close>[{CLOSING}]+)|(?<={_CIRCLED})|(?=[.:．。：、]))"
     r"[.:．。：、]?(?:\s+|(?=[^\W\d_])|(?<=[^.:])(?=\S))"
 )
 _AT_LINE = re.compile(rf"^[ \t]*{_LISTED}", re.MULTILINE)

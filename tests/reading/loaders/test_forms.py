@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         "the key is ambiguous", CSV, RIGHT),
     "columns from 1, keys from 0": (table(spread([f"option{n}" for n in range(1, 5)], answer=index)),
         "--map key_is=index", {"key_is": "index"}, RIGHT),
-    "no prompt beside chosen": (lines([{"chosen": "a", "rejected": "b"}]), "no field has a common name for the stem",
+    "no prompt beside chosen": (lines([{"chosen": "a", "rejected": "b"}]), "the replies have no prompt",
         lines(rows(chosen=text, rejected=lambda o, k: "x")), RIGHT),
 }  # fmt: skip
 
@@ -219,8 +219,12 @@ def test_keys_that_are_never_the_last_number_of_an_option_are_noted(tmp_path: Pa
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
-    found = spread("ABCD", answer=lambda o, k: 2)
-    shown = [{**row, "question": f"{row['question']} {n}"} for n in range(4) for row in found]
+    found = rows(choices=listed, key=lambda o, k: 2)
+    shown = [
+        {**row, "id": f"{n}{at}", "stem": f"{row['question']} {n}"}
+        for n in range(4)
+        for at, row in enumerate(found)
+    ]
     (tmp_path / "odd.jsonl").write_text(lines(shown), encoding="utf-8")
     for command in ("validate odd.jsonl", "heuristics odd.jsonl", "odd.jsonl --public -o run"):
         _, out, err = robustify(*command.split())

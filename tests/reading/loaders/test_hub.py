@@ -69,7 +69,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"hub": "lamps", "revision": SHA}, "expected `hub: owner/name`"),
         ({"hub": "../lamps/x", "revision": SHA}, "expected `hub: owner/name`"),
         ({"hub": REPO, "revision": SHA, "path": "x"}, "both `path` and `hub`"),
-        ({"path": "x", "split": "test"}, "`split` is only for Hub datasets"),
+        ({"path": "x", "files": "*"}, "`files` is only for Hub datasets"),
         ({}, "neither `path` nor `hub`"),
     ],
 )

@@ -274,11 +274,11 @@ def test_the_doc_s_own_fields_can_be_named(path: Path) -> None:
     for row in rows:
         row |= {
             "acc": 1.0,
-            "doc": {"frage": row["doc"]["question"], "wahl": row["doc"]["choices"], "richtig": 1},
+            "doc": {"asia": row["doc"]["question"], "wahl": row["doc"]["choices"], "oikea": 1},
         }
-    with pytest.raises(DataError, match="richtig"):
+    with pytest.raises(DataError, match="oikea"):
         log_of(path, rows)
-    columns = {"stem": "frage", "choices": "wahl", "key": "richtig", "key_is": "number"}
+    columns = {"stem": "asia", "choices": "wahl", "key": "oikea", "key_is": "number"}
     log = log_of(path, rows, columns=columns)
     assert [reply.item.key for reply in log.replies] == [0, 0]
     assert not log.faults

@@ -1,0 +1,200 @@
+"""Parts of what a path names: sheets of a workbook, splits of a folder, and bytes that JSON does not allow."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from robustify.base.errors import DataError, RobustifyError, UsageError
+from robustify.reading.loaders import Loaded, Source, load, notes
+from tests.reading.loaders.made import lines, right
+
+ROWS = [
+    {"question": f"Which {n}?", "A": "red", "B": "green", "C": "blue", "answer": "CAB"[n]} for n in range(3)
+]
+RIGHT = ["blue", "red", "green"]
+HEADER = list(ROWS[0])
+CELLS = [list(row.values()) for row in ROWS]
+
+
+def read(path: Path, split: str | None = None) -> Loaded:
+    return load(Source(path=str(path), split=split))
+
+
+def workbook(
+    path: Path, sheets: dict[str, Sequence[Sequence[object]]], formats: dict[str, str] | None = None
+) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+        for place, form in (formats or {}).items():
+            sheet[place].number_format = form
+    book.save(path)
+    return path
+
+
+def test_the_first_sheet_of_a_workbook_or_another_is_read(tmp_path: Path) -> None:
+    other = [HEADER, *reversed(CELLS), [None, None], []]
+    path = workbook(tmp_path / "q.xlsx", {"Spring": [HEADER, *CELLS], "Autumn": other})
+    first = read(path)
+    assert right(first) == RIGHT
+    assert first.lines == (2, 3, 4)
+    assert any("read the sheet 'Spring' of 2: choose another with `--sheet`" in note for note in notes(first))
+    assert right(read(path, "Autumn")) == RIGHT[::-1]
+    with pytest.raises(UsageError, match="has no sheet 'Winter'; expected one of Spring, Autumn"):
+        read(path, "Winter")
+
+
+def test_numbers_of_a_sheet_are_read_as_shown_and_dates_are_refused(tmp_path: Path) -> None:
+    numbers = [
+        ["question", "A", "B", "C", "answer"],
+        ["Which?", 1, 0.5, 2.5, "B"],
+        ["What?", 3.0, 4.25, 0.1, "A"],
+    ]
+    shown = read(workbook(tmp_path / "n.xlsx", {"s": numbers}, {"C2": "0%", "D2": "0.00"}))
+    assert [item.choices for item in shown.items] == [("1", "50%", "2.50"), ("3", "4.25", "0.1")]
+    dated = [HEADER, ["Which?", date(2026, 1, 2), "x", "y", "A"], ["What?", "u", "v", "w", "B"]]
+    with pytest.raises(
+        DataError, match=r"d.xlsx:2: choice 1 .* is a date or formatted number; expected text"
+    ) as caught:
+        read(workbook(tmp_path / "d.xlsx", {"s": dated}))
+    assert "2026" not in str(caught.value)
+    made = [[*HEADER, "made"], *([*row, date(2026, 1, 2)] for row in CELLS)]
+    assert right(read(workbook(tmp_path / "m.xlsx", {"s": made}))) == RIGHT
+
+
+def archive(**members: bytes) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members.items():
+            made.writestr(name.replace("__", "/"), content)
+    return data.getvalue()
+
+
+def test_a_workbook_without_openpyxl_and_a_broken_one_say_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "q.xlsx"
+    path.write_bytes(archive(xl__workbook=b"no XML"))
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "openpyxl", None)
+        with pytest.raises(UsageError, match=r"Run `pip install 'robustcbrn-eval\[tables\]'`, or save"):
+            read(path)
+    pytest.importorskip("openpyxl")
+    with pytest.raises(DataError, match="the workbook cannot be read"):
+        read(path)
+    monkeypatch.setattr("robustify.reading.loaders.tables._MOST_UNPACKED", 3)
+    with pytest.raises(DataError, match="unpacks to 6 bytes; expected at most 3"):
+        read(path)
+
+
+def parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def arrow(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = pa.Table.from_pylist(rows)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, whole.schema) as writer:
+        writer.write_table(whole)
+
+
+@pytest.mark.parametrize("form", ["DatasetDict", "Hub repository", "subsets"])
+def test_splits_of_a_folder_are_named_and_chosen(tmp_path: Path, form: str) -> None:
+    names = {
+        "DatasetDict": ("test", "train"),
+        "Hub repository": ("test", "train"),
+        "subsets": ("easy/test", "hard/test"),
+    }
+    for split, rows in zip(names[form], (ROWS[:1], ROWS), strict=True):
+        match form:
+            case "DatasetDict":
+                (tmp_path / "dataset_dict.json").write_text('{"splits": ["test", "train"]}')
+                arrow(tmp_path / split / "data-00000-of-00001.arrow", rows)
+            case "Hub repository":
+                parquet(tmp_path / "data" / f"{split}-00000-of-00002.parquet", rows[:1])
+                parquet(tmp_path / "data" / f"{split}-00001-of-00002.parquet", rows[1:] or rows[:0])
+            case _:
+                parquet(tmp_path / f"{split}-00000-of-00001.parquet", rows)
+    told = f"has the splits {', '.join(names[form])}. Choose one with `--split NAME`"
+    for asked in (None, "dev"):
+        with pytest.raises(UsageError) as caught:
+            read(tmp_path, asked)
+        assert told in str(caught.value)
+    assert right(read(tmp_path, names[form][1])) == RIGHT
+    both = [Source(path=str(tmp_path), split=split) for split in names[form]]
+    assert len({item.id for source in both for item in load(source).items}) == 3
+
+
+def test_a_folder_of_race_is_read(tmp_path: Path) -> None:
+    for n in (1, 2):
+        asked = {
+            "questions": [f"{n}a?", f"{n}b?"],
+            "options": [["x", "y"], ["z", "w"]],
+            "answers": ["B", "A"],
+        }
+        row = json.dumps({**asked, "article": f"P{n}.", "id": f"h{n}.txt"})
+        (tmp_path / f"{n}.txt").write_text(row)
+    found = read(tmp_path)
+    assert [item.stem for item in found.items] == ["P1.\n\n1a?", "P1.\n\n1b?", "P2.\n\n2a?", "P2.\n\n2b?"]
+    assert right(found) == ["y", "z", "y", "z"]
+
+
+@pytest.mark.parametrize("indent", [False, True])
+@pytest.mark.parametrize(("raw", "code"), [("\t", "0x09"), ("\x1f", "0x1F"), ("\n", "0x0A")])
+def test_a_raw_control_character_is_pointed_at_and_the_mend_works(
+    tmp_path: Path, indent: bool, raw: str, code: str
+) -> None:
+    if raw == "\n" and not indent:
+        pytest.skip("a line break ends a line of JSON Lines")
+    text = lines(ROWS) if not indent else f"[{','.join(lines([row]) for row in ROWS)}]"
+    path = tmp_path / "it's.json"
+    path.write_text(text.replace("green", f"gr\\u00e9{raw}en"))
+    with pytest.raises(DataError) as caught:
+        read(path)
+    said = str(caught.value)
+    assert f"a text contains a raw control character ({code}, byte " in said
+    at = int(said.split("byte ")[1].split(" ")[0])
+    broken = path.read_bytes().split(b"[" if indent else b"\0")[-1]
+    assert broken[at - (2 if indent else 1) :].startswith(raw.encode())
+    mend = said.split(". `")[1].split("`")[0]
+    subprocess.run(["bash", "-c", mend], cwd=tmp_path, check=True)
+    found = read(tmp_path / "mended-it's.json")
+    assert [item.choices[1] for item in found.items] == ["gré en"] * 3
+
+
+def test_the_commands_take_a_sheet_or_a_split(robustify, tmp_path: Path) -> None:
+    parquet(tmp_path / "set" / "test.parquet", ROWS[:1] * 2)
+    parquet(tmp_path / "set" / "train.parquet", ROWS)
+    (tmp_path / "plain.jsonl").write_text(lines(ROWS))
+    code, out, err = robustify("validate", "set", "--split", "train")
+    assert (code, "3 items" in out, "split: train" in out) == (0, True, True)
+    assert robustify("heuristics", "set", "--split", "train")[0] == 0
+    assert robustify("set", "--split", "train", "--public", "-o", "run")[0] == 0
+    for args in (
+        ("validate", "plain.jsonl", "--sheet", "x"),
+        ("demo_benign.yaml", "--split", "x", "--dry-run"),
+    ):
+        code, _, err = robustify(*args)
+        assert (code, "split" in err) == (2, True)
+
+
+def test_faults_of_a_part_are_errors_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("no JSON")
+    (tmp_path / "y.txt").write_text("no JSON")
+    with pytest.raises(RobustifyError, match=r"x\.txt:1: not valid JSON"):
+        read(tmp_path)
