@@ -241,6 +241,7 @@ def test_nothing_of_the_current_folder_runs_when_a_model_is_pulled(registry: Kno
     assert (pull_model("tiny", Path("cache"), silent) / "model.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_beside_a_gguf_file_runs_or_changes_its_model(gguf: Path, planted: Path) -> None:
     shutil.copy(gguf, planted)
     made = [locate(str(path), Path(cache)) for path, cache in ((gguf, "one"), (Path("tiny.gguf"), "two"))]
