@@ -73,7 +73,16 @@ _ROWS: dict[str, Any] = {
     "notes": (list[str], []),
 }
 _NAME, _ORIGIN = {"name": (str, ...)}, {"from": (str | None, ...), "left_out": (int, ...)}
-_SETTINGS: dict[str, Any] = {**_NAME, "data": (list[dict[str, Any]], ...), "hidden": (str, "question")}
+_Block = dict[str, Any] | None
+_SETTINGS: dict[str, Any] = {
+    **_NAME,
+    "data": (list[dict[str, Any]], ...),
+    "hidden": (str, "question"),
+    **dict.fromkeys(("screen", "cloze"), (dict[str, Any], {})),
+    "infer_question": (_Block, None),
+    "alternatives": (list[dict[str, Any]], []),
+    "free": (_part("FreeSettings", judge=(_Block, None)) | None, None),
+}
 _PARTS: dict[str, Any] = {
     "format": (int, Field(ge=FORMAT, le=FORMAT)),
     "files": (dict[str, str], ...),

@@ -90,6 +90,8 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
         ("answers.parquet", column("scores", [0.5] * 9, pa.list_(pa.float64())), JUDGE),
         ("answers.parquet", column("model", b"\xff", pa.binary()), JUDGE),
         ("run.json", lambda data: data.replace(b'"data": [', b'"date": ['), JUDGE),
+        ("run.json", lambda data: data.replace(b'"free": null', b'"free": "a"'), JUDGE),
+        ("run.json", lambda data: data.replace(b'"alternatives": []', b'"alternatives": 7'), JUDGE),
         ("run.json", lambda data: b"[" * 100_000 + data, JUDGE),
         ("summary.json", lambda _: b"[]", ("check", "RUN")),
     ],

@@ -9,7 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from typing_extensions import NamedTuple  # that of Python 3.10 cannot be generic
 
 from robustify.base.errors import UsageError
 from robustify.base.texts import in_words
