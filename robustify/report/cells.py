@@ -116,7 +116,7 @@ def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def _named(name: Shown) -> Cell:
-    return name if isinstance(name, Cell) else Cell(plain(str(name)))
+    return name if isinstance(name, Cell) else Cell(plain(str(name))) if str(name).strip() else ABSENT
 
 
 def voting(name: str, is_voter: bool | None) -> Cell:

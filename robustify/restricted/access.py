@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError, counted
 from robustify.base.files import sha256
 from robustify.base.key_file import Key
 from robustify.base.redaction import muted
@@ -206,8 +206,8 @@ def _pinned(adapter: Adapter) -> str:
     try:
         pins = require(adapter).files
     except AuthorisationError:
-        return f"{len(_read(adapter)[0])} files, which the acceptance of the terms will pin"
-    return f"all {len(_sources(adapter, pins))} files match their pins"
+        return f"{counted(len(_read(adapter)[0]), 'file')}, which the acceptance of the terms will pin"
+    return f"{counted(len(_sources(adapter, pins)), 'file')}, as pinned"
 
 
 def _distinct(adapter: Adapter) -> str:
