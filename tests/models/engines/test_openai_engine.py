@@ -362,11 +362,16 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries() -> None
         check_server(model(url, retries=20), ())
 
 
-def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("before", [0, 6])
+def test_a_server_that_sends_elsewhere_is_not_followed(
+    status: int, before: int, server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e")
     with stub() as other:
-        server.manner.faults = [(307, {"Location": f"{other.url}/completions"})]
-        with pytest.raises(ModelError, match="redirects requests"):
-            scored(server, tmp_path, REQUESTS)
+        server.manner.faults = [None] * before + [(status, {"Location": f"{other.url}/completions"})]
+        with pytest.raises(ModelError, match=rf"redirects requests \({status}\).*base_url"):
+            scored(server, tmp_path, MANY, api_key_env="ROBUSTIFY_API_KEY")
         assert other.completions == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from robustify.base.errors import ModelError
 from robustify.models.engines.openai.client import shown_name
-from robustify.models.engines.openai.refusals import Refusal, refusal
+from robustify.models.engines.openai.refusals import Refusal, refusal_of
 
 TOO_LONG = [
     (400, "This model's maximum context length is 120 tokens. However, you requested 201 tokens."),
@@ -50,7 +50,7 @@ NEITHER = [
 
 def meant(status: int, said: str) -> Refusal:
     for body in ({"message": said}, {"detail": said}, said):
-        error = refusal("toy", status, body)
+        error = refusal_of("toy", status, body)
         assert said not in str(error)
         assert f"({status})" in str(error)
     return error if isinstance(error, Refusal) else Refusal(*error.lines)
@@ -86,7 +86,7 @@ def test_other_words_are_neither(status: int, said: str) -> None:
 )
 def test_a_status_is_named_with_its_cause(status: int, body: Any, says: str) -> None:
     with pytest.raises(ModelError, match=says):
-        raise refusal("toy", status, body)
+        raise refusal_of("toy", status, body)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError, installing
-from robustify.models.engines.openai.refusals import Refusal, correct_status, parsed, refusal
+from robustify.models.engines.openai.refusals import Refusal, correct_status, parsed, refusal_of
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
@@ -155,7 +155,7 @@ class Client:
 
     def _refusal(self, response: Any, body: object) -> ModelError:
         status, key = response.status_code, self.model.api_key_env
-        error = refusal(self.model.name, status, body)
+        error = refusal_of(self.model.name, status, body)
         if status in (401, 403):
             sent = f"the key in {key}" if key else "a request without a key"
             mend = f"the environment variable {key} to a valid key" if key else "`api_key_env: NAME`"

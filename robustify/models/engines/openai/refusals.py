@@ -44,7 +44,7 @@ class Refusal(ModelError):
         self.filtered = filtered
 
 
-def refusal(name: str, status: int, body: object) -> ModelError:
+def refusal_of(name: str, status: int, body: object) -> ModelError:
     """Return the error for a status that is not passing. `Refusal` is only for those that may depend on the request."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
