@@ -124,7 +124,10 @@ def test_line_ends_change_no_item(
     cells = [["question", "A", "B", "answer"], *([f"Which {n}?", f"a{n}", f"b{n}", "B"] for n in range(9))]
     lines = [mark.join(row) for row in cells]
     if name.endswith("jsonl"):
-        lines = [json.dumps({"question": q, "choices": [a, b], "answer": 1}) for q, a, b, _ in cells[1:]]
+        lines = [
+            json.dumps({"question": q, "choices": [a, b], "answer": int(q[6]) % 2})
+            for q, a, b, _ in cells[1:]
+        ]
     (tmp_path / name).write_bytes((end.join(lines) + end).encode())
     tree = json.loads(robustify("validate", name, "--json").out)
     assert (tree["n_items"], tree["n_quarantined"], tree["defects"]) == (9, 0, {})

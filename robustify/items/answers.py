@@ -339,7 +339,7 @@ def _odd_values(table: pa.Table) -> str | None:
     correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
     order, position = _padded(table["order"], np.int64, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
     right = {
-        "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all(),
+        "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all() and (k >= 2).all(),
         "pick": ((pick >= -1) & (pick < k)).all(),
         "correct": np.where(pick < 0, np.isnan(correct), (correct >= 0) & (correct <= 1)).all(),
     }

@@ -121,7 +121,9 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
             f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
         )
     (row,) = found
-    cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
+    cells = next((c for c in run.verdict_rows() if c["item"] == row["item"]), None)
+    if cells is None:
+        raise DataError(f"{run.folder / VERDICTS} lacks an item of {EVIDENCE}. Restore it or judge again.")
     row |= {"topic": cells["topic"], "reason": cells["reason"]}
     group = row.pop("alike", None)
     alike = [r["item"] for r in rows if r.get("alike") == group] if group else []

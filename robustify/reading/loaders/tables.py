@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from robustify.base.errors import DataError, UsageError, counted
+from robustify.base.errors import DataError, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
 from robustify.reading.loaders.columns import known_name
 from robustify.reading.loaders.rows import DATED, NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
@@ -185,7 +185,7 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> SourceTable:
         import openpyxl
     except ImportError:
         raise UsageError(
-            f"{name} is an .xlsx workbook, which needs openpyxl. Run `pip install 'robustcbrn-eval[tables]'`, or save the "
+            f"{name} is an .xlsx workbook, which needs openpyxl. Run {installing('tables')}, or save the "
             "sheet as CSV (UTF-8)."
         ) from None
     try:
