@@ -77,7 +77,7 @@ def test_commands_run_without_what_windows_lacks_on_a_console_of_cp1252(tmp_path
     four = [row for row in rows if len(row["choices"]) == 4]
     lines = [
         "question,A,B,C,D,answer",
-        *(f"{row['stem'].split(',')[0]},{','.join(row['choices'])},{row['key']}" for row in four),
+        *(f"{row['stem'].split(',')[0]},{','.join(row['choices'])},{'ABCD'[row['key']]}" for row in four),
     ]
     (tmp_path / "items.csv").write_bytes("\r\n".join(lines).encode())
     (tmp_path / "notes.md").write_text("# Notes\n")
