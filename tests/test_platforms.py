@@ -67,6 +67,7 @@ COMMANDS = (
     (4, "gate 箱.jsonl"),
     (0, "init items.csv -o new.yaml"),
     (2, "validate nowhere.csv"),
+    (3, "validate blank.csv"),
 )
 
 
@@ -80,6 +81,7 @@ def test_commands_run_without_what_windows_lacks_on_a_console_of_cp1252(tmp_path
         *(f"{row['stem'].split(',')[0]},{','.join(row['choices'])},{'ABCD'[row['key']]}" for row in four),
     ]
     (tmp_path / "items.csv").write_bytes("\r\n".join(lines).encode())
+    (tmp_path / "blank.csv").write_text('""')
     (tmp_path / "notes.md").write_text("# Notes\n")
     (tmp_path / "箱.jsonl").write_text("".join(json.dumps(row) + "\n" for row in four))
     environment = {

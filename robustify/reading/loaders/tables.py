@@ -130,8 +130,10 @@ def _without_header(records: Sequence[_Record]) -> bool:
     A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
     key is not a header if its cells are too long for names."""
     first = records[0][1]
-    if _header_words(first) > 1 or (
-        not _LETTER.fullmatch(first[-1]) and all(name_like(cell) for cell in first if cell)
+    if (
+        not first
+        or _header_words(first) > 1
+        or (not _LETTER.fullmatch(first[-1]) and all(name_like(cell) for cell in first if cell))
     ):
         return False
     ends = [len(cells) >= 4 and _LETTER.fullmatch(cells[-1]) is not None for _, cells in records]
