@@ -8,8 +8,7 @@ here, and its fingerprint says so.
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
 from robustify.base.errors import DataError, ModelError, RequestError
@@ -42,7 +41,7 @@ FIRST_TRIES = 2
 _SAME_PROBE = 0.2
 """Allowed difference in nats between two probes of one model, which is the error of half precision."""
 _PROBED, _MOST, _SECONDS = 8, 128, 5.0
-"""Number of jobs before the first probe, which doubles up to the second number, and most seconds between two probes."""
+"""Number of jobs between two probes at first, and at most as it doubles, and the intended seconds between them."""
 # Pairs of the path for generating text and the field for the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
@@ -107,30 +106,26 @@ class OpenAIServer(Closing):
         return [known[key] for key in keys]
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
-        """Run the jobs, the first one alone. Yield results only after a later probe has found the same model."""
-        can = self.capabilities
-        pending, least, since = list[Scored](), _PROBED, time.monotonic()
-        with closing(self._run(jobs)) as results:
-            for done, scored in enumerate(results, start=1):
-                pending.append(scored)
-                if done < len(jobs) and len(pending) < least and time.monotonic() - since < _SECONDS:
-                    continue
-                require_same(self._questions, can)
-                yield {key: value for one in pending for key, value in one.items()}
-                pending, least, since = [], min(2 * least, _MOST if can.probe else least), time.monotonic()
+        """Run the jobs in parts, the first one alone. Yield a part only if a probe after it finds the same model.
+        Nothing else is asked during a probe, so that replicas that take turns are told apart."""
+        can, run, start, size = self.capabilities, self._work(), 0, 1
+        while start < len(jobs):
+            began, part = time.monotonic(), jobs[start : start + size]
+            done = list(in_threads(run, part, self._model.concurrency))
+            require_same(self._questions, can)
+            yield {key: value for scored in done for key, value in scored.items()}
+            start += len(part)
+            in_time = int(size * _SECONDS / max(time.monotonic() - began, 1e-3))
+            size = max(_PROBED, min(2 * size, in_time, _MOST if can.probe else _PROBED))
 
-    def _run(self, jobs: Sequence[Job]) -> Generator[Scored, None, None]:
+    def _work(self) -> Callable[[Job], Scored]:
         can, client = self.capabilities, self._client
-        run: Callable[[Job], Scored]
         if (way := can.chat) is not None:
             reach = Reach(client, None, lambda text: way.ask(client, text))
-            run = Sampling(client, way, self._model.samples or DEFAULT_SAMPLES, reach.check)
-        else:
-            spelled = None if can.form is None else partial(self._questions.spelled, form=can.form)
-            reach = Reach(client, spelled, lambda text: client.completions({"prompt": text, "max_tokens": 1}))
-            run = Scoring(Questions(client, reach.check), can.form, can.top)
-        yield from in_threads(run, jobs[:1], 1)
-        yield from in_threads(run, jobs[1:], self._model.concurrency)
+            return Sampling(client, way, self._model.samples or DEFAULT_SAMPLES, reach.check)
+        spelled = None if can.form is None else partial(self._questions.spelled, form=can.form)
+        reach = Reach(client, spelled, lambda text: client.completions({"prompt": text, "max_tokens": 1}))
+        return Scoring(Questions(client, reach.check), can.form, can.top)
 
     @property
     def has_chat_template(self) -> bool:
