@@ -27,7 +27,8 @@ _ROUNDS = 4
 _NEAR = 60
 """Number of lines around a changed line that a reading keeps."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
-_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+|(?:=[0-9A-F]{2}){2,}")
+"""Bytes as in an address, or as in a mail (quoted-printable)."""
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
 """Carriage return that ends a line without a newline, as in files of old programs."""
 _ESCAPE = re.compile(
@@ -35,8 +36,8 @@ _ESCAPE = re.compile(
     r"|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8}))"
 )
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""Code for a terminal, such as a colour or the rest of a line."""
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08")
+"""Code for a terminal, such as a colour or the rest of a line, or a character that is struck over (manual pages)."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
 _TAG = re.compile(
     r"<!--[^\w\n]{0,40}-->|</?([A-Za-z][A-Za-z0-9]*)"
@@ -91,7 +92,7 @@ def _unescaped(text: str) -> str:
         before = text
         if "&" in text:
             text = _ENTITY.sub(lambda match: html.unescape(match[0]).replace("\n", BREAK), text)
-        if "%" in text:
+        if "%" in text or "=" in text:
             text = _PERCENT.sub(_from_percent, text)
         if "\\" in text:
             text = _ESCAPE.sub(_from_escape, text)  # this may leave half of a surrogate pair
@@ -99,12 +100,12 @@ def _unescaped(text: str) -> str:
         if text == before:
             break
     text = _RETURN.sub(BREAK, text) if "\r" in text else text
-    text = _TERMINAL.sub("", text) if "\x1b" in text else text
+    text = _TERMINAL.sub("", text) if "\x1b" in text or "\b" in text else text
     return _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
 
 
 def _from_percent(match: re.Match[str]) -> str:
-    return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "replace").replace("\n", BREAK)
+    return bytes.fromhex(re.sub("[%=]", "", match[0])).decode("utf-8", "replace").replace("\n", BREAK)
 
 
 def _from_escape(match: re.Match[str]) -> str:
@@ -158,7 +159,8 @@ class _Folds(dict[int, str]):
         char = chr(code)
         parts = unicodedata.normalize("NFKD", _PLAIN.get(code, char).casefold())
         plain = "".join(_PLAIN.get(ord(p), p) for p in parts if not unicodedata.combining(p)).casefold()
-        kept = "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in plain) or " "
+        seen = INVISIBLE.sub(" ", plain)  # a filler counts as a letter
+        kept = "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in seen) or " "
         self[code] = folded = "" if unicodedata.combining(char) else kept
         return folded
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
 
 _PRIVATE = {
-    "robustify.registered/1": "(the record of registered sets, with its secret)",
-    "robustify.licences/1": "(the record of accepted terms)",
-    "robustify.release-claim/1": "(the claim of a run, with digests of items)",
+    "robustify.registered": "(the record of registered sets, with its secret)",
+    "robustify.licences": "(the record of accepted terms)",
+    "robustify.release-claim": "(the claim of a run, with digests of items)",
 }
+_NAMED = r"\bformat[\"'\\]{0,3}\s?:[\s\"'\\]{0,6}"
+"""Name of a format in JSON, in YAML, in the output of Python, and in quotes of these."""
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Marks of robustify's documents. Every document contains all marks of one group."""
 _MANY_IDS = 5
@@ -23,10 +25,15 @@ _PATTERNS = (
     ("RBG403", "evaluator", "", r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b"),
     ("RBG401", "canary", "", rf"canary\s+(?:guid|string|token)\W{{1,6}}{_GUID}"),
     ("RBG401", "corpora", "", r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora"),
-    ("RBG404", "robustify.releases", "(a record of releases)", r'"format":\s?"robustify\.releases/\d+"'),
+    ("RBG403", "sensitivity", "", r"\bsensitivity\W{1,8}restricted\b[\s\S]{0,400}?\bsignature\W{1,8}set:"),
+    ("RBG404", "robustify.releases", "(a record of releases)", rf"{_NAMED}robustify\.releases/\d"),
+    *(
+        ("RBG404", name, says, rf"{_NAMED}{name}/\d[\s\S]{{0,80}}?[0-9a-f]{{40}}")
+        for name, says in _PRIVATE.items()
+    ),
 )
 """Rule, a word that each match contains, details, and pattern. Matched are the release level `evaluator`, canary lines,
-and a record of releases."""
+the manifest of a restricted run, and private records."""
 _PREFIX = re.compile(r"rbk1\W{0,4}:")
 _BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
 """Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
@@ -77,8 +84,6 @@ def _document(text: str) -> dict[str, object]:
 
 def _records(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
     named, config, release = tree.get("format"), tree.get("config"), tree.get("release")
-    if isinstance(named, str) and named in _PRIVATE:
-        yield "RBG404", _PRIVATE[named]
     if named == SPLIT and not is_split(tree):
         yield "RBG405", "(a hashed split with more than its format has)"
     levels = (tree.get("sensitivity"), config.get("sensitivity") if isinstance(config, dict) else None)

@@ -270,6 +270,16 @@ def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "hide",
+    [lambda s: "".join(f"{c}\b{c}" for c in s), lambda s: s.replace(" ", "\u3164"),
+     lambda s: "".join(f"={ord(c):02X}" for c in s)],
+    ids=["struck over", "blanks that are letters", "quoted-printable"],
+)  # fmt: skip
+def test_marks_that_nobody_sees_hide_no_words(hide: Callable[[str], str], prints: Fingerprints) -> None:
+    assert "RBG301" in rules_of(hide(REGISTERED[0][0]), prints)
+
+
 # Bounds and odd input.
 
 

@@ -1,9 +1,11 @@
 """What of robustify's own the gate refuses, made by the code that makes it: keys, caches, records; and what may pass."""
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from robustify.gate.check import examine
 from robustify.models.engines.cache import Cache
@@ -69,6 +71,16 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
     assert "RBG404" in rules_of((folder / "release.json").read_bytes())
     for name in ("run.json", "summary.json", "report.html", "report.md"):
         assert rules_of((folder / name).read_bytes()) == {"RBG403"}, name
+    for name in ("run.json", "release.json"):
+        text = (folder / name).read_text(encoding="utf-8")
+        lines = {"cells": [{"outputs": [{"text": text.splitlines(keepends=True)}]}]}
+        forms = (
+            yaml.safe_dump(json.loads(text)),
+            repr(json.loads(text)),
+            text.replace("\n", "\n> "),
+            json.dumps(lines),
+        )
+        assert [form[:40] for form in forms if not rules_of(form) & {"RBG403", "RBG404"}] == []
     public = {p.name: rules_of(p.read_bytes()) for p in (tmp_path / "public").rglob("*") if p.is_file()}
     assert "summary.json" in public
     assert {name: rules for name, rules in public.items() if rules} == {}
