@@ -162,6 +162,17 @@ def test_replicas_that_take_turns_are_not_one_model(kind: str, tmp_path: Path) -
         assert cache.info()["rows"] == 0
 
 
+def test_a_prompt_that_a_filter_blocks_has_an_empty_reply() -> None:
+    with stub() as server, OpenAIServer(model(server)) as engine:
+        assert engine.has_chat_template in (True, False)
+        server.manner.faults = [(400, {}, {"error": {"message": "x", "code": "content_filter"}})]
+        (reply,) = engine.write(["Say hello."], max_tokens=4)
+        assert (reply, reply.finish_reason) == ("", "content_filter")
+        server.manner.faults = [(400, {}, {"error": {"message": "no such option"}})]
+        with pytest.raises(ModelError):
+            engine.write(["Say hello."], max_tokens=4)
+
+
 def test_free_replies_are_checked_like_letters() -> None:
     with stub(Cut()) as server, OpenAIServer(model(server)) as engine:
         assert len(engine.write(["Say hello."] * 3, max_tokens=4)) == 3

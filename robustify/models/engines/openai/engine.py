@@ -133,9 +133,9 @@ class OpenAIServer(Closing):
         return self._writing[0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
-        context of the model. Raise `ModelError` if the server keeps failing, cuts prompts, serves another model than at the
-        first probe, or cannot generate text."""
+        """Return one reply per prompt, in the order of the prompts. A prompt that a filter blocks has an empty reply.
+        Raise `DataError` if prompts do not fit into the context of the model. Raise `ModelError` if the server keeps
+        failing, cuts prompts, serves another model than at the first probe, or cannot generate text."""
         reach, path = self._written, self._writing[0]
 
         def one(number: int) -> tuple[int, Reply | None]:
@@ -146,6 +146,8 @@ class OpenAIServer(Closing):
             except Refusal as refusal:
                 if refusal.too_long:
                     return number, None
+                if refusal.filtered:
+                    return number, Reply("", "content_filter")
                 raise
 
         replies = sorted(in_threads(one, range(len(prompts)), self._model.concurrency))
