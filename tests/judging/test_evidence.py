@@ -44,7 +44,6 @@ def ranking_of(
         strength=np.array(weight),
         reachable=np.full((n, K), np.nan),
         null=np.full(n, 1 / K),
-        content=np.zeros(n),
         group=np.arange(n),
         fold=np.zeros(n, dtype=np.int64),
         complete=np.ones(n, dtype=bool),

@@ -114,13 +114,15 @@ def spaced_capitals(text: str) -> str:
 COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
     "one blank line more": lambda rows: (rows_as_json(rows) + "\n", "jsonl"),
     "one row less": lambda rows: (rows_as_json(rows[1:]), "jsonl"),
-    "a few rows": lambda rows: (rows_as_json(rows[:5]), "jsonl"),
+    "a few rows": lambda rows: (rows_as_json(rows[4:9]), "jsonl"),
     "one row": lambda rows: (rows_as_json(rows[:1]), "jsonl"),
     "choices, rows and columns in another order": lambda rows: (rows_as_json(shuffled(rows)), "jsonl"),
     "as CSV": lambda rows: (as_csv(rows), "csv"),
     "as CSV in capitals with spaces": lambda rows: (as_csv(rows, spaced_capitals), "csv"),
     "other stems": lambda rows: (rows_as_json([{**row, "question": f"Now {i}?"} for i, row in enumerate(rows)]), "jsonl"),
-    "other choices": lambda rows: (rows_as_json([{**row, "choices": ["yes", "no"], "answer": 1} for row in rows]), "jsonl"),
+    "other choices": lambda rows: (
+        rows_as_json([{**row, "choices": ["yes", "no"], "answer": i % 2} for i, row in enumerate(rows)]), "jsonl"
+    ),
     "among many": lambda rows: (rows_as_json([*OTHERS, *rows[:5]]), "jsonl"),
 }  # fmt: skip
 
