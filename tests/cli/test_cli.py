@@ -21,6 +21,15 @@ from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
 from tests.support.fake_scorer import fake_models, finds, likes_the_letter
 
 
+def test_modules_of_the_current_folder_do_not_replace_those_of_python(tmp_path: Path) -> None:
+    for name in ("argparse", "json", "numpy", "random", "yaml"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    line = [sys.executable, "-m", "robustify", "--help"]
+    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.fixture
 def items(tmp_path: Path, toys: list[Item]) -> Path:
     write_items(tmp_path / "items.jsonl", toys)
