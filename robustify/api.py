@@ -126,6 +126,7 @@ class Audit:
         if name not in self.run.manifest["files"]:
             raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.")
         self.run.require_unchanged(name)
+        self.run.require_ordinary()
 
     def __str__(self) -> str:
         if self.run.restricted:

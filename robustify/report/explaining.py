@@ -165,13 +165,14 @@ def flagged(run: Run) -> "pd.DataFrame":
 
 def evidence_of(run: Run) -> list[Row]:
     """Return the evidence rows of a public run. Without item texts, the rows are shorter. Raise `AuthorisationError` if the
-    run is restricted, and `DataError` if it has no evidence, or a file was changed after the run."""
+    run or its set is restricted, and `DataError` if it has no evidence, or a file was changed after the run."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which contains no evidence on single items."
         )
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
+    run.require_ordinary()
     return run.evidence if source == EVIDENCE else list(_short_rows(run))
 
 

@@ -116,6 +116,11 @@ class Run:
         """Whether the folder contains item texts. Imported answers may come without them."""
         return any(name in self.manifest["files"] for name in SPLIT_FILES)
 
+    def require_ordinary(self) -> None:
+        """Raise `AuthorisationError` if the items are those of a set whose terms were accepted after the run."""
+        for name in SPLIT_FILES:
+            next(split_items(self.folder / name), None)
+
     @property
     def items(self) -> tuple[Item, ...] | None:
         """Items of a public run in the order in which they were asked, or None if the folder has no item texts."""

@@ -211,6 +211,9 @@ OF_A_RUN: dict[str, Callable[[Path], Any]] = {
     "export dataset": lambda run: invoked("export", "dataset", run, "-o", run.with_name("again")),
     "export lm-eval": lambda run: invoked("export", "lm-eval", run, "-o", run.with_name("again")),
     "export inspect": lambda run: invoked("export", "inspect", run, "-o", run.with_name("again")),
+    "export sarif": lambda run: invoked(
+        "export", "sarif", run, "--data", run.with_name("quiz.jsonl"), "-o", run.with_name("again")
+    ),
 }
 
 
@@ -222,6 +225,8 @@ def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> Non
     for command, act in OF_A_RUN.items():
         assert "sign S3" in str(act(run).exception), command
         assert not run.with_name("again").exists(), command
+    with pytest.raises(AuthorisationError, match="sign S3"):
+        _ = rb.open(run).verdicts
 
 
 def test_a_shipped_adapter_pins_the_digest_by_its_acceptance(
