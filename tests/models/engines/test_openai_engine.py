@@ -29,7 +29,7 @@ from robustify.models.engines.protocols import NO_LETTER
 from robustify.models.engines.settings import RayModel, host_of
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
-from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
+from tests.support.openai_stub import Answer, Stub, Toy, config, model, scored, stub
 
 REQUESTS = [
     *(
@@ -212,6 +212,33 @@ def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
         with pytest.raises(ModelError, match=told):
             scored(server, tmp_path, REQUESTS)
         assert not any("secret" in str(body) for body in server.bodies)
+
+
+@pytest.mark.parametrize("kind", [{}, {"letters": "first", "completions": False}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (403, {"error": {"message": "missing scopes"}}),
+        (501, {}),
+        (200, [{"id": "toy"}]),
+        (200, {"data": None}),
+    ],
+)
+def test_a_model_that_a_gateway_lists_otherwise_or_not_is_asked(
+    answer: tuple[int, Any], kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gateway(self: Stub, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
+        if path == "/v1/models":
+            return Answer(*answer)
+        known = body["model"] == "toy"
+        return ask(self, path, body, headers) if known else Answer(404, {"error": {"message": "no model"}})
+
+    ask = Stub.answer
+    monkeypatch.setattr(Stub, "answer", gateway)
+    with stub(**kind) as server:
+        assert check_server(model(server, retries=0), ())["model"] == "toy"
+        with pytest.raises(ModelError):
+            check_server(model(server, retries=0, model="typo"), ())
 
 
 @pytest.mark.parametrize("form", [{}, {"prompt_logprobs": True}])

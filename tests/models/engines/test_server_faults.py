@@ -70,6 +70,12 @@ def test_a_prompt_that_a_server_cuts_has_no_answer(kind: str, counts: bool, tmp_
             assert cache.info()["rows"] == 0, "the longest prompt is asked first"
 
 
+def test_rounded_counts_are_not_taken_for_a_cut(tmp_path: Path) -> None:
+    with stub(Toy(), echo="none", fix=usage(lambda body, n: -(-n // 64) * 64)) as server:
+        for length in range(300, 900, 50):
+            scored(server, tmp_path / str(length), letters(1, "x " * (length // 2)))
+
+
 def test_a_prompt_with_more_tokens_than_the_longest_is_checked_when_it_comes(tmp_path: Path) -> None:
     dense = letters(7, ". , " * 70)
     assert len(dense[0].context) < len(LONG[-1].context) // 2

@@ -9,14 +9,15 @@ fails at prompts can still be asked for letters.
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import get_args
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import ModelError, UsageError
 from robustify.items.views import Template
 from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
-from robustify.models.engines.openai.letters import ByChat, find_way
+from robustify.models.engines.openai.letters import LENGTHS, ByChat, find_way
 from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, Unusable, covers
 from robustify.models.engines.openai.reach import TEXT
 from robustify.models.engines.openai.refusals import Refusal
@@ -32,6 +33,8 @@ SAME = 0.2
 probe by less than 0.1 on average, even if one unlikely token changes by more. Another model changes most tokens."""
 TOPS = (20, 5)
 """Numbers of likely tokens to try: the maximum of most servers, and that of OpenAI's completions."""
+_UNKNOWN = "no-such-model"
+"""Name under which a server answers only if it ignores names."""
 _CHECKED, _LEAST = 3, 2
 """Usual and minimum number of tokens to compare."""
 
@@ -134,10 +137,17 @@ def _reported_name(client: Client) -> str:
     served = client.model.served
     try:
         data = client.models().get("data")
-    except Refusal:
+    except Unreachable as error:
+        if error.status not in (500, 501):
+            raise
+        return served
+    except ModelError:
+        # Some keys may ask models, but not list them. An invalid key is refused again by the probe.
         return served
     entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
     mine = next((e for e in entries if e.get("id") == served), None)
+    if mine is None and _answers(client, served) and not _answers(client, _UNKNOWN):
+        return served
     if mine is None:
         listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
         raise client.fault(
@@ -147,6 +157,18 @@ def _reported_name(client: Client) -> str:
     # If the root is a path, its last part is the name of the model.
     named = PurePath(root).name if PurePath(root).is_absolute() else root
     return named if is_name(named) else served
+
+
+def _answers(client: Client, name: str) -> bool:
+    """Return whether the server answers under this model name. Gateways answer under names that they do not list, and some
+    servers under any name."""
+    client.answered = False
+    with suppress(ModelError):
+        client.completions({"model": name, "prompt": TEXT, "max_tokens": 1})
+    for length in LENGTHS:
+        with suppress(ModelError):
+            client.chat({"model": name, "messages": [{"role": "user", "content": TEXT}], length: 16})
+    return client.answered
 
 
 def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Token]]:

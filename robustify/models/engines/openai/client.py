@@ -145,6 +145,9 @@ class Client:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
         reply = parsed(content)
+        if isinstance(reply, list):
+            # Together lists its models in a bare list.
+            reply = {"data": reply}
         if not isinstance(reply, dict):
             what = _NO_JSON.get(content.lstrip()[:1], "is not a complete JSON object")
             raise Unreachable(f"{self.model.name}: the server sent a reply that {what}")

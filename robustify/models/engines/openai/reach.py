@@ -1,5 +1,6 @@
 """Check that a server reads whole prompts, because some cut long ones without an error."""
 
+import math
 import secrets
 import threading
 from collections.abc import Callable
@@ -54,7 +55,9 @@ class Reach:
         except Refusal:
             return _WHOLE
         lead, first, second, whole = (count_in(reply, "prompt_tokens") for reply in replies)
-        if whole + _SEAM < first + second - lead:
+        # Counts that are rounded to a multiple of this number are off by up to twice as much.
+        grain = math.gcd(lead, first, second, whole)
+        if whole + max(_SEAM, 2 * grain) < first + second - lead:
             raise self._client.fault(
                 f"cuts long prompts: it read {whole:,} tokens of a prompt that has {first + second - lead:,} or more. Give "
                 "it a longer context (such as `num_ctx`), or use fewer shots."
