@@ -15,8 +15,8 @@ from robustify.items.item import Item
 LEAST = 5
 """Number of known items that make a set a copy. In a smaller set, more than half of the items do."""
 _SIZE = 8
-_STEM, _CHOICES = 5, 6
-"""Minimum number of words in a stem, and in all choices of an item, by which the item is known."""
+_STEM, _CHOICES = 20, 24
+"""Minimum size of the folded words of a stem (about five), and of all choices of an item, by which the item is known."""
 
 
 def fingerprints_of(items: Sequence[Item], key: bytes) -> bytes:
@@ -44,13 +44,12 @@ def _cut(fingerprints: bytes) -> set[bytes]:
 
 
 def _fingerprints(item: Item, key: bytes) -> Iterator[bytes]:
-    stem, choices = kept_words(item.stem), [kept_words(choice) for choice in item.choices]
-    asked, options = b"".join(stem), b"\n".join(sorted(map(b"".join, choices)))
-    n_options = sum(map(len, choices))
+    asked = b"".join(kept_words(item.stem))
+    options = b"\n".join(sorted(b"".join(kept_words(choice)) for choice in item.choices))
     for enough, text in (
-        (len(stem) >= _STEM, b"stem\n" + asked),
-        (n_options >= _CHOICES, b"choices\n" + options),
-        (len(stem) + n_options >= _STEM, b"item\n" + asked + b"\n" + options),
+        (len(asked) >= _STEM, b"stem\n" + asked),
+        (len(options) >= _CHOICES, b"choices\n" + options),
+        (len(asked) + len(options) >= _STEM, b"item\n" + asked + b"\n" + options),
     ):
         if enough:
             yield hashlib.blake2b(text, key=key, digest_size=_SIZE).digest()
