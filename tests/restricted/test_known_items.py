@@ -119,7 +119,9 @@ COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
     "choices, rows and columns in another order": lambda rows: (rows_as_json(shuffled(rows)), "jsonl"),
     "as CSV": lambda rows: (as_csv(rows), "csv"),
     "as CSV in capitals with spaces": lambda rows: (as_csv(rows, spaced_capitals), "csv"),
-    "without spaces": lambda rows: (as_csv(rows, lambda text: text.replace(" ", "")), "csv"),
+    "stems without spaces": lambda rows: (
+        as_csv([{**row, "question": row["question"].replace(" ", ""), "choices": list("wxyz")} for row in rows]), "csv"
+    ),
     "other stems": lambda rows: (rows_as_json([{**row, "question": f"Now {i}?"} for i, row in enumerate(rows)]), "jsonl"),
     "other choices": lambda rows: (
         rows_as_json([{**row, "choices": ["yes", "no"], "answer": i % 2} for i, row in enumerate(rows)]), "jsonl"
