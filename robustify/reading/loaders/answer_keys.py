@@ -18,7 +18,7 @@ from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders.listed_options import SeveralRightError, literal, truth
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.rows import RawItem, json_kind, require_text, whole
-from robustify.reading.marks.labelling import LETTERS, SERIES, as_mark, bare_mark
+from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, as_mark, bare_mark, split_labels
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
@@ -30,6 +30,8 @@ FORMS = {"index": "number from 0", "number": "number from 1"}
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
 _LONGEST_MARK = 8
 _AS_LIKELY_AS_NOT = 0.5
+_UNLIKELY = 0.05
+"""Probability below which no key is the last of numbered options by chance."""
 Readings = Mapping[KeyKind, tuple[int, ...]]
 """Indices that a key can mean, by form. Identical choices give a form several indices."""
 
@@ -133,12 +135,24 @@ def places_of(found: Readings) -> set[int]:
 
 def _readings(raw: RawItem, key: str) -> Readings:
     found = _by_mark(key, raw.labels, len(raw.choices))
+    _require_same_mark(raw, key, found)
     equal: Collection[int] = [at for at, choice in enumerate(raw.choices) if choice.strip() == key]
     if not equal and not found:
         equal = sorted(equal_options(key, raw.choices))
     if equal:
         return {**found, "text": tuple(equal)}
     return found or (_dressed(raw, key) if _letter(key) is None and _number(key) is None else {})
+
+
+def _require_same_mark(raw: RawItem, key: str, found: Readings) -> None:
+    """Refuse a letter if marks that were left inside the options, as in `B) red`, name another choice than their order."""
+    own = split_labels(raw.choices) if raw.key_is == "auto" and "letter" in found else None
+    inside = _by_mark(key, own.labels, len(raw.choices)).get("label") if own else None
+    if inside and inside != found.get("label", found["letter"]):
+        raise ItemError(
+            "the key is ambiguous, because the options begin with letters in another order. Take these letters off, or "
+            "add `--map key_is=letter` if keys count the options in the order of the file."
+        )
 
 
 @lru_cache(4096)
@@ -230,6 +244,19 @@ def uncertain_base(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> tu
     if reached:
         return ("number",)
     return ("number", "index") if log_chance < math.log(_AS_LIKELY_AS_NOT) else ()
+
+
+def never_the_last(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> bool:
+    """Return whether all keys are numbers of options from 1 and never the last one, which is unlikely unless they count
+    from 0."""
+    log_chance = 0.0
+    for raw, key in zip(raws, written, strict=True):
+        k, number = len(raw.choices), _number(key.text)
+        counted_from_1 = raw.key_is == "auto" and raw.labels == COUNTED[1][:k] and "text" not in key.found
+        if key.fault or not counted_from_1 or number is None or not 1 <= number < k:
+            return False
+        log_chance += math.log1p(-1 / k)
+    return log_chance < math.log(_UNLIKELY)
 
 
 def _written(raw: RawItem) -> str:

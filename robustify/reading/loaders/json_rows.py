@@ -272,8 +272,11 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
         return _lm_eval(table)
     if isinstance(first.get("row"), dict) and "row_idx" in first:
         # The dataset viewer of the Hub puts each row into an object.
-        rows = tuple(replace(row, cells=as_object(row.cells.get("row"))) for row in table.rows)
-        table = replace(table, rows=rows)
+        whole = [row for row in table.rows if not row.cells.get("truncated_cells")]
+        rows = tuple(replace(row, cells=as_object(row.cells.get("row"))) for row in whole)
+        why = "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
+        cut = tuple(Fault(row.line, why) for row in table.rows if row.cells.get("truncated_cells"))
+        table = replace(table, rows=rows, faults=(*table.faults, *cut))
     if table.layout or not any(_inner_items(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
         return table
     unrolled: list[SourceRow] = []

@@ -262,6 +262,11 @@ def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_
         raise DataError(
             f"{name}: the keys are whole numbers and never 0, so they may count from 1{answer_keys.key_hint(forms)}"
         )
+    if answer_keys.never_the_last(raws, written):
+        raise DataError(
+            f"{name}: no key is the number of the last option, so keys may count from 0"
+            f"{answer_keys.key_hint(('label', 'index'))}"
+        )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", listed_options.BY_LABEL)}
     if len(cuts) > 1 or len(sizes) > 1:

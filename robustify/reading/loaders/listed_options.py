@@ -29,7 +29,14 @@ from robustify.reading.loaders.columns import (
     usual_names,
 )
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.marks.labelling import Labelled, cut_at_labels, positions_in_series, split_labels
+from robustify.reading.marks.labelling import (
+    Labelled,
+    as_mark,
+    bare_mark,
+    cut_at_labels,
+    positions_in_series,
+    split_labels,
+)
 
 _TEXTS = (("text", "option", "answer", "content", "choice", "value", "atext"),)
 _LABELS = (("label", "letter", "id", "key", "aid"),)
@@ -255,7 +262,8 @@ def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
-            if (not below or _TAIL.fullmatch(texts[-1])) and split_labels(inner) is not None:
+            split = split_labels(inner) if not below or _TAIL.fullmatch(texts[-1]) else None
+            if split is not None and (split.in_order or inner == texts):
                 inner, more = _without_tail(inner)
                 return inner, (LINE_ABOVE,) * above + (LINE_BELOW,) * below + more
     return texts, ()
@@ -361,7 +369,7 @@ def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
         places = tuple(range(len(raw.choices)))
         cut = Labelled(raw.labels, raw.choices, places) if raw.cut == BY_LABEL else None
         labelled = cut or split_labels(raw.choices)
-        if labelled is None:
+        if labelled is None or _rival_marks(raw, labelled):
             return raws
         found.append(labelled)
     return [
@@ -373,6 +381,12 @@ def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
         )
         for raw, one in zip(raws, found, strict=True)
     ]
+
+
+def _rival_marks(raw: rows.RawItem, found: Labelled) -> bool:
+    """Return whether a letter may be a label of the file or one inside the choices, which are in another order."""
+    ours, theirs = ([*map(as_mark, labels)] for labels in (raw.labels, found.labels))
+    return bare_mark(str(raw.key)) in ours and ours != theirs and {*ours} == {*theirs} and not found.in_order
 
 
 def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:

@@ -68,14 +68,24 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
         raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
     start, letters = int(first[1:] or 0), series_of(c for c in (*keys, *picks) if isinstance(c, str))
     forms = tuple(Naming.of(cells, start, letters) for cells in (keys, picks))
-    pairs = [(cell, way.form) for cells, way in zip((keys, picks), forms, strict=True) for cell in cells]
-    numbers = {
-        whole_number(cell) for cell, form in pairs if form == "number" or not isinstance(cell, str)
-    } - {None}
+    of_keys, of_picks = (
+        {
+            n
+            for cell in cells
+            if (way.form == "number" or not isinstance(cell, str)) and (n := whole_number(cell)) is not None
+        }
+        for cells, way in zip((keys, picks), forms, strict=True)
+    )
+    numbers = of_keys | of_picks
     if not first and numbers and 0 not in numbers:
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
             "number with --map first==0 or --map first==1."
+        )
+    if not first and 0 in of_keys and 0 not in of_picks and max(of_picks, default=0) > max(of_keys):
+        raise DataError(
+            f"{file}: keys count from 0, but picks are never 0 and go beyond the keys, so they may count from 1. Write "
+            "both in one way, or set --map first==0 if picks count from 0, too."
         )
     return forms[0], forms[1]
 

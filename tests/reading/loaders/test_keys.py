@@ -297,3 +297,59 @@ def test_what_was_not_read_is_said(tmp_path: Path, form: str) -> None:
     said = notes(loaded(tmp_path / "x", content))
     assert any(note in one for one in said), said
     assert not any(option in str(said) for option in RIGHT)
+
+
+MARKED: Sequence[tuple[str, ...]] = [tuple(f"{'CADB'[at]}) {o[at]}" for at in range(4)) for o in OPTIONS]
+
+
+@pytest.mark.parametrize("at", [range(8), [5]], ids=["all rows", "one row"])
+def test_letters_inside_options_in_another_order_are_never_counted_as_positions(
+    tmp_path: Path, at: Sequence[int]
+) -> None:
+    names = dict.fromkeys("ABCD")
+    shown = [list(MARKED[one] if one in at else OPTIONS[one]) for one in range(8)]
+    lists = [
+        {"question": q, "options": o, "answer": "ABCD"[k]} for q, o, k in zip(ASKED, shown, KEYS, strict=True)
+    ]
+    columns = [
+        {"question": r["question"], **dict(zip(names, r["options"], strict=True)), "answer": r["answer"]}
+        for r in lists
+    ]
+    for found in ([] if len(at) == 8 else [lists], [columns]):
+        for one in found:
+            with pytest.raises(
+                DataError, match="ambiguous, because the options begin with letters in another order"
+            ):
+                loaded(tmp_path / "x", one)
+            assert len(loaded(tmp_path / "x", one, fields=mapped(["key_is=letter"])).items) == 8
+
+
+def test_an_option_before_initials_in_any_order_stays_an_option(tmp_path: Path) -> None:
+    found = rows(
+        choices=lambda o, k: ["E. red", "B. blue", "A. green", "C. grey"] if k == 1 else [*o], answer=index
+    )
+    assert [item.k for item in loaded(tmp_path / "x", found).items] == [4] * 8
+
+
+def test_numbers_of_options_that_are_never_the_last_are_refused_if_that_is_unlikely(tmp_path: Path) -> None:
+    found = [
+        {
+            "question": f"{r['question']} {n}",
+            **{f"option{at + 1}": o for at, o in enumerate(r["choices"])},
+            "answer": n % 3 + 1,
+        }
+        for n in range(2)
+        for r in rows(choices=listed)
+    ]
+    with pytest.raises(DataError, match=r"keys may count from 0.*key_is=label` or `--map key_is=index"):
+        loaded(tmp_path / "x", found)
+
+
+def test_rows_that_the_viewer_of_the_hub_cut_are_refused(tmp_path: Path) -> None:
+    found = [
+        {"row_idx": at, "row": row, "truncated_cells": ["question"] * (at == 3)}
+        for at, row in enumerate(rows(choices=listed, answer=index))
+    ]
+    with pytest.raises(DataError, match="truncated_cells"):
+        loaded(tmp_path / "x", found)
+    assert len(loaded(tmp_path / "x", found, skip_bad=True).items) == 7

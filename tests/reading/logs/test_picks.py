@@ -156,6 +156,13 @@ def test_numbers_that_may_count_from_1_are_refused_with_the_mapping_to_write(tmp
     for path in (tmp_path / "a.jsonl", tmp_path / "a.csv"):
         with pytest.raises(DataError, match="--map first==0 or --map first==1"):
             log_of(path, numbered(1))
+        with pytest.raises(
+            DataError, match="keys count from 0, but picks are never 0 and go beyond the keys"
+        ):
+            log_of(
+                path,
+                [{**row, "pick": one["pick"]} for row, one in zip(numbered(0), numbered(1), strict=True)],
+            )
 
 
 WIDE = [
