@@ -106,12 +106,14 @@ def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a JSON Lines file as they are, each checked against a model."""
     number = 0
     try:
-        with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+        with path.open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 number += 1
                 if line.strip():
                     row = json.loads(line)
                     model.validate_python(row)
+                    # An escape can name half a character, which no file of a run can contain.
+                    json.dumps(row, ensure_ascii=False).encode()
                     yield row
     except (OSError, ValueError, RecursionError):
         raise damaged(path, f"invalid in line {number}") from None

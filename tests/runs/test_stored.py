@@ -68,6 +68,7 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
         ("shortcut.jsonl", first(choices=["a", None, "b"]), JUDGE),
         ("robust.jsonl", first(stem=["a"]), JUDGE),
         ("robust.jsonl", first(topic=7), JUDGE),
+        ("robust.jsonl", first(topic="\ud800"), (*JUDGE, "--criterion", "majority")),
         ("robust.jsonl", first(id=True), JUDGE),
         ("robust.jsonl", first(more=1), JUDGE),
         ("undecided.jsonl", lambda data: b"\xff" + data, JUDGE),
