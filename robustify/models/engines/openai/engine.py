@@ -107,7 +107,7 @@ class OpenAIServer(Closing):
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
         """Run the jobs in parts, the first one alone. Yield a part only if a probe after it finds the same model.
-        Nothing else is asked during a probe, so that replicas that take turns are told apart."""
+        Nothing else is asked during a probe, so that replicas that take turns are found."""
         can, run, start, size = self.capabilities, self._work(), 0, 1
         while start < len(jobs):
             began, part = time.monotonic(), jobs[start : start + size]
