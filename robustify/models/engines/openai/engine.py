@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from robustify.base.errors import DataError, ModelError, RequestError
 from robustify.items.views import BY_CHAT, Request, Template
 from robustify.models.engines.cache import Cache, CachedScores
-from robustify.models.engines.openai.capabilities import Capabilities, probe_server, require_same
+from robustify.models.engines.openai.capabilities import SAME, Capabilities, probe_server, require_same
 from robustify.models.engines.openai.client import Client, Json
 from robustify.models.engines.openai.jobs import (
     TOO_LONG,
@@ -38,8 +38,6 @@ VERSION = "openai-1"
 UNKNOWN = "unknown (remote)"
 FIRST_TRIES = 2
 """Maximum number of retries of the first contact, so that a wrong address is reported soon."""
-_SAME_PROBE = 0.2
-"""Allowed difference in nats between two probes of one model, which is the error of half precision."""
 _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 """Number of jobs between two probes at first, and at most as it doubles, and the intended seconds between them."""
 # Pairs of the path for generating text and the field for the length of a reply.
@@ -195,9 +193,10 @@ class OpenAIServer(Closing):
             before = kept.path
             if before is None:
                 kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
+            # Each number must agree, because asking again is better than mixing two models.
             stored = [] if before == "none" else [float(number) for number in before.split()]
             if len(stored) == len(can.probe) and all(
-                abs(a - b) <= _SAME_PROBE for a, b in zip(stored, can.probe, strict=True)
+                abs(a - b) <= SAME for a, b in zip(stored, can.probe, strict=True)
             ):
                 return {**recipe, "probe": before}
         raise self._client.fault("seems to serve a different model every time; expected always the same")
