@@ -207,21 +207,30 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def asks_what_we_ask(folder: Path, task: str, name: str, items: Sequence[Item]) -> None:
-    rows = list(logged(folder, task))
-    assert [row["doc"]["id"] for row in rows] == [item.id for item in items]
-    for row, item in zip(rows, items, strict=True):
-        asked = [(r["arg_0"], r["arg_1"]) for r in row["arguments"].values()]
-        ours = template(VIEW_OF[name]).requests(item, own(item.k))
-        assert asked == [(r.context, r.continuation) for r in ours]
-        assert int(row["target"]) == item.key
+Asked = list[tuple[str, list[tuple[str, str]], int]]
+"""The ID, the requests (context and continuation), and the key of each item."""
+
+
+def theirs(folder: Path, task: str) -> Asked:
+    return [
+        (row["doc"]["id"], [(r["arg_0"], r["arg_1"]) for r in row["arguments"].values()], int(row["target"]))
+        for row in logged(folder, task)
+    ]
+
+
+def ours(name: str, items: Sequence[Item]) -> Asked:
+    asked = template(VIEW_OF[name])
+    return [
+        (item.id, [(r.context, r.continuation) for r in asked.requests(item, own(item.k))], item.key)
+        for item in items
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 @pytest.mark.parametrize("name", sorted(VIEW_OF))
 def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
-    asks_what_we_ask(dummy, task_name("Demo-benign", name), name, items_of(name))
+    assert theirs(dummy, task_name("Demo-benign", name)) == ours(name, items_of(name))
 
 
 @pytest.mark.slow
@@ -230,7 +239,7 @@ def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
 def test_lm_eval_asks_texts_that_look_typed_as_they_are(dated: Path, kind: str) -> None:
     for name in VIEW_OF:
         items = typed(kind).get(name.split("_")[0], typed(kind)["cloze"])
-        asks_what_we_ask(dated, task_name(kind, name), name, items)
+        assert theirs(dated, task_name(kind, name)) == ours(name, items)
 
 
 @pytest.mark.slow
