@@ -18,6 +18,8 @@ from robustify.judging.baselines.words import columns
 
 DIMENSIONS = 64
 """Dimensions of the space of words."""
+_FEWEST_OPTIONS = 3
+"""Fewest options that contain a compared word or letter sequence."""
 _RIDGES = {"extremes": 5.0, "latent_words": 30.0}
 
 
@@ -48,7 +50,7 @@ def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
     from scipy.sparse import diags_array  # deferred, because only an audit needs it
     from scipy.sparse.linalg import svds
 
-    present = columns(items).astype(np.float64)
+    present = columns(items, _FEWEST_OPTIONS).astype(np.float64)
     d = min(DIMENSIONS, *(size - 1 for size in present.shape))
     if d < 1:
         return np.zeros((*there.shape, 1))

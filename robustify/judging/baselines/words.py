@@ -29,7 +29,7 @@ from robustify.judging.stats.tests import LEVEL
 LENGTHS = (3, 4, 5)
 """Lengths of letter sequences, in characters."""
 BITS = 22
-FEWEST_OPTIONS = 3
+FEWEST_OPTIONS = 16
 """Fewest options that must contain a column. Rarer columns cannot help to predict other items."""
 LEAST = (1.0, 2.5)
 """Thresholds of association with keys, in standard deviations. Each gives one set of logits."""
@@ -50,7 +50,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     the null. U is the excess of a column over the sum of these probabilities, and V is its variance. The coefficient is
     U / (V + ridge), which is one Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
-    present = columns(items)
+    present = columns(items, FEWEST_OPTIONS)
     chosen = drawn(known)
     row = np.zeros(there.shape, dtype=np.int64)
     row[there] = np.arange(present.shape[0])
@@ -77,18 +77,18 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     return fit
 
 
-def columns(items: Sequence[Item]) -> csr_array:
+def columns(items: Sequence[Item], fewest: int) -> csr_array:
     """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns).
 
     Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two of them may collide. Columns
-    in fewer than three options are omitted.
+    in fewer than `fewest` options are omitted.
     """
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
     options = np.zeros(1 << BITS, dtype=np.int64)
     for _, codes in parts:
         options += np.bincount(codes, minlength=1 << BITS)
-    often = options >= FEWEST_OPTIONS
+    often = options >= fewest
     column = np.cumsum(often, dtype=np.int32) - 1
     sizes = [np.zeros(1, dtype=np.int64)]
     which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0

@@ -9,7 +9,7 @@ import pytest
 from robustify.base.texts import folded
 from robustify.items.item import Item
 from robustify.judging.baselines.conditional_logit import cross_fitted
-from robustify.judging.baselines.words import FEWEST_OPTIONS, LEAST, LENGTHS, KeyWords, columns, scorer
+from robustify.judging.baselines.words import LEAST, LENGTHS, KeyWords, columns, scorer
 from tests.support.fake_answers import WORDS, bench, items_of
 
 
@@ -23,16 +23,14 @@ def test_columns_are_those_of_a_plain_count() -> None:
     items = items_of(bench(40, 1, options=(2, 5), seed=1), seed=1)
     odd = Item("odd", "stem", ("Straße 3-4, Ünï\U0001f600", "", "?!", "naïve_word"), 0)
     texts = [c for item in (*items, odd, odd, odd) for c in item.choices]
-    present = columns([*items, odd, odd, odd])
+    present = columns([*items, odd, odd, odd], 3)
     options = Counter(one for text in texts for one in plain(text))
-    wanted = [sum(options[one] >= FEWEST_OPTIONS for one in plain(text)) for text in texts]
+    wanted = [sum(options[one] >= 3 for one in plain(text)) for text in texts]
     # Two of them may share a column, which then more options hold.
     assert present.sum(axis=1) == pytest.approx(np.array(wanted), abs=2)
-    assert present.shape[1] == pytest.approx(sum(n >= FEWEST_OPTIONS for n in options.values()), abs=3)
+    assert present.shape[1] == pytest.approx(sum(n >= 3 for n in options.values()), abs=3)
     together = (present @ present.T).toarray()
-    assert together[0, 1] == len(
-        {w for w in plain(texts[0]) & plain(texts[1]) if options[w] >= FEWEST_OPTIONS}
-    )
+    assert together[0, 1] == len({w for w in plain(texts[0]) & plain(texts[1]) if options[w] >= 3})
 
 
 @pytest.mark.parametrize("cued", [True, False])
