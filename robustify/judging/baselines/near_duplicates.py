@@ -15,6 +15,7 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
+from robustify.judging.baselines.relatives import joined, relatives
 from robustify.judging.baselines.wording import words_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def fold_groups(items: Sequence[Item]) -> Ints:
         for least in (LOOSE, NEAR)
     )
     chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
-    return _read_only(np.where(chained, near, loose))
+    order = np.argsort(content_hashes(items), kind="stable")
+    return _read_only(joined(np.where(chained, near, loose), *relatives(items, order)))
 
 
 @kept_for_last

@@ -1,0 +1,44 @@
+"""Relatives share a fold, so that no key is learned from a reworded copy or a translation."""
+
+import numpy as np
+import pytest
+
+from bench.simulate.worlds import WORLDS
+from robustify.items.item import Item
+from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups
+from robustify.judging.baselines.relatives import LARGEST, joined, relatives
+
+
+def order_of(items: list[Item]) -> np.ndarray:
+    return np.argsort(content_hashes(items), kind="stable")
+
+
+def test_most_translations_are_relatives_of_their_original() -> None:
+    items = WORLDS["four languages with cognates"](360, np.random.default_rng(0)).items
+    a, b = relatives(items, order_of(items))
+    original = np.array([int(item.stem.split()[-1]) % 90 for item in items])
+    assert (original[a] == original[b]).mean() > 0.6
+    assert len(a) > 180
+
+
+def test_the_most_similar_pairs_come_first_and_no_group_is_too_large() -> None:
+    items = WORLDS["half-changed copies"](360, np.random.default_rng(1)).items
+    assert np.bincount(fold_groups(items)).max() <= LARGEST
+    pairs = np.array([0, 2, 1]), np.array([1, 3, 2])
+    assert joined(np.arange(40), *pairs)[:5].tolist() == [0, 0, 0, 0, 4]
+    assert joined(np.arange(30), *pairs)[:5].tolist() == [0, 0, 2, 2, 4], "at most three of thirty"
+
+
+def test_relatives_depend_on_content_alone() -> None:
+    items = WORLDS["plain"](120, np.random.default_rng(2)).items
+    shuffled = [items[i] for i in np.random.default_rng(3).permutation(120).tolist()]
+    found = [{frozenset((its[i].id, its[j].id)) for i, j in zip(*relatives(its, order_of(its)), strict=True)}
+             for its in (items, shuffled)]  # fmt: skip
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("choices", [("yes", "no"), ("", "?")])
+def test_options_that_tell_nothing_have_no_relatives(choices: tuple[str, str]) -> None:
+    items = [Item(f"i{n}", f"Question {n}", choices, 0) for n in range(400)]
+    assert [len(part) for part in relatives(items, order_of(items))] == [0, 0]
+    assert [len(part) for part in relatives(items[:3], order_of(items[:3]))] == [0, 0]
