@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Floats, Ints, group_numbers, tied
+from robustify.base.arrays import Bools, Floats, Ints, group_numbers
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
@@ -38,10 +38,19 @@ from robustify.judging.baselines.near_duplicates import (
     unit_hashes,
 )
 from robustify.judging.baselines.words import LEAST, scorer
+from robustify.judging.screen.certainty import (
+    CrossFit,
+    fitted_certainty,
+    mean_logits,
+    own_certainty,
+    reachable_strengths,
+    strengths,
+    top_options,
+)
 from robustify.judging.screen.item_index import ItemIndex, key_shares
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.voters import MeanPreferences, VoterPreferences
-from robustify.judging.screen.votes import TIED, UNANSWERED
+from robustify.judging.screen.voters import GRADED, MeanPreferences, VoterPreferences
+from robustify.judging.screen.votes import TIED
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -92,18 +101,6 @@ class OptionScores:
     fold: Ints
 
 
-@dataclass(frozen=True, repr=False)
-class CrossFit:
-    """Cross-fitted logits (n, K), with the fold of each item (n,).
-
-    `missing` (n,) is the largest contribution that missing answers could make if they all agreed.
-    """
-
-    fold: Ints
-    logits: Floats
-    missing: Floats
-
-
 class Ranker:
     """Ranker of items by how well their options predict the key, given the keys of other folds.
 
@@ -149,16 +146,17 @@ class Ranker:
         # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
         group = self._representatives(preferences.complete & (top >= 0))
-        ranked, counted = top >= 0, (top >= 0) & (group == np.arange(len(top)))
+        # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
+        ranked, counted = top >= 0, known & (self._representatives(known) == np.arange(len(top)))
         # A tie with voters is a miss. A tie of texts alone is no information.
         known_of = ranked | ((top == TIED) & bool(preferences.values))
-        reachable = reachable_strengths(fits, there, known_of, counted)
+        reachable = reachable_strengths(fits, known_of, counted)
         return Ranking(
             items=index.items,
             log_p=log_p,
             top=top,
             p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
-            strength=strengths(fits, there, ranked, counted),
+            strength=strengths(fits, ranked, counted),
             reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,
             group=group,
@@ -231,32 +229,52 @@ class Ranker:
         """
         there, known, x = self._there, self._known, self._features
         by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
+        parts = {_part(name): np.zeros(there.shape) for name in by_mode}
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
-            logits = np.asarray(sum(by_mode.values(), np.zeros(there.shape)))
-            missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
-            return [CrossFit(np.zeros_like(folds[0]), logits, missing)], dict(by_mode), {}
-        parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
+            missing = {_part(name): np.zeros(len(there)) for name in by_mode}
+            for name, values in by_mode.items():
+                parts[_part(name)] += values
+                missing[_part(name)] += unanswered[name]
+            fit = CrossFit.empty(np.zeros_like(folds[0]), there)
+            fit.fill(np.arange(len(there)), parts, missing, own_certainty)
+            return [fit], parts, {}
+        parts |= {_part(name): np.zeros(there.shape) for name in self._by_text[0]}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[CrossFit] = []
         for fold, by_text in zip(folds, self._by_text, strict=False):
-            logits, missing = np.zeros(there.shape), np.zeros(len(there))
+            fit = CrossFit.empty(fold, there)
             for i, f in enumerate(np.unique(fold).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 weights = self._weights(columns, others)
-                for name, weight in weights.items():
-                    adds = centred(weight * columns[name][mine], there[mine])
-                    logits[mine] += adds
-                    parts[_part(name)][mine] += adds / len(folds)
-                    if name in unanswered:
-                        missing[mine] += abs(weight) * unanswered[name][mine]
+                adds, missing = self._parts(columns, weights, mine), {}
+                for name, silence in unanswered.items():
+                    missing[_part(name)] = missing.get(_part(name), 0.0) + abs(weights[name]) * silence[mine]
+                rows = drawn(others)
+                learned = fitted_certainty(
+                    self._parts(columns, weights, rows), there[rows], self._index.key[rows]
+                )
+                fit.fill(mine, adds, missing, learned)
+                for name, add in adds.items():
+                    parts[name][mine] += add / len(folds)
                 if x is not None:
                     added = x[mine] * (weights["surface"] * self._coefficients(others)) / len(folds)
                     for at, name in enumerate(NAMES):
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
-            fits.append(CrossFit(fold, logits, missing))
+            fits.append(fit)
         return fits, parts, surface
+
+    def _parts(
+        self, columns: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints
+    ) -> dict[str, Floats]:
+        """Return the contributions (m, K) of each part to the logits of the items `rows` (m,), centered."""
+        there = self._there[rows]
+        parts: dict[str, Floats] = {}
+        for name, weight in weights.items():
+            adds = centred(weight * columns[name][rows], there)
+            parts[_part(name)] = parts.get(_part(name), 0.0) + adds
+        return parts
 
     def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
         """Return the coefficient of each column (n, K), fitted on the items in the mask `train` (n,).
@@ -264,18 +282,20 @@ class Ranker:
         Words point away from keys if options come from a pool and each is the key once. A solver that does not know the
         other keys cannot use this, so that words then get 0.
         """
-        rows = drawn(train)
-        x = np.stack([values[rows] for values in columns.values()], axis=-1)
-        by_words = np.array([_part(name) == "words" for name in columns])
-        found = fitted(x, self._index.key[rows], self._there[rows], RIDGE)
-        if found[by_words].sum() < 0:
-            found = np.zeros(len(columns))
-            found[~by_words] = fitted(x[..., ~by_words], self._index.key[rows], self._there[rows], RIDGE)
-        return dict(zip(columns, found.tolist(), strict=True))
+        rows, useful = drawn(train), list(columns)
+        while True:
+            x = np.stack([columns[name][rows] for name in useful], axis=-1)
+            found = dict(
+                zip(useful, fitted(x, self._index.key[rows], self._there[rows], RIDGE).tolist(), strict=True)
+            )
+            away = [name for name, weight in found.items() if weight < 0 and _part(name) == "words"]
+            if not away:
+                return dict.fromkeys(columns, 0.0) | found
+            useful = [name for name in useful if name not in away]
 
 
 def _part(name: str) -> str:
-    return "words" if name.startswith("words ") else name
+    return "words" if name.startswith("words ") else name.removesuffix(GRADED)
 
 
 def _enough_to_fit(fold: Ints) -> bool:
@@ -283,63 +303,3 @@ def _enough_to_fit(fold: Ints) -> bool:
     if len(fold) < FEWEST_ITEMS or len(counts) < 3:
         return False
     return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))
-
-
-def top_options(log_p: Floats) -> tuple[Ints, Floats]:
-    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
-    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
-    there = np.isfinite(best)
-    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
-    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
-    return np.where(there, top, UNANSWERED), best
-
-
-def mean_logits(fits: Sequence[CrossFit]) -> Floats:
-    """Return the mean logits over partitions (n, K)."""
-    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
-
-
-def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
-    out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
-    out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
-    return out
-
-
-def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
-
-    NaN if no answer is missing, or if another option would remain the top.
-    """
-    out, k = np.full(there.shape, np.nan), np.maximum(there.sum(axis=1, keepdims=True), 2)
-    missing = np.mean([fit.missing for fit in fits], axis=0)
-    for j in range(there.shape[1]):
-        # A voter that prefers one option and is indifferent between the others, in standardized scores.
-        picked = np.arange(there.shape[1]) == j
-        alone = np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0)
-        at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
-        logits = mean_logits(fits)[at] + missing[at, None] * alone[at]
-        at = at[top_options(log_probabilities(logits, there[at]))[0] == j]
-        own = [fit.logits[at] + fit.missing[at, None] * alone[at] for fit in fits]
-        out[at, j] = _ranks(fits, there, counted, at, own)
-    return out
-
-
-def _ranks(
-    fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
-) -> Floats:
-    """Return the within-fold ranks (m,) of the items `at` (m,), averaged over fits, given their `logits` in each fit."""
-    ranks = np.full((len(fits), len(at)), np.nan)
-    for rank, fit, own in zip(ranks, fits, logits, strict=True):
-        probable, mine = _probable(fit.logits, there), _probable(own, there[at])
-        for f in np.unique(fit.fold).tolist():
-            here = fit.fold[at] == f
-            others = np.sort(probable[counted & (fit.fold == f)])
-            below, upto = (np.searchsorted(others, mine[here], side) for side in ("left", "right"))
-            rank[here] = (below + upto) / (2 * max(len(others), 1))
-    return np.asarray(np.round(ranks.mean(axis=0), 9))
-
-
-def _probable(logits: Floats, there: Bools) -> Floats:
-    w, c = np.exp(log_probabilities(logits, there).max(axis=1)), 1 / np.maximum(there.sum(axis=1), 2)
-    return np.asarray(np.round((w - c) / ((1 - c) * w), 9))

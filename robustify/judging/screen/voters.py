@@ -26,6 +26,8 @@ from robustify.judging.screen.votes import (
 )
 from robustify.judging.stats.agreement import fleiss_kappa
 
+GRADED = " by degree"
+"""End of the name of a column of votes on one scale for all items."""
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
 
@@ -48,9 +50,15 @@ class MeanPreferences:
 
 @dataclass(frozen=True)
 class _Preferences:
-    """One voter's preferences (n, K) in one mode, standardized within the item, with 0 if unanswered."""
+    """One voter's preferences (n, K) in one mode, standardized within the item, with 0 if unanswered.
+
+    `graded` (n, K) are the centered preferences on one scale for all items, so that a sure pick counts more. `largest` is
+    their largest deviation within an item.
+    """
 
     values: Floats
+    graded: Floats
+    largest: float
     answered: Bools
     placed: bool
     asked: Bools
@@ -84,9 +92,11 @@ class VoterPreferences:
             n = sum((one.answered for one in read), np.zeros(len(self._index)))
             if n.any():
                 silent = not all(one.answered.any() for one in read)
-                total = sum((one.values for one in read), np.zeros(self._there.shape))
-                found[f"{mode} votes"] = total / len(read)
-                missing[f"{mode} votes"] = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
+                unheard = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
+                found[f"{mode} votes"] = np.asarray(sum(one.values for one in read)) / len(read)
+                missing[f"{mode} votes"] = unheard
+                found[f"{mode} votes{GRADED}"] = np.asarray(sum(one.graded for one in read)) / len(read)
+                missing[f"{mode} votes{GRADED}"] = unheard * max(one.largest for one in read)
             every += read
         complete = np.logical_and.reduce(
             [np.ones(len(self._index), dtype=bool), *(v.answered for v in every)]
@@ -108,19 +118,17 @@ class VoterPreferences:
             block = self._answers.block(VIEW_OF[mode], name, template)
             preference = item_means(*preferences(block, mode, self._index, norm), self._index)
             answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
-            values = np.where(answered[:, None], _standardised(preference, self._there), 0.0)
+            middle = np.where(answered[:, None], centred(np.nan_to_num(preference), self._there), 0.0)
+            spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(self._index.k, 1))
+            alive = spread > ROUNDING
+            scale = float(np.sqrt((spread[alive] ** 2).mean())) if alive.any() else 1.0
+            values = middle * (alive / np.where(alive, spread, 1.0))[:, None]
+            graded, largest = middle / scale, float(spread.max(initial=0.0)) / scale
             there = self._index.index_of[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             placed = mode == "letter" and in_own_order(block)
-            self._read[asking] = _Preferences(values, answered, placed, asked)
+            self._read[asking] = _Preferences(values, graded, largest, answered, placed, asked)
         return self._read[asking]
-
-
-def _standardised(values: Floats, there: Bools) -> Floats:
-    middle = centred(np.nan_to_num(values), there)
-    spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
-    alive = spread > ROUNDING
-    return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:

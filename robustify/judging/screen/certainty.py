@@ -1,0 +1,181 @@
+"""Probability that a scorer's favorite is the key, and ranking of items by it.
+
+The scorer's own probability follows from one fit to all items. Whether a favorite is the key also depends on what makes it
+one: length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
+that do not use the item's key therefore predicts hits, fitted on the hits of other folds.
+
+Items are sorted by the rank, within the fold, of the probability that the item has a shortcut: if the favorite is the key
+with probability W, (W - c) / ((1 - c) W), where c is 1 / k. Fits for different folds differ in scale.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from robustify.base.arrays import Bools, Floats, Ints, tied
+from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
+from robustify.judging.screen.votes import TIED, UNANSWERED
+
+Certainty = Callable[[Mapping[str, Floats], Bools, Ints], Floats]
+"""Function of contributions (m, K) to the logits by name, existing options (m, K), and one option of each item (m,).
+
+Returns the probability that this option is the key (m,), assuming that it is the favorite.
+"""
+RIDGE = 10.0
+_CONSTANT = 10.0
+"""Value of the constant property. It is large, so that the ridge penalty hardly affects its coefficient."""
+_UNBOUNDED = 1e3
+"""Contribution of missing answers, in deviations, above which any strength can be reached."""
+_LEAST = 1e-3
+"""Smallest probability of a shortcut before its logarithm is taken."""
+
+
+@dataclass(frozen=True, repr=False)
+class CrossFit:
+    """Cross-fitted logits (n, K) of the options `there` (n, K), with the fold of each item (n,), filled fold by fold.
+
+    `probable` (n,) is the probability of a shortcut if the favorite is the key. `reachable` (n, K) is the same for an
+    option that all missing answers prefer. `missing` (n,) is the largest contribution of missing answers, in deviations.
+    """
+
+    fold: Ints
+    there: Bools
+    logits: Floats
+    probable: Floats
+    reachable: Floats
+    missing: Floats
+
+    @classmethod
+    def empty(cls, fold: Ints, there: Bools) -> "CrossFit":
+        """Return a cross-fit without logits."""
+        n, width = there.shape
+        nothing = np.full(n, np.nan), np.full((n, width), np.nan)
+        return cls(fold, there, np.zeros((n, width)), *nothing, np.zeros(n))
+
+    def fill(
+        self, rows: Ints, parts: Mapping[str, Floats], missing: Mapping[str, Floats], certain: Certainty
+    ) -> None:
+        """Fill in the items `rows` (m,), given contributions (m, K) and those (m,) that missing answers could make."""
+        there = self.there[rows]
+        self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
+        self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
+        favorite = _log_p(parts, there).argmax(axis=1)
+        self.probable[rows] = shortcut_if_hit(certain(parts, there, favorite), there.sum(axis=1))
+        some = np.flatnonzero(self.missing[rows] > 0)
+        for j in range(there.shape[1]) if len(some) else ():
+            liked = alone(there[some], j)
+            would = {
+                name: part[some] + missing.get(name, np.zeros(len(rows)))[some, None] * liked
+                for name, part in parts.items()
+            }
+            reached = certain(would, there[some], np.full(len(some), j))
+            reached = shortcut_if_hit(reached, there[some].sum(axis=1))
+            self.reachable[rows[some], j] = np.where(self.missing[rows[some]] > _UNBOUNDED, 1.0, reached)
+
+
+def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
+    """Return the scorer's own probability of the options `at`, a `Certainty` for items too few for a fit."""
+    return np.asarray(np.exp(_log_p(parts, there)[np.arange(len(at)), at]))
+
+
+def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints) -> Certainty:
+    """Fit a `Certainty` to items with the contributions `parts` (n, K) and keys (n,)."""
+    at = _log_p(parts, there).argmax(axis=1)
+    known = _properties(parts, there, at)
+    middle, spread = known.mean(axis=0), known.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+
+    def standardized(x: Floats) -> Floats:
+        x = np.column_stack([(x - middle) / scale, np.full(len(x), _CONSTANT)])
+        # A logistic regression is a conditional logit with a second option whose features are 0.
+        return np.stack([x, np.zeros_like(x)], axis=1)
+
+    two = np.ones((len(key), 2), dtype=bool)
+    found = fitted(standardized(known), (at != key).astype(np.int64), two, RIDGE)
+    return lambda parts, there, at: expit(standardized(_properties(parts, there, at))[:, 0] @ found)
+
+
+def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:
+    return log_probabilities(np.asarray(sum(parts.values(), np.zeros(there.shape))), there)
+
+
+def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
+    """Return properties of the options `at` (m,) that do not depend on keys (m, p).
+
+    These are the probability of a shortcut, the lead over the next option, the contributions, and the number of options.
+    """
+    row, log_p = np.arange(len(at)), _log_p(parts, there)
+    own, others = log_p[row, at], log_p.copy()
+    others[row, at] = -np.inf
+    k = there.sum(axis=1)
+    probable = shortcut_if_hit(np.exp(own), k)
+    return np.stack(
+        [
+            np.log(np.maximum(probable, _LEAST)),
+            own - others.max(axis=1),
+            *(part[row, at] for part in parts.values()),
+            *(k == size for size in range(3, there.shape[1] + 1)),
+        ],
+        axis=1,
+    )
+
+
+def shortcut_if_hit(w: Floats, k: Ints) -> Floats:
+    """Return the probability of a shortcut if the favorite, with probability `w` (n,), of `k` (n,) options is the key."""
+    c = 1 / np.maximum(k, 2)
+    return np.asarray(np.round((w - c) / ((1 - c) * np.maximum(w, _LEAST)), 9))
+
+
+def alone(there: Bools, j: int) -> Floats:
+    """Return the standardized preferences (n, K) of a voter that prefers option j and is indifferent to the others."""
+    k = np.maximum(there.sum(axis=1, keepdims=True), 2)
+    liked = np.where(np.arange(there.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
+    return np.where(there, liked, 0.0)
+
+
+def top_options(log_p: Floats) -> tuple[Ints, Floats]:
+    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
+    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    there = np.isfinite(best)
+    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
+    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
+    return np.where(there, top, UNANSWERED), best
+
+
+def mean_logits(fits: Sequence[CrossFit]) -> Floats:
+    """Return the mean logits over partitions (n, K)."""
+    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
+
+
+def strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
+    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
+    return _ranks(fits, counted, ranked, [fit.probable for fit in fits])
+
+
+def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
+    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
+
+    NaN if no answer is missing, or if another option would remain the top.
+    """
+    logits, missing = mean_logits(fits), np.mean([fit.missing for fit in fits], axis=0)
+    out = np.full(logits.shape, np.nan)
+    for j in range(logits.shape[1]):
+        there = fits[0].there
+        would = log_probabilities(logits + missing[:, None] * alone(there, j), there)
+        reached = ranked & (missing > 0) & there[:, j] & (top_options(would)[0] == j)
+        out[:, j] = _ranks(fits, counted, reached, [fit.reachable[:, j] for fit in fits])
+    return out
+
+
+def _ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
+    """Return the within-fold ranks (n,) of the items in the mask `at`, averaged over fits, by `probable` (n,) in each."""
+    ranks = np.full((len(fits), len(at)), np.nan)
+    for rank, fit, own in zip(ranks, fits, probable, strict=True):
+        for f in np.unique(fit.fold).tolist():
+            here = np.flatnonzero(at & (fit.fold == f))
+            others = np.sort(fit.probable[counted & (fit.fold == f)])
+            below, upto = (np.searchsorted(others, own[here], side) for side in ("left", "right"))
+            rank[here] = (below + upto) / (2 * max(len(others), 1))
+    return np.asarray(np.round(ranks.mean(axis=0), 9))
