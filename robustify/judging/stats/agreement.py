@@ -85,12 +85,13 @@ def _kappa_interval(
         return kappa_of(means.reshape(-1, k, k), weights)
 
     low, high = bootstrap(cells, kappas, groups, seed=seed)
-    if math.isnan(low):
-        return None
+    if low < high:
+        return low, high
+    # If one rater gives one label to all items, kappa is 0 whatever the other says.
     return (
-        (low, high)
-        if low < high
-        else (_lower_bound_without_disagreement(cells, k, weights, clusters(len(cells), groups)), high)
+        (_lower_bound_without_disagreement(cells, k, weights, clusters(len(cells), groups)), high)
+        if high > 0
+        else None
     )
 
 

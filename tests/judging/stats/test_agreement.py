@@ -42,3 +42,9 @@ def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
     assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)
     three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa.ci
     assert three[0] < same[0]
+
+
+def test_a_rater_of_one_label_gives_no_interval() -> None:
+    """Such a kappa is 0 in every sample, and its interval was 0.98 to 0."""
+    found = agreement(["a"] * 30 + ["b"] * 20, ["a"] * 50, ["a", "b"]).kappa
+    assert (found.value, found.ci) == (pytest.approx(0), None)
