@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.shares import alarm_verdict, rounded
+from bench.simulate import worlds
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
+from bench.simulate.worlds import WORLDS
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.context import Facts, Rules, context
@@ -29,10 +31,12 @@ Q = 0.1
 PLANTED = (0.0, 0.11, 0.35)
 REPEATS = {False: 100, True: 25}
 """Benchmarks per scenario, fewer if the text is ranked too, which costs many times as much."""
+WORLD_REPEATS = 200
 SEEDS = 500_000_000
 NAMES = 12
 SCENARIOS: dict[str, dict[str, Any]] = {
     "four options": {},
+    "two options": {"options": (2,)},
     "two to six options": {"options": (2, 3, 4, 5, 6)},
     "passages of five items, alike": {"passage": 5},
     "passages of five items, each its own": {"passage": 5, "each_its_own": True},
@@ -55,12 +59,13 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario: whether text is ranked, and the number of benchmarks."""
+    """A scenario: whether text is ranked, and the number of benchmarks. A `world` has text and no voters."""
 
     says: str
     sim: Simulation
     text: bool
     repeats: int
+    world: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +88,20 @@ def scenarios() -> Iterator[Scenario]:
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             yield Scenario(says, sim, text, repeats)
+    for world in WORLDS:
+        sim = Simulation(items=360, shortcut_rate=worlds.PLANTED, outside=0, tested=0)
+        yield Scenario(f"options alone, {world}", sim, True, WORLD_REPEATS, world)
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:
     """Make and filter a benchmark of a scenario at q = 0.1."""
-    drawn = draw(scenario.sim.model_copy(update={"seed": seed}))
-    found = decided(drawn, scenario.text)
+    if scenario.world:
+        drawn = WORLDS[scenario.world](scenario.sim.items, np.random.default_rng(seed))
+        found, clean = context(Answers.of([]), Facts("made up"), Rules(), drawn.items).decision, drawn.clean
+    else:
+        made = draw(scenario.sim.model_copy(update={"seed": seed}))
+        found, clean = decided(made, scenario.text), np.array([kind == "clean" for kind in made.kind])
     flagged = found.outcome == SHORTCUT
-    clean = np.array([kind == "clean" for kind in drawn.kind])
     return Filtered(
         int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cutoff.false_share.value,
         found.cutoff.false_share.ci
