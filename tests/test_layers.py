@@ -18,7 +18,7 @@ FLOORS: list[set[str]] = [
     {"reading", "models", "gate"},
     {"judging"},
     {"restricted"},
-    {"freeform", "runs"},
+    {"freeform", "runs", "composing"},
     {"report"},
     {"export"},
     {"pipeline"},

@@ -40,6 +40,10 @@ EDGES = f"{_WHITE}\x1c\x1d\x1e\x1f\u200b\u200c\u200d\u2060\ufeff\u2800{_FILLERS}
 _SPACE = re.compile(f"[{_WHITE}]+")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _JOINERS = "\u200c\u200d"
+_STRAIGHT = str.maketrans(
+    dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
+)
 
 
 def identity(text: str) -> str:
@@ -68,6 +72,11 @@ def compatible(text: str) -> str:
 def in_words(text: str) -> str:
     """Return a text with folded case in the form of `compatible`, from which words and labels are read."""
     return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
+
+
+def straight(text: str) -> str:
+    """Return a text with straight quotation marks and apostrophes."""
+    return text if text.isascii() else text.translate(_STRAIGHT)
 
 
 def bare(text: str) -> str:

@@ -12,7 +12,7 @@ from importlib import import_module
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from robustify.base.texts import compatible
+from robustify.base.texts import compatible, straight
 from robustify.freeform.grade.worded import MOST
 from robustify.freeform.schema import ErrorType
 from robustify.reading.marks.picks import split_reasoning
@@ -26,7 +26,6 @@ MANY = 20_000
 LONG = 100_000
 _LONGEST_LINE = 1000
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
-_CURLY = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'"})
 _LEAF = re.compile(r"<([A-Za-z_]\w{0,40})((?:\s[^<>]{1,200})?)>([^<>{}\[\]]{0,400})</\1\s?>")
 _ATTRIBUTE = re.compile(r"(\w{1,40})\s?=\s?[\"']?([^\"'\s]{1,40})")
 _ROW = re.compile(r"^[ \t]*\|(.{1,2000})\|[ \t]*\n?", re.MULTILINE)
@@ -134,7 +133,7 @@ def _repaired(written: str) -> Any:
     if written[0] == "{" and ("{" in written[1:] or len({*names}) < len(names)):
         return None
     try:
-        return _as_pairs(import_module("json_repair").loads(written.translate(_CURLY)))
+        return _as_pairs(import_module("json_repair").loads(straight(written)))
     except (ValueError, RecursionError):
         return None
 

@@ -1,0 +1,102 @@
+"""Candidates for the distractors of an item, and the rules by which a text is no candidate."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import is_blank
+from robustify.composing.typography import same_form
+from robustify.items.item import Item
+from robustify.judging.baselines.wording import points_elsewhere
+
+OWN = "own"
+"""Writer of the distractors that an item has already."""
+_WORD = re.compile(r"[^\W\d_]{3}")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Candidate(HoldsText):
+    """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from."""
+
+    text: str
+    writer: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pool(HoldsText):
+    """Item with the candidates for its distractors, its own first. None of them repeats the key or another candidate.
+
+    `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
+    `refers_to_options`, or `repeated`.
+    """
+
+    item: Item
+    candidates: tuple[Candidate, ...]
+    aside: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Texts of the key and of all candidates, the key first."""
+        return (self.item.choices[self.item.key], *(one.text for one in self.candidates))
+
+
+def own_candidates(item: Item) -> tuple[Candidate, ...]:
+    """Return the distractors of an item as candidates, in its order."""
+    return tuple(Candidate(text, OWN) for at, text in enumerate(item.choices) if at != item.key)
+
+
+def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection[str] = ()) -> Pool:
+    """Return the pool of an item: its own distractors and those `offered`, without those that are no candidates.
+
+    `other_keys` are keys that other items have to the same question, and may be right here too.
+    """
+    key = item.choices[item.key]
+    barred = {same_form(text) for text in other_keys}
+    found: dict[str, Candidate] = {}
+    aside: list[str] = []
+    for one in (*own_candidates(item), *offered):
+        form = same_form(one.text)
+        why = "other_key" if form in barred else "repeated" if form in found else ""
+        if why := _fault(one.text, key) or why:
+            aside.append(why)
+        else:
+            found[form] = one
+    return Pool(item, tuple(found.values()), tuple(aside))
+
+
+def pools_of(items: Sequence[Item], offered: Sequence[Sequence[Candidate]]) -> tuple[Pool, ...]:
+    """Return the pools of items, given the candidates `offered` for each. Items with the same question share their keys."""
+    keys: dict[str, set[str]] = {}
+    for item in items:
+        keys.setdefault(same_form(item.stem), set()).add(item.choices[item.key])
+    return tuple(
+        pooled(item, more, keys[same_form(item.stem)] - {item.choices[item.key]})
+        for item, more in zip(items, offered, strict=True)
+    )
+
+
+def set_aside(pools: Iterable[Pool]) -> dict[str, int]:
+    """Count the candidates that were set aside, by reason, the most common first."""
+    return dict(Counter(why for pool in pools for why in pool.aside).most_common())
+
+
+def _fault(text: str, key: str) -> str:
+    """Return why a text is no candidate beside this key, or ""."""
+    one, other = same_form(text), same_form(key)
+    if is_blank(text) or not one:
+        return "blank"
+    if one == other:
+        return "repeats_key"
+    if points_elsewhere(text):
+        return "refers_to_options"
+    return "contains_key" if _within(other, one) else "in_key" if _within(one, other) else ""
+
+
+def _within(part: str, whole: str) -> bool:
+    """Return whether a text stands in another as a whole. A part without a word, such as a number or a formula, does not
+    count, because 5 is no answer that contains 0.5 or 5x."""
+    if len(part) >= len(whole) or _WORD.search(part) is None:
+        return False
+    return re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", whole) is not None
