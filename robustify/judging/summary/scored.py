@@ -177,12 +177,17 @@ class LabelNoise(Part):
 
 
 class LeftToFind(Quantity):
-    """Accuracy of an auditor minus chance, after weighting and `before` it. `p` is one-sided."""
+    """Accuracy of an auditor minus `chance`, after weighting and `before` it.
+
+    `p` is one-sided, and `power` is the probability to see a gain of 3 points.
+    """
 
     kind: AuditorKind | None = None
     before: Share
+    chance: Share | None = None
     p: P
     p_holm: P
+    power: Share | None = None
 
 
 class Adjustment(Part):

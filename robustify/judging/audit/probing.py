@@ -1,0 +1,135 @@
+"""Fresh probes: classifiers of several kinds that look for the keys in the options alone, and what they gain over chance.
+
+The filter and the weights use none of them. `form` is gradient boosting on the features of `baselines.features`, `words`
+and `characters` are logits on TF-IDF, and `meaning` is a logit on the vectors of a sentence encoder. All are cross-fitted.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import Item
+from robustify.judging.baselines.artifact_probe import padded
+from robustify.judging.baselines.conditional_logit import centred
+from robustify.judging.baselines.features import amounts
+from robustify.judging.baselines.meaning import places
+from robustify.judging.stats.balance import Z, weighted_mean
+from robustify.judging.stats.tests import LEVEL, NORMAL, holm
+from robustify.judging.summary.scored import LeftToFind
+
+Kind = Literal["form", "words", "characters", "meaning"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+TO_SEE = 0.03
+"""Gain over chance that an audit should be able to see."""
+_TOKEN = r"(?u)\b\w+\b|[^\w\s]"
+
+
+def probed(
+    items: Sequence[Item],
+    fold: Ints,
+    kinds: Sequence[Kind] = KINDS,
+    *,
+    seed: int = 0,
+    weight: Floats | None = None,
+    vectors: Floats | None = None,
+) -> dict[str, Floats]:
+    """Return the cross-fitted logits (n, K) of each kind of probe, centered within the item.
+
+    Each `fold` (n,) is predicted by a fit on the others, so copies and passages must share one (`artifact_probe.folds`).
+    `weight` (n,) weighs the items of a fit. `vectors` (sum of k, d) are the encoder's, and without them there is no
+    `meaning`. The same input gives the same bytes, because all fits use one thread.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    k = np.array([item.k for item in items], dtype=np.int64)
+    there = np.arange(int(k.max(initial=1))) < k[:, None]
+    key = np.arange(there.shape[1]) == np.array([item.key for item in items])[:, None]
+    # A limit holds only for libraries that are loaded, so it comes after the classifiers.
+    models = {kind: _classifier(kind, seed) for kind in kinds if kind != "meaning" or vectors is not None}
+    found: dict[str, Floats] = {}
+    with threadpool_limits(1):
+        for kind, model in models.items():
+            x, logits = _columns(kind, items, there, vectors), np.zeros(len(key[there]))
+            for f in np.unique(fold).tolist():
+                test = np.repeat(fold == f, k)
+                weighed = None if weight is None else np.repeat(weight, k)[~test]
+                logits[test] = model.fit(x[~test], key[there][~test], weighed).decision_function(x[test])
+            found[kind] = centred(padded(logits[:, None], there)[:, :, 0], there)
+    return found
+
+
+def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | None) -> Any:
+    """Return the features of each option that a kind of probe sees (sum of k, f), dense or sparse."""
+    match kind:
+        case "form":
+            return _compared(padded(amounts(items), there), there)[there]
+        case "meaning":
+            return places(np.empty((0, 0)) if vectors is None else vectors, there)[there]
+    from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
+
+    units = (
+        {"ngram_range": (1, 2), "token_pattern": _TOKEN}
+        if kind == "words"
+        else {"ngram_range": (2, 4), "analyzer": "char_wb"}
+    )
+    texts = [choice for item in items for choice in item.choices]
+    return TfidfVectorizer(min_df=min(2, len(texts)), sublinear_tf=True, **units).fit_transform(texts)
+
+
+def _compared(raw: Floats, there: Bools) -> Floats:
+    """Return features (n, K, f) beside their differences from the item's mean, and their ranks within it (n, K, 3 f)."""
+    shown = np.where(there[:, :, None], raw, np.nan)
+    ranks: Floats = np.zeros(raw.shape)
+    for option in range(there.shape[1]):
+        other = shown[:, [option]]
+        ranks += (shown > other) * 1.0 - (shown < other)
+    k = there.sum(axis=1)[:, None, None]
+    mean = np.where(there[:, :, None], raw, 0.0).sum(axis=1, keepdims=True) / k
+    return np.concatenate([raw, raw - mean, ranks / np.maximum(k - 1, 1)], axis=2)
+
+
+def _classifier(kind: Kind, seed: int) -> Any:
+    if kind == "form":
+        from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+
+        return HistGradientBoostingClassifier(
+            max_iter=100,
+            learning_rate=0.07,
+            max_leaf_nodes=10,
+            max_bins=64,
+            early_stopping=False,
+            random_state=seed,
+        )
+    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+
+    return LogisticRegression(C=0.1 if kind == "meaning" else 2.0, max_iter=300)
+
+
+def gains(
+    credits: Mapping[str, Floats], k: Ints, weight: Floats | None = None, groups: Ints | None = None
+) -> dict[str, LeftToFind]:
+    """Return what each auditor gains over chance, 1 / `k` (n,), from its `credits` (n,) with NaN where it did not answer.
+
+    The items weigh `weight` (n,) (fixed, as in `balance.weighted_mean`) and items of one of `groups` (n,) count together.
+    p-values are one-sided and corrected by Holm over the auditors. `power` is that to see 3 points at their joint level.
+    """
+    weight, found = np.ones(len(k)) if weight is None else weight, dict[str, LeftToFind]()
+    answered = {name: ~np.isnan(won) for name, won in credits.items()}
+    level = NORMAL.inv_cdf(1 - LEVEL / max(1, sum(map(np.any, answered.values()))))
+    for name, won in credits.items():
+        if (of := answered[name]).any():
+            beyond = (won - 1 / k)[of]
+            value, error = weighted_mean(beyond, weight[of], None if groups is None else groups[of])
+            p = NORMAL.cdf(-value / error) if error else 1.0
+            found[name] = LeftToFind(
+                value=value, n=len(beyond), ci=(value - Z * error, value + Z * error), before=float(beyond.mean()),
+                chance=float(np.average(1 / k[of], weights=weight[of])), p=p, p_holm=p,
+                power=NORMAL.cdf(TO_SEE / error - level) if error else 0.0,
+            )  # fmt: skip
+    corrected = holm([one.p for one in found.values()])
+    return {
+        name: one.model_copy(update={"p_holm": p})
+        for (name, one), p in zip(found.items(), corrected, strict=True)
+    }

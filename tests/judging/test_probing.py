@@ -1,0 +1,111 @@
+"""Fresh probes: each kind finds its own cue, none finds one in random keys, and the same input gives the same bytes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.base.arrays import Floats
+from robustify.items.item import Item
+from robustify.items.scoring import credit
+from robustify.judging.audit.probing import KINDS, Kind, gains, probed
+from robustify.judging.stats.tests import holm
+
+SYLLABLES = ["ba", "do", "fi", "gu", "ka", "le", "mo", "nu", "pe", "ri", "so", "tu", "va", "we", "xo", "zi"]
+Cue = Callable[[str], str]
+
+
+def _word(draw: np.random.Generator) -> str:
+    return "".join(draw.choice(SYLLABLES, 3))
+
+
+def items_with(cue: Cue, share: float = 0.5, n: int = 240, seed: int = 0) -> list[Item]:
+    """Three options of made-up words; in a share of the items, the key alone is changed by the cue."""
+    draw, made = np.random.default_rng(seed), []
+    for at in range(n):
+        options = [" ".join(_word(draw) for _ in range(4)) for _ in range(3)]
+        key = int(draw.integers(3))
+        if draw.random() < share:
+            options[key] = cue(options[key])
+        made.append(Item(f"i{at}", f"Question {at}?", tuple(options), key))
+    return made
+
+
+def gain(items: list[Item], kind: Kind, vectors: Floats | None = None) -> tuple[float, float]:
+    fold = np.arange(len(items)) % 4
+    logits = probed(items, fold, [kind], vectors=vectors)[kind]
+    key = np.array([item.key for item in items])
+    found = gains({kind: credit(logits == logits.max(axis=1, keepdims=True), key)}, np.full(len(items), 3))
+    return found[kind].value or 0.0, found[kind].p
+
+
+CUES: dict[Kind, Cue] = {
+    "form": lambda text: f"{text}, bado",
+    "words": lambda text: f"quartz {text[7:]}",
+    "characters": lambda text: text[:2] + "qz" + text[4:],
+}
+
+
+@pytest.mark.parametrize("kind", CUES)
+def test_each_kind_of_probe_finds_its_own_cue_and_none_finds_one_in_random_keys(kind: Kind) -> None:
+    assert gain(items_with(CUES[kind]), kind)[0] > 0.15
+    assert gain(items_with(CUES[kind], share=0), kind)[1] > 0.05
+
+
+def test_meaning_is_found_in_the_vectors_and_left_out_without_them() -> None:
+    items = items_with(str)
+    draw = np.random.default_rng(1)
+    vectors = draw.normal(size=(720, 40))
+    assert gain(items, "meaning", vectors)[1] > 0.05
+    vectors[np.arange(240) * 3 + [item.key for item in items], 7] += 2
+    assert gain(items, "meaning", vectors)[0] > 0.15
+    assert list(probed(items, np.arange(240) % 2, ["meaning", "words"])) == ["words"]
+
+
+def test_a_probe_uses_the_weights_of_items_and_never_the_key_that_it_predicts() -> None:
+    items = items_with(CUES["words"])
+    fold, told = np.arange(240) % 4, np.array(["quartz" in " ".join(item.choices) for item in items])
+    hidden = probed(items, fold, ["words"], weight=np.where(told, 1e-6, 1.0))["words"]
+    plain = probed(items, fold, ["words"])["words"]
+    key = np.array([item.key for item in items])
+    assert credit(plain == plain.max(axis=1, keepdims=True), key)[told].mean() > 0.9
+    assert credit(hidden == hidden.max(axis=1, keepdims=True), key)[told].mean() < 0.6
+    other = [Item(i.id, i.stem, i.choices, (i.key + int(fold[at] == 0)) % 3) for at, i in enumerate(items)]
+    assert np.array_equal(probed(other, fold, ["words"])["words"][fold == 0], plain[fold == 0])
+
+
+def test_the_same_items_give_the_same_bytes_whatever_the_number_of_threads() -> None:
+    items = items_with(CUES["form"], n=90)
+    items += [Item("two", "Two?", ("bado", "fi gu"), 1), Item("five", "Five?", tuple("abcde"), 4)]
+    fold = np.arange(len(items)) % 3
+
+    def once(threads: int) -> dict[str, bytes]:
+        with threadpool_limits(threads):
+            return {kind: logits.tobytes() for kind, logits in probed(items, fold).items()}
+
+    assert set(once(1)) == set(KINDS) - {"meaning"}
+    assert once(1) == once(2)
+
+
+def test_gains_count_groups_and_weights_and_leave_out_unanswered_items() -> None:
+    draw = np.random.default_rng(0)
+    won = (draw.random(400) < 0.45).astype(float)
+    missing = np.where(np.arange(400) < 100, np.nan, won)
+    found = gains({"a": won, "b": missing, "none": np.full(400, np.nan)}, np.full(400, 4))
+    assert list(found) == ["a", "b"]
+    a = found["a"]
+    assert (a.n, found["b"].n, a.chance) == (400, 300, 0.25)
+    assert a.value == a.before == pytest.approx(won.mean() - 0.25)
+    assert [found[x].p_holm for x in "ab"] == holm([found[x].p for x in "ab"])
+    error = np.sqrt(won.var() / 400)
+    assert a.ci == pytest.approx((a.value - 1.96 * error, a.value + 1.96 * error), abs=1e-4)
+    copies = gains({"a": np.tile(won, 2)}, np.full(800, 4), groups=np.tile(np.arange(400), 2))["a"]
+    assert copies.ci == pytest.approx(a.ci)
+    assert a.power is not None
+    many = gains({"a": np.tile(won, 25)}, np.full(10_000, 4))["a"].power
+    assert many is not None
+    assert many > 0.9 > 0.3 > a.power
+    only = gains({"a": won}, np.full(400, 4), np.where(won == 1, 0.0, 1.0))["a"]
+    assert only.value == pytest.approx(-0.25)
+    assert only.before == a.value
