@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import is_blank
-from robustify.composing.typography import same_form
+from robustify.composing.typography import alike, same_form
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import points_elsewhere
 
@@ -66,8 +66,16 @@ def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection
     return Pool(item, tuple(found.values()), tuple(aside))
 
 
-def pools_of(items: Sequence[Item], offered: Sequence[Sequence[Candidate]]) -> tuple[Pool, ...]:
-    """Return the pools of items, given the candidates `offered` for each. Items with the same question share their keys."""
+def pools_of(
+    items: Sequence[Item], offered: Sequence[Sequence[Candidate]], *, same_typography: bool = True
+) -> tuple[Pool, ...]:
+    """Return the pools of items, given the candidates `offered` for each. Items with the same question share their keys.
+
+    If `same_typography`, the options and candidates of each item get the same typography.
+    """
+    if same_typography:
+        made = [_dressed(*pair) for pair in zip(items, offered, strict=True)]
+        items, offered = [item for item, _ in made], [more for _, more in made]
     keys: dict[str, set[str]] = {}
     for item in items:
         keys.setdefault(same_form(item.stem), set()).add(item.choices[item.key])
@@ -75,6 +83,13 @@ def pools_of(items: Sequence[Item], offered: Sequence[Sequence[Candidate]]) -> t
         pooled(item, more, keys[same_form(item.stem)] - {item.choices[item.key]})
         for item, more in zip(items, offered, strict=True)
     )
+
+
+def _dressed(item: Item, offered: Sequence[Candidate]) -> tuple[Item, tuple[Candidate, ...]]:
+    """Return an item and the candidates offered for it in the same typography."""
+    texts = alike((*item.choices, *(one.text for one in offered)))
+    more = (Candidate(text, one.writer) for text, one in zip(texts[item.k :], offered, strict=True))
+    return item.with_choices(texts[: item.k], item.key), tuple(more)
 
 
 def set_aside(pools: Iterable[Pool]) -> dict[str, int]:

@@ -97,13 +97,14 @@ class Item(HoldsText):
         choices = self.choices
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
-        return self._with(moved, key)
+        return self.with_choices(moved, key)
 
     def trimmed(self) -> "Item":
         """Return the item without white space and invisible blanks at the ends of its choices."""
-        return self._with(tuple(map(bare, self.choices)), self.key)
+        return self.with_choices(tuple(map(bare, self.choices)), self.key)
 
-    def _with(self, choices: tuple[str, ...], key: int) -> "Item":
+    def with_choices(self, choices: tuple[str, ...], key: int) -> "Item":
+        """Return the item with other choices and another key."""
         return Item(self.id, None, choices, key, self.topic, group=self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:

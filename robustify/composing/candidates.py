@@ -1,0 +1,158 @@
+"""Files of candidates: sets with the same questions, and rows of candidates by ID or question.
+
+A row belongs to the item with its question. If no item has it, the ID decides, but only if the questions resemble each
+other, because IDs of different files may agree by chance.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.base.errors import DataError, UsageError, counted
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import folded
+from robustify.composing.pool import Candidate, own_candidates
+from robustify.composing.typography import plain
+from robustify.items.item import Item
+from robustify.judging.baselines.likeness import LEAST, likeness_by_words
+from robustify.reading.loaders import Source, load
+from robustify.reading.loaders.columns import IDS, STEMS, known_name, name_key, usual_names
+from robustify.reading.loaders.open_file import open_rows
+from robustify.reading.loaders.rows import (
+    Cells,
+    SourceRow,
+    SourceTable,
+    asked_text,
+    cell_label,
+    choice_text,
+    fault_lines,
+    rows_or_faults,
+    text_list,
+)
+
+_CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
+"""Part of the name of a column that contains candidates, whoever wrote them."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Row(HoldsText):
+    id: str
+    stem: str
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Offered(HoldsText):
+    """Candidates offered to each item, in the order of the files, and the number of rows of each file of no item."""
+
+    by_item: tuple[tuple[Candidate, ...], ...]
+    unmatched: Mapping[str, int]
+
+
+def offered(items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()) -> Offered:
+    """Read files of candidates for items. `columns` name the fields with candidates, which are otherwise recognized.
+
+    Raises:
+        UsageError: a file does not exist, or lacks a column of `columns`.
+        DataError: a file contains no candidates, faulty rows, or no row for an item.
+    """
+    found: list[list[Candidate]] = [[] for _ in items]
+    unmatched: Counter[str] = Counter()
+    place = _Places(items)
+    for source in files:
+        rows, name = list(_rows(source, columns)), Path(source.path).name
+        for row in rows:
+            at = place.of(row)
+            unmatched[name] += not at
+            for one in at:
+                found[one] += row.candidates
+        if unmatched[name] == len(rows):
+            raise DataError(
+                f"{name}: none of {counted(len(rows), 'row')} has the question or the ID of an item. Expected candidates "
+                "for the items of the set."
+            )
+    return Offered(tuple(map(tuple, found)), {name: n for name, n in unmatched.items() if n})
+
+
+def _question(text: str) -> str:
+    return folded(plain(text))
+
+
+class _Places:
+    """Index of items by question and by ID."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items, self._by_id = items, {item.id: at for at, item in enumerate(items)}
+        self._by_stem: dict[str, list[int]] = defaultdict(list)
+        for at, item in enumerate(items):
+            for stem in {_question(item.stem), _question(item.question or item.stem)}:
+                self._by_stem[stem].append(at)
+
+    def of(self, row: _Row) -> list[int]:
+        """Return the items of a row: none, one, or all with the same question."""
+        named = self._by_id.get(row.id)
+        alike = self._by_stem.get(_question(row.stem), []) if row.stem else []
+        if named is None or (alike and named not in alike):
+            return alike
+        stem = self._items[named].stem
+        known = not row.stem or named in alike or likeness_by_words(row.stem, stem) >= LEAST["meaning"]
+        return [named] * known
+
+
+def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
+    file = Path(source.path)
+    if columns:
+        yield from _rows_of(file, open_rows(source.path, split=source.split).table, columns)
+        return
+    try:
+        items = load(source).items
+    except DataError:
+        table = open_rows(source.path, split=source.split).table
+        if not (names := _candidate_columns(table)):
+            raise
+        yield from _rows_of(file, table, names)
+        return
+    for item in items:
+        others = tuple(Candidate(one.text, file.stem) for one in own_candidates(item))
+        yield _Row(item.id, item.question or item.stem, others)
+
+
+def _candidate_columns(table: SourceTable) -> list[str]:
+    """Return the fields with candidates: those named so, or else all that contain lists and are no part of an item."""
+    cells = [cell for row in table.rows for cell in row.cells.items()]
+    names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
+    lists = {name for name, cell in cells if isinstance(cell, list)}
+    return names or [name for name in dict(cells) if name in lists and not known_name(name)]
+
+
+def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator[_Row]:
+    """Yield the rows of a table. Their writer is that of the cell `writer`, the name of the column, or that of the file."""
+    names = dict.fromkeys(name for row in table.rows for name in row.cells)
+    if missing := [column for column in columns if column not in names]:
+        raise UsageError(
+            f"{file.name} has no column {missing[0]!r}. Name columns of candidates with --candidates."
+        )
+    by, stem_of = (next(iter(usual_names(names, ranks)), "") for ranks in (IDS, STEMS))
+    if not by and not stem_of:
+        raise DataError(f"{file.name} has neither IDs nor questions. Add a column `id` or `question`.")
+    writers = {name: file.stem if _CANDIDATES.search(name_key(name)) else name for name in columns}
+
+    def row(_: SourceRow, cells: Cells) -> _Row:
+        who, stem = cell_label(cells, "writer"), cells.get(stem_of)
+        texts = ((name, text) for name in columns for text in _texts(cells.get(name), name))
+        found = tuple(Candidate(text, who or writers[name]) for name, text in texts)
+        return _Row(cell_label(cells, by), "" if stem is None else asked_text(cells, stem_of), found)
+
+    made, faults = rows_or_faults(((one, one.cells) for one in table.rows), row)
+    if faults := [*table.faults, *faults]:
+        raise DataError.gather(fault_lines(file.name, faults))
+    yield from (one for _, one in made)
+
+
+def _texts(cell: object, name: str) -> tuple[str, ...]:
+    """Return the candidates in a cell: none, one, or several in a list."""
+    if cell is None or cell == "":
+        return ()
+    return text_list(cell, f"`{name}`") if isinstance(cell, list) else (choice_text(cell, f"`{name}`"),)

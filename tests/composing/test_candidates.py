@@ -1,0 +1,84 @@
+"""Files of candidates: every form in which somebody may have them, and rows that belong to no item."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError, UsageError
+from robustify.composing.candidates import offered
+from robustify.items.item import Item
+from robustify.reading.loaders import Source
+
+ITEMS = [
+    Item("q1", "Which colour has a ripe lemon?", ("yellow", "blue"), 0),
+    Item("q2", "Which animal lays eggs in water?", ("frog", "horse"), 0),
+    Item("q3", "Which animal lays eggs in water?", ("newt", "horse"), 0),
+]
+LEMON = ITEMS[0].stem
+
+
+def _read(path: Path, text: str, *columns: str) -> list[list[tuple[str, str]]]:
+    path.write_text(text)
+    found = offered(ITEMS, [Source(path=str(path))], columns)
+    return [[(one.text, one.writer) for one in of] for of in found.by_item]
+
+
+def _lines(*rows: object) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+MORE = _lines({"id": "q1", "candidate": "red"}, {"id": "q1", "candidate": "grey"})
+LISTS = _lines({"id": "x", "question": LEMON, "people": ["red"], "machine": ["grey"], "tags": "fruit"})
+SET = _lines(
+    *({"id": q, "question": q, "choices": ["yellow", "red", "grey"], "answer": "A"} for q in (LEMON, "Else?"))
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "first"),
+    [
+        ("more.jsonl", MORE, (), [("red", "more"), ("grey", "more")]),
+        ("more.jsonl", _lines({"id": "q1", "candidates": ["red", 7], "writer": "ana"}), (), [("red", "ana"), ("7", "ana")]),
+        ("more.jsonl", LISTS, (), [("red", "people"), ("grey", "machine")]),
+        ("more.jsonl", LISTS, ("machine",), [("grey", "machine")]),
+        ("more.csv", f"question,distractor 1,distractor 2\n{LEMON.upper()},red,\n", (), [("red", "more")]),
+        ("more.csv", "id,candidate\nq1,'=1\nq1,red\n", (), [("'=1", "more"), ("red", "more")]),
+        ("more.csv", "id,candidate,quoted for spreadsheets\nq1,'=1,\nq1,,\n", (), [("=1", "more")]),
+        ("set.jsonl", SET, (), [("red", "set"), ("grey", "set")]),
+    ],
+)  # fmt: skip
+def test_candidates_are_read_in_every_form(
+    tmp_path: Path, name: str, text: str, columns: tuple[str, ...], first: list[tuple[str, str]]
+) -> None:
+    assert _read(tmp_path / name, text, *columns) == [first, [], []]
+
+
+def test_an_id_decides_only_where_the_question_does_not(tmp_path: Path) -> None:
+    rows = _lines(
+        {"id": "q2", "question": LEMON, "candidate": "by question"},
+        {"id": "q3", "question": ITEMS[1].stem, "candidate": "by both"},
+        {"id": "q1", "question": "Which colour has a ripe yellow lemon?", "candidate": "edited"},
+        {"id": "q1", "question": "How far away is the moon?", "candidate": "by chance"},
+        {"id": "zz", "question": ITEMS[1].stem, "candidate": "for twins"},
+    )
+    found = [[text for text, _ in of] for of in _read(tmp_path / "a.jsonl", rows)]
+    assert found == [["by question", "edited"], ["for twins"], ["by both", "for twins"]]
+    assert offered(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))]).unmatched == {"a.jsonl": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "kind", "says"),
+    [
+        (_lines({"id": "zz", "candidate": "red"}), (), DataError, "none of 1 row has the question or the ID"),
+        (_lines({"id": "q1", "candidate": "red"}), ("gray",), UsageError, "has no column 'gray'"),
+        (_lines({"candidate": "red"}), (), DataError, "neither IDs nor questions"),
+        (_lines({"id": "q1", "candidate": {"a": 1}}), (), DataError, "a.jsonl:1: `candidate` is an object"),
+        (_lines({"id": "q1", "note": "red"}), (), DataError, "layout is unknown"),
+    ],
+)  # fmt: skip
+def test_a_file_without_candidates_is_refused(
+    tmp_path: Path, text: str, columns: tuple[str, ...], kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind, match=says):
+        _read(tmp_path / "a.jsonl", text, *columns)
