@@ -1,0 +1,119 @@
+"""One right answer: candidates that models which see the question find at least as likely as the key.
+
+A model has a voice only if it finds the key among all candidates in most items, because a weak model would take the best
+distractors for second keys. A candidate is a second key only if all voices say so. On the 12,032 questions of MMLU-Pro,
+the best of 21 models contradicts 35 % of the keys, but the best three agree on another option in 7 %.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from robustify.base.arrays import RELATIVE_TIE, Floats
+from robustify.composing.pool import OWN, Pool
+from robustify.composing.typography import same_form
+from robustify.items.answers import Answers
+from robustify.items.item import MOST, Item
+from robustify.items.scoring import FULL_OF, Mode, as_compared
+from robustify.judging.stats.intervals import Rate, rate
+from robustify.models.asking import Asking
+
+SECOND_KEY = "second_key"
+"""Reason why a candidate is set aside."""
+MOST_ITEMS = 0.5
+"""A model has a voice if it finds the key in more than this share of the items, by the lower bound of its interval."""
+ORDERS = 4
+"""Number of orders of the options over which probabilities are averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What models that see the question say about candidates.
+
+    `found` is the share of pools in which each model prefers the key to all candidates that it saw, and `voices` names
+    the models that have a voice. `odds` holds the probability of each candidate, by pool, divided by that of the key or
+    by an even share, whichever is larger: the least of all voices, NaN if no voice saw the candidate. From 1 on, a
+    candidate is a second key.
+    """
+
+    found: dict[str, Rate]
+    voices: tuple[str, ...]
+    odds: tuple[Floats, ...]
+
+
+def asking_with_question(mode: Mode) -> Asking:
+    """Return how models are asked for the right one of all candidates."""
+    how = {"mode": mode, "views": (FULL_OF[mode],), "orders": ORDERS, "full_rotations": False}
+    return Asking.model_validate(how)
+
+
+def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
+    """Yield an item with all candidates of each pool, or several for more than 25 candidates. The key is the first
+    option of an item, and among the others in most of the orders in which it is asked."""
+    for pool in pools:
+        (key, *others), about = pool.texts, pool.item
+        for start in range(0, len(others), MOST - 1):
+            shown = (key, *others[start : start + MOST - 1])
+            yield Item(f"{about.id}\0{start}" if start else about.id, about.stem, shown, 0)
+
+
+def checked(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) -> Checked:
+    """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`. Candidates are
+    found in the options of `items` by their texts."""
+    by_model = {name: _odds(pools, items, answers, view, name) for name, view in _views(answers).items()}
+    found, voices = dict[str, Rate](), list[str]()
+    for name, odds in by_model.items():
+        seen = [some[~np.isnan(some)] for some in odds]
+        found[name] = rate(np.array([float((some < 1).all()) for some in seen if len(some)]))
+        if (interval := found[name].ci) is not None and interval[0] > MOST_ITEMS:
+            voices.append(name)
+    none = [np.full(len(pool.candidates), np.nan) for pool in pools]
+    every = zip(*(by_model[name] for name in voices), none, strict=True)
+    return Checked(found, tuple(voices), tuple(np.fmin.reduce(some) for some in every))
+
+
+def _views(answers: Answers) -> dict[str, str]:
+    """Return the view in which each model saw the question, by letter if possible."""
+    asked = answers.askings()
+    return {m: view for view in ("cloze", *reversed(FULL_OF.values())) for v, m, _ in asked if v == view}
+
+
+def _odds(
+    pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
+) -> list[Floats]:
+    """Return the odds of one model, by pool and candidate. A row without scores has only its pick."""
+    block = as_compared(answers.block(view, model), view)
+    picked = np.arange(block.scores.shape[1]) == block.pick[:, None]
+    scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
+    bare = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
+    scores[bare] = np.where(picked[bare], 0.0, -np.inf)
+    shares: dict[str, Floats] = {}
+    for row in np.flatnonzero(np.isfinite(scores).any(axis=1)).tolist():
+        name = answers.items[block.item[row]]
+        shares[name] = shares.get(name, np.zeros(1)) + softmax(scores[row])
+    odds: dict[str, dict[str, float]] = {}
+    for item in items:
+        if (share := shares.get(item.id)) is not None:
+            share, even = share[: item.k] / share[: item.k].sum(), (1 + RELATIVE_TIE) / item.k
+            texts = zip(map(same_form, item.choices), share / max(share[item.key], even), strict=True)
+            odds.setdefault(item.id.partition("\0")[0], {}).update(texts)
+    seen = [odds.get(pool.item.id, {}) for pool in pools]
+    return [
+        np.array([one.get(same_form(text), np.nan) if same_form(key) in one else np.nan for text in others])
+        for one, (key, *others) in zip(seen, (pool.texts for pool in pools), strict=True)
+    ]
+
+
+def without(pools: Sequence[Pool], reasons: Sequence[Sequence[str | None]], fewest: int) -> tuple[Pool, ...]:
+    """Return pools without the candidates that have a reason. If fewer than `fewest` would be left, the item keeps its own
+    distractors, because no item may be lost."""
+    out = []
+    for pool, why in zip(pools, reasons, strict=True):
+        spared = OWN if sum(reason is None for reason in why) < fewest else None
+        both = [*zip(pool.candidates, why, strict=True)]
+        gone = [reason for one, reason in both if reason is not None and one.writer != spared]
+        left = tuple(one for one, reason in both if reason is None or one.writer == spared)
+        out.append(replace(pool, candidates=left, aside=(*pool.aside, *gone)))
+    return tuple(out)

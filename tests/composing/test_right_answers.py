@@ -1,0 +1,127 @@
+"""Second keys: who has a voice, what a voice must say, and answers of a run in place of a new asking."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from robustify.composing.pool import OWN, Candidate, Pool, pools_of
+from robustify.composing.right_answers import asking_with_question, checked, whole_questions, without
+from robustify.items.answers import Answers, Asked, answer
+from robustify.items.item import Item
+from robustify.models.asking import ask, plan
+from tests.support.fake_scorer import FakeScorer, finds
+
+N = 12
+SECOND = 5
+"""The item that has a second key."""
+
+
+def pools(extra: int = 3, n: int = N) -> tuple[Pool, ...]:
+    items = [
+        Item(f"i{at}", f"Which thing is number {at}?", (f"wrong {at}", f"right {at}"), 1) for at in range(n)
+    ]
+    offered = [[Candidate(f"extra {at} {number}", "file") for number in range(extra)] for at in range(n)]
+    return pools_of(items, offered)
+
+
+def knows(prefers: str = "") -> FakeScorer:
+    """A model that picks the key, except in one item, where it prefers another text."""
+    right, other = finds("right"), finds(prefers or "right")
+    return FakeScorer(
+        lambda one: (other if f"number {SECOND}?" in one.context and prefers else right)(one), prefers or "m"
+    )
+
+
+def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
+    items = [*whole_questions(some)]
+    planned = plan(items, asking_with_question("letter"))
+    return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
+
+
+def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
+    found = checked(some, [*whole_questions(some)], answers)
+    rows = zip(some, found.odds, strict=True)
+    return [(at, one.text) for at, (pool, odds) in enumerate(rows)
+            for one, odd in zip(pool.candidates, odds.tolist(), strict=True) if odd >= 1]  # fmt: skip
+
+
+CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
+    "nobody doubts": ([knows()], []),
+    "one model prefers a candidate": ([knows("extra 5 1")], [(SECOND, "extra 5 1")]),
+    "two prefer the same": ([knows("extra 5 1"), FakeScorer(knows("extra 5 1").taste, "b")], [(SECOND, "extra 5 1")]),
+    "two prefer different ones": ([knows("extra 5 1"), knows("extra 5 2")], []),
+    "one does not": ([knows("extra 5 1"), knows()], []),
+    "a weak model has no voice": ([FakeScorer(finds("extra"), "weak"), knows()], []),
+    "weak models alone say nothing": ([FakeScorer(finds("extra"), "weak")], []),
+    "an own distractor is no exception": ([knows("wrong 5")], [(SECOND, "wrong 5")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scorers", "expected"), CASES.values(), ids=CASES)
+def test_a_second_key_is_what_every_voice_prefers(
+    scorers: list[FakeScorer], expected: list[tuple[int, str]]
+) -> None:
+    assert doubted(pools(), asked_of(scorers, pools())) == expected
+
+
+def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
+    some = pools()
+    found = checked(
+        some, [*whole_questions(some)], asked_of([knows(), FakeScorer(finds("extra"), "weak")], some)
+    )
+    assert found.voices == ("m",)
+    assert (found.found["m"].value, found.found["weak"].value, found.found["m"].n) == (1.0, 0.0, N)
+    few = pools(n=3)
+    assert checked(few, [*whole_questions(few)], asked_of([knows()], few)).voices == ()
+
+
+def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
+    some = pools(extra=60, n=10)
+    items = [*whole_questions(some)]
+    assert [item.k for item in items[:3]] == [26, 26, 12]
+    answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
+    assert checked(some, items, answers).voices == ()
+    found = checked(some, items, asked_of([knows("extra 5 44")], some))
+    assert [(odds >= 1).sum() for odds in found.odds] == [0] * 5 + [1] + [0] * 4
+    assert not np.isnan(found.odds[0]).any()
+
+
+def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough() -> None:
+    some = pools()
+    items = [pool.item for pool in some]
+
+    def row(at: int, pick: int, scores: Sequence[float] = ()) -> object:
+        asked = Asked(items[at].id, "full", "m", (0, 1), "mmlu-v1", 1)
+        return answer(
+            asked,
+            scores or [0.0 if j == pick else math.nan for j in range(2)],
+            [float(j == pick) for j in range(2)],
+        )
+
+    rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
+    found = checked(some, items, Answers.of(rows))  # type: ignore[arg-type]
+    own, extra = (np.array([odds[at] for odds in found.odds]) for at in (0, 1))
+    assert [at for at in range(N) if own[at] >= 1] == [SECOND]
+    assert own[1] == pytest.approx(math.exp(-2.9))
+    assert np.isnan(extra).all()
+
+
+def test_another_version_of_an_item_says_nothing() -> None:
+    some = pools()
+    other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
+    answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
+    assert np.isnan(np.concatenate(checked(some, other, answers).odds)).all()
+
+
+Reasons = Callable[[Pool], list[str | None]]
+
+
+def test_no_item_is_lost_and_every_reason_is_kept() -> None:
+    (pool,) = pools(extra=2, n=1)
+    every: list[str | None] = ["second_key"] * 3
+    (one,) = without([pool], [["second_key", None, None]], fewest=1)
+    assert ([c.writer for c in one.candidates], one.aside) == (["file"] * 2, ("second_key",))
+    (one,) = without([pool], [every], fewest=1)
+    assert ([c.writer for c in one.candidates], one.aside) == ([OWN], ("second_key",) * 2)
