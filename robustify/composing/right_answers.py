@@ -59,7 +59,7 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
             yield Item(f"{about.id}\0{start}" if start else about.id, about.stem, shown, 0)
 
 
-def checked(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) -> Checked:
+def second_keys(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) -> Checked:
     """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`. Candidates are
     found in the options of `items` by their texts."""
     by_model = {name: _odds(pools, items, answers, view, name) for name, view in _views(answers).items()}

@@ -231,6 +231,7 @@ _CASE: Mapping[str, object] = {
     "question": "How many legs does a spider have?", "answer": "Spiders have 8 legs.", "reference": "eight",
     "query": "Why does bread rise?", "passage": "Yeast gives off gas.", "num_nuggets": 2, "scale": "binary",
     "nuggets": ("Yeast gives off gas.", "Salt slows the yeast."), "tolerance_percent": "5", "nonce": "0:example",
+    "known": ("six",), "n": 2, "form": ("at most 4 characters", "without a number"),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,11 +76,13 @@ class Replies(Closing):
 
 
 def replies_to(
-    prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress
-) -> list[dict[str, Any]]:
-    """Return a reply to each prompt. Replies cached under the same `kind` are reused."""
-    print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
-    keys = [reply_key(kind, writer.name, print_, prompt, max_tokens) for prompt in prompts]
+    prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress,
+    origin: str | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return a reply to each prompt. Replies cached under the same `kind` are reused. `origin` identifies a model that only
+    writes and is not measured, so that its fingerprint, which probes how a server scores, is not taken."""
+    known_as: object = origin or getattr(writer, "fingerprint", dict)()
+    keys = [reply_key(kind, writer.name, known_as, prompt, max_tokens) for prompt in prompts]
     known = {key: said for key in keys if (said := kept.get(key)) is not None}
     left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
     progress(len(prompts) - len(left))

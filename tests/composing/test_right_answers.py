@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.composing.pool import OWN, Candidate, Pool, pools_of
-from robustify.composing.right_answers import asking_with_question, checked, whole_questions, without
+from robustify.composing.right_answers import asking_with_question, second_keys, whole_questions, without
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import ask, plan
@@ -41,7 +41,7 @@ def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
 
 
 def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
-    found = checked(some, [*whole_questions(some)], answers)
+    found = second_keys(some, [*whole_questions(some)], answers)
     rows = zip(some, found.odds, strict=True)
     return [(at, one.text) for at, (pool, odds) in enumerate(rows)
             for one, odd in zip(pool.candidates, odds.tolist(), strict=True) if odd >= 1]  # fmt: skip
@@ -68,13 +68,13 @@ def test_a_second_key_is_what_every_voice_prefers(
 
 def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
     some = pools()
-    found = checked(
+    found = second_keys(
         some, [*whole_questions(some)], asked_of([knows(), FakeScorer(finds("extra"), "weak")], some)
     )
     assert found.voices == ("m",)
     assert (found.found["m"].value, found.found["weak"].value, found.found["m"].n) == (1.0, 0.0, N)
     few = pools(n=3)
-    assert checked(few, [*whole_questions(few)], asked_of([knows()], few)).voices == ()
+    assert second_keys(few, [*whole_questions(few)], asked_of([knows()], few)).voices == ()
 
 
 def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
@@ -82,8 +82,8 @@ def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() ->
     items = [*whole_questions(some)]
     assert [item.k for item in items[:3]] == [26, 26, 12]
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
-    assert checked(some, items, answers).voices == ()
-    found = checked(some, items, asked_of([knows("extra 5 44")], some))
+    assert second_keys(some, items, answers).voices == ()
+    found = second_keys(some, items, asked_of([knows("extra 5 44")], some))
     assert [(odds >= 1).sum() for odds in found.odds] == [0] * 5 + [1] + [0] * 4
     assert not np.isnan(found.odds[0]).any()
 
@@ -101,7 +101,7 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
         )
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
-    found = checked(some, items, Answers.of(rows))  # type: ignore[arg-type]
+    found = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
     own, extra = (np.array([odds[at] for odds in found.odds]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
@@ -112,7 +112,7 @@ def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
     answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    assert np.isnan(np.concatenate(checked(some, other, answers).odds)).all()
+    assert np.isnan(np.concatenate(second_keys(some, other, answers).odds)).all()
 
 
 Reasons = Callable[[Pool], list[str | None]]

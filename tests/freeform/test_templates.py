@@ -43,6 +43,7 @@ def test_the_documented_prompts_stand_word_for_word(
 VALUES = {
     "question": "Why?", "query": "Why?", "answer": "so", "passage": "so", "reference": "thus", "nuggets": ["a b", "c d"],
     "num_nuggets": 2, "format_type": "json", "nonce": "0:i", "tolerance_percent": "5", "scale": "binary", "most": 12,
+    "known": ["a b", "c d"], "n": 2, "form": ["at most 9 characters"],
 }  # fmt: skip
 
 

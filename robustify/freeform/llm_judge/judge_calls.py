@@ -40,10 +40,14 @@ _FAULTS: Mapping[ErrorType, str] = {
     "unknown_label": "Your reply used a word that is none of those allowed.",
     "duplicate_index": "Your reply gave one nugget two labels.",
 }
-_UNREAD = "Your reply could not be read."
 _LISTS = {
     "markdown": "the Markdown list", "csv": "the line", "yaml": "the YAML list", "xml": "the `labels` element",
 }  # fmt: skip
+
+
+def line_of(error: ErrorType | None) -> str:
+    """Return what to tell a model about a reply with this error."""
+    return _FAULTS.get(error or "ambiguous", "Your reply could not be read.")
 
 
 def call_of(
@@ -122,7 +126,7 @@ def ask_labels(
             elif label not in (None, labels[i]):
                 # Two different labels for one nugget cancel out, and the nugget is asked again.
                 labels[i], errors[i] = None, "ambiguous"
-        what = _FAULTS.get(parsed.error_type or "ambiguous", _UNREAD)
+        what = line_of(parsed.error_type)
         if parsed.error_type == "count_mismatch":
             what = f"Labels in your reply: {parsed.count}; needed: {n}."
         only = f"Reply with only {_LISTS.get(format_type, 'the JSON array')} of {n} labels, in the order of the nuggets."
@@ -166,7 +170,7 @@ def judged_reply(
     def fault(reply: Completion) -> tuple[ErrorType | None, str]:
         if (error := value(reply.text, reply.finish_reason).error_type) is None:
             return None, ""
-        return error, f"{_FAULTS.get(error, _UNREAD)} Reply with only the JSON object: {wanted}."
+        return error, f"{line_of(error)} Reply with only the JSON object: {wanted}."
 
     kind, allowed = ("string", [*VERDICTS]) if by_verdict else ("number", [*SCALES[scale]])
     among = {"type": kind, "enum": allowed}

@@ -68,8 +68,9 @@ class Structure(NamedTuple):
 _JSON = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
-def readable(response: str) -> tuple[str, ErrorType | None]:
-    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read."""
+def readable(response: str, *, exact: bool = False) -> tuple[str, ErrorType | None]:
+    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read. With
+    `exact`, characters stay as they are, because an exponent or a ligature may matter in a text."""
     if len(response) > MOST or response.count("<") > 5 * MANY:
         return "", "unsafe_input"
     split = split_reasoning(response)
@@ -79,7 +80,7 @@ def readable(response: str) -> tuple[str, ErrorType | None]:
     if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
         return "", "unsafe_input"
     # NFKC can turn one character into eighteen, so long replies are not normalised.
-    if len(text) <= LONG:
+    if len(text) <= LONG and not exact:
         text = compatible(text)
     text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return (text, None) if text.strip() else ("", "empty")

@@ -1,0 +1,210 @@
+"""Writers: models that are asked for candidates, in the form that each item needs, and the parser of their replies.
+
+A writer is asked again for what it did not deliver, and the prompt then names the fault. Replies are cached, so that an
+interrupted call resumes. A reply that cannot be read gives no candidate and is counted. Whether a text may be a
+candidate is decided by its pool alone.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustify.base.errors import UsageError
+from robustify.base.redaction import HoldsText
+from robustify.composing.pool import OWN, Candidate, Pool, pooled
+from robustify.composing.shortage import Request
+from robustify.freeform.llm_judge.judge_calls import line_of
+from robustify.freeform.llm_judge.structures import Pairs, readable, structures
+from robustify.freeform.llm_judge.verdicts import Reading
+from robustify.freeform.prompt_templates import rendered, template_named
+from robustify.models.engines.protocols import Metered, Progress, Writer, no_progress
+from robustify.models.engines.settings import ModelSettings
+from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
+from robustify.models.replies import BATCH, Replies, replies_to
+from robustify.reading.marks.labelling import cut_at_labels, positions_in_series, split_labels, without_tail
+
+TEMPLATE = "writer/distractors@1.0"
+_NAMES = ("option", "distractor", "text", "answer", "choice", "candidate", "")
+"""Members of an object that hold the text of an option."""
+_BOLD = re.compile(r"(\*\*|__)(?P<text>[^*_]+)\1")
+_QUOTES = ('""', "''", "``", "\u201c\u201d", "\u2018\u2019")
+_UNFIT = "Some options of your reply repeated an option, gave the correct answer, or had another form."
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How a writer is asked. `rounds` is how often an item is asked at most. Asking stops before the batch whose price
+    could exceed what is left of `budget`."""
+
+    model: ModelSettings
+    max_tokens: int = 1024
+    rounds: int = 2
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Written(HoldsText):
+    """Candidates that a writer offered for each pool, and what became of its replies.
+
+    `unread` counts the replies that could not be read, by reason. `lacking` is the number of items with fewer usable
+    candidates than requested, of which `unasked` were not asked because of the budget.
+    """
+
+    offered: tuple[tuple[Candidate, ...], ...]
+    replies: int
+    unread: Mapping[str, int]
+    lacking: int
+    unasked: int
+    spent: Mapping[str, Any]
+
+
+def foreseen(pools: Sequence[Pool], requests: Sequence[Request], settings: WriterSettings) -> Forecast:
+    """Estimate the requests, tokens, and cost of asking every item once. The cost assumes the longest replies. Raise
+    `UsageError` for a budget without a price."""
+    prompts = [writer_prompt(pools[one.at], one) for one in requests]
+    model = settings.model
+    if settings.budget is not None and model.cost(0, 0) is None:
+        raise UsageError(f"{model.name}: a budget needs a price. Give the price of the writer, or no budget.")
+    blank = Forecast(model.name, len(requests), (Need(model.name, 0, 0, model.cost(0, 0)),))
+    return with_words(blank, [model], prompts, settings.max_tokens)
+
+
+def candidates_by(
+    writer: object, pools: Sequence[Pool], requests: Sequence[Request], kept: Replies, settings: WriterSettings,
+    progress: Progress = no_progress,
+) -> Written:  # fmt: skip
+    """Ask a writer for the candidates that are requested, in the order of the requests.
+
+    Raises:
+        UsageError: the engine of the model only scores options.
+        ModelError: the model or server cannot generate text.
+    """
+    if not isinstance(writer, Writer):
+        raise UsageError(
+            f"{settings.model.name}: the engine only scores options. Choose a writer that generates text."
+        )
+    offered: dict[int, list[Candidate]] = {}
+    unread, replies, faults = Counter[str](), 0, dict[int, str]()
+    left, origin = list(requests), getattr(settings.model, "base_url", None)
+    for _ in range(settings.rounds):
+        for start in range(0, len(left), BATCH):
+            batch = left[start : start + BATCH]
+            known = (_grown(pools[one.at], offered.get(one.at, ())) for one in batch)
+            prompts = [
+                writer_prompt(*both, faults.get(both[1].at)) for both in zip(known, batch, strict=True)
+            ]
+            if _exceeds(settings, writer, prompts):
+                break
+            said = replies_to(prompts, writer, kept, TEMPLATE, settings.max_tokens, progress, origin)
+            replies += len(batch)
+            for one, reply in zip(batch, said, strict=True):
+                read = options_in(reply["text"], one.n, reply.get("finish_reason"))
+                if why := reply.get("error") or read.error_type:
+                    unread[why] += 1
+                faults[one.at] = line_of(why) if why else _UNFIT
+                new = (Candidate(text, writer.name) for text in read.value or ())
+                offered.setdefault(one.at, []).extend(new)
+        missing = [replace(one, n=_missing(pools[one.at], offered.get(one.at, ()), one)) for one in requests]
+        left = [one for one in missing if one.n > 0]
+    return Written(
+        offered=tuple(tuple(offered.get(at, ())) for at in range(len(pools))),
+        replies=replies, unread=dict(unread.most_common()), lacking=len(left),
+        unasked=sum(one.at not in offered for one in requests),
+        spent=writer.usage() if isinstance(writer, Metered) else {},
+    )  # fmt: skip
+
+
+def _grown(pool: Pool, more: Sequence[Candidate]) -> Pool:
+    return pooled(pool.item, (*(one for one in pool.candidates if one.writer != OWN), *more))
+
+
+def _missing(pool: Pool, offered: Sequence[Candidate], request: Request) -> int:
+    """Return how many candidates a request still lacks after these were offered."""
+    new = _grown(pool, offered).candidates[len(pool.candidates) :]
+    return request.n - sum(request.fits(one.text) for one in new)
+
+
+def _exceeds(settings: WriterSettings, writer: Writer, prompts: Sequence[str]) -> bool:
+    """Return whether a batch may cost more than is left of the budget."""
+    if settings.budget is None:
+        return False
+    spent = writer.usage()["cost"] if isinstance(writer, Metered) else 0.0
+    tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN)
+    most = settings.model.cost(tokens, len(prompts) * settings.max_tokens) or 0.0
+    return bool((spent or 0.0) + most > settings.budget)
+
+
+def writer_prompt(pool: Pool, request: Request, fault: str | None = None) -> str:
+    """Return the prompt that asks for candidates of a pool. `fault` is what was wrong with the last reply."""
+    template, (key, *known) = template_named(TEMPLATE), pool.texts
+    values = {
+        "question": pool.item.stem, "reference": key, "known": known, "n": request.n, "form": request.form,
+        "nonce": pool.item.id, "fault": fault or None,
+    }  # fmt: skip
+    return "\n\n".join(message.content for message in rendered(template, template.taken(values)))
+
+
+def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:
+    """Parse the options of a reply that was asked for `n`, in linear time. Never raises because of its text.
+
+    The last JSON list counts, of those with `n` texts if there are any. Without JSON, a Markdown list, a table, XML
+    elements, or lines with labels are read, unless there are several.
+    """
+    text, fault = readable(reply, exact=True)
+    if fault is not None:
+        return Reading(None, fault)
+    found, left_open = structures(text)
+    read = [(one, texts) for one in found if (texts := _texts(one.value))]
+    lists = [texts for one, texts in read if one.format == "json"]
+    if not lists:
+        lists = [texts for one, texts in read if one.format != "csv"]
+        lists = [texts[:-1] for texts in lists] if finish_reason == "length" else lists
+        lists = lists or _labelled(text)
+        if len(lists) > 1:
+            return Reading(None, "ambiguous")
+    if not any(lists):
+        return Reading(None, "truncation" if left_open or finish_reason == "length" else "format_error")
+    last = [*lists, *(texts for texts in lists if len(texts) == n)][-1]
+    split = split_labels(last)
+    return Reading(tuple(map(_bare, split.texts if split else last)), None)
+
+
+def _labelled(text: str) -> list[tuple[str, ...]]:
+    """Return the texts of lines with labels, such as `A) ...` or `Option 1: ...`, if the reply has them."""
+    lines = [line.replace("*", "") for line in text.split("\n") if line.strip()]
+    listed = split_labels(lines) or split_labels(lines[1:])
+    if listed is None and (cut := cut_at_labels(text)) is not None:
+        return [tail.texts] if (tail := without_tail(cut)) else []
+    return [listed.texts] if listed else []
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """Return the options in a structure: the texts of a list, of the list in an object, or of labelled members."""
+    match value:
+        case Pairs():
+            inner = [texts for _, one in value if isinstance(one, list) and (texts := _texts(one))]
+            names = [name for name, _ in value]
+            if inner or positions_in_series([name.split("_")[-1] for name in names]) is None:
+                return inner[-1] if inner else _texts([value])
+            return _texts([one for _, one in value])
+        case list():
+            return tuple(text for one in value if (text := _text(one)))
+    return ()
+
+
+def _text(entry: Any) -> str:
+    if isinstance(entry, Pairs):
+        named = entry.all(*_NAMES)
+        return _text(named[0]) if named else ""
+    if isinstance(entry, str):
+        return " ".join(entry.split())
+    return str(entry) if isinstance(entry, int | float) and not isinstance(entry, bool) else ""
+
+
+def _bare(text: str) -> str:
+    """Return an option without quotation marks or emphasis around it, and without a remark after emphasis."""
+    if (bold := _BOLD.match(text)) is not None:
+        return bold["text"].strip(" :")
+    return text[1:-1].strip() if len(text) > 2 and text[0] + text[-1] in _QUOTES else text
