@@ -33,14 +33,14 @@ class Checked:
     """What models that see the question say about candidates.
 
     `found` is the share of pools in which each model prefers the key to all candidates that it saw, and `voices` names
-    the models that have a voice. `odds` holds the probability of each candidate, by pool, divided by that of the key or
+    the models that have a voice. `ratios` holds the probability of each candidate, by pool, divided by that of the key or
     by an even share, whichever is larger: the least of all voices, NaN if no voice saw the candidate. From 1 on, a
     candidate is a second key.
     """
 
     found: dict[str, Rate]
     voices: tuple[str, ...]
-    odds: tuple[Floats, ...]
+    ratios: tuple[Floats, ...]
 
 
 def asking_with_question(mode: Mode) -> Asking:
@@ -62,10 +62,10 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
 def second_keys(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) -> Checked:
     """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`. Candidates are
     found in the options of `items` by their texts."""
-    by_model = {name: _odds(pools, items, answers, view, name) for name, view in _views(answers).items()}
+    by_model = {name: _ratios(pools, items, answers, view, name) for name, view in _views(answers).items()}
     found, voices = dict[str, Rate](), list[str]()
-    for name, odds in by_model.items():
-        seen = [some[~np.isnan(some)] for some in odds]
+    for name, ratios in by_model.items():
+        seen = [some[~np.isnan(some)] for some in ratios]
         found[name] = rate(np.array([float((some < 1).all()) for some in seen if len(some)]))
         if (interval := found[name].ci) is not None and interval[0] > MOST_ITEMS:
             voices.append(name)
@@ -80,10 +80,10 @@ def _views(answers: Answers) -> dict[str, str]:
     return {m: view for view in ("cloze", *reversed(FULL_OF.values())) for v, m, _ in asked if v == view}
 
 
-def _odds(
+def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return the odds of one model, by pool and candidate. A row without scores has only its pick."""
+    """Return the ratios of one model, by pool and candidate. A row without scores has only its pick."""
     block = as_compared(answers.block(view, model), view)
     picked = np.arange(block.scores.shape[1]) == block.pick[:, None]
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
@@ -93,13 +93,13 @@ def _odds(
     for row in np.flatnonzero(np.isfinite(scores).any(axis=1)).tolist():
         name = answers.items[block.item[row]]
         shares[name] = shares.get(name, np.zeros(1)) + softmax(scores[row])
-    odds: dict[str, dict[str, float]] = {}
+    ratios: dict[str, dict[str, float]] = {}
     for item in items:
         if (share := shares.get(item.id)) is not None:
             share, even = share[: item.k] / share[: item.k].sum(), (1 + RELATIVE_TIE) / item.k
             texts = zip(map(same_form, item.choices), share / max(share[item.key], even), strict=True)
-            odds.setdefault(item.id.partition("\0")[0], {}).update(texts)
-    seen = [odds.get(pool.item.id, {}) for pool in pools]
+            ratios.setdefault(item.id.partition("\0")[0], {}).update(texts)
+    seen = [ratios.get(pool.item.id, {}) for pool in pools]
     return [
         np.array([one.get(same_form(text), np.nan) if same_form(key) in one else np.nan for text in others])
         for one, (key, *others) in zip(seen, (pool.texts for pool in pools), strict=True)

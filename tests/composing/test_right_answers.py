@@ -42,9 +42,9 @@ def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
 
 def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
     found = second_keys(some, [*whole_questions(some)], answers)
-    rows = zip(some, found.odds, strict=True)
-    return [(at, one.text) for at, (pool, odds) in enumerate(rows)
-            for one, odd in zip(pool.candidates, odds.tolist(), strict=True) if odd >= 1]  # fmt: skip
+    rows = zip(some, found.ratios, strict=True)
+    return [(at, one.text) for at, (pool, ratios) in enumerate(rows)
+            for one, ratio in zip(pool.candidates, ratios.tolist(), strict=True) if ratio >= 1]  # fmt: skip
 
 
 CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
@@ -84,8 +84,8 @@ def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() ->
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
     assert second_keys(some, items, answers).voices == ()
     found = second_keys(some, items, asked_of([knows("extra 5 44")], some))
-    assert [(odds >= 1).sum() for odds in found.odds] == [0] * 5 + [1] + [0] * 4
-    assert not np.isnan(found.odds[0]).any()
+    assert [(ratios >= 1).sum() for ratios in found.ratios] == [0] * 5 + [1] + [0] * 4
+    assert not np.isnan(found.ratios[0]).any()
 
 
 def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough() -> None:
@@ -102,7 +102,7 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
     found = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
-    own, extra = (np.array([odds[at] for odds in found.odds]) for at in (0, 1))
+    own, extra = (np.array([ratios[at] for ratios in found.ratios]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
     assert np.isnan(extra).all()
@@ -112,7 +112,7 @@ def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
     answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    assert np.isnan(np.concatenate(second_keys(some, other, answers).odds)).all()
+    assert np.isnan(np.concatenate(second_keys(some, other, answers).ratios)).all()
 
 
 Reasons = Callable[[Pool], list[str | None]]

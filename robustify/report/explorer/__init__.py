@@ -48,11 +48,12 @@ def write_explorer(
     write_text(folder / EXPLORER, page(island_of(name, rows, items, verdicts, positions, cloze_excluded)))
 
 
-def page(tree: Mapping[str, Any]) -> str:
-    """Return the HTML page of the given JSON values."""
-    style = styles("palette", "explorer/explorer")
-    script = Markup((files("robustify.report") / "explorer/page.js").read_text("utf-8"))
-    template = jinja("robustify.report", "explorer", autoescape=True).get_template("explorer.html.j2")
+def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
+    """Return the HTML page of the given JSON values. The `kind` names its template, style, and script: `explorer`, or
+    `review` for the verdicts of raters on candidates."""
+    style = styles("palette", f"explorer/{kind}")
+    script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
+    template = jinja("robustify.report", "explorer", autoescape=True).get_template(f"{kind}.html.j2")
     return template.render(
         name=plain(tree["name"]),
         style=style,

@@ -1,0 +1,140 @@
+"""Review sheets: verdicts as people and spreadsheets write them, two raters, and what is left unreviewed."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError
+from robustify.composing.pool import Candidate, Pool, pools_of
+from robustify.composing.review import (
+    VERDICTS,
+    code_of,
+    read_votes,
+    review_sheet,
+    reviewed,
+    unreviewed,
+    write_sheet,
+)
+from robustify.gate.shapes import shapes_of
+from robustify.items.item import Item
+from robustify.report.explorer import page
+
+
+def pools(n: int = 3) -> tuple[Pool, ...]:
+    items = [
+        Item(f"i{at}", f"Which of these is number {at}?", (f"right {at}", f"own {at}"), 0) for at in range(n)
+    ]
+    return pools_of(
+        items, [[Candidate(f"=new {at}", "gpt"), Candidate(f"last {at}", "gpt")] for at in range(n)]
+    )
+
+
+def sheet_at(path: Path, n: int = 3) -> list[dict[str, str]]:
+    write_sheet(path, review_sheet(pools(n), [(1, 2)] * n, "s"))
+    return list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+
+
+def filled(path: Path, verdicts: list[str], rater: str = "") -> Path:
+    rows = sheet_at(path, len(verdicts) // 2)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(
+            {**row, "verdict": said, "rater": rater} for row, said in zip(rows, verdicts, strict=True)
+        )
+    return path
+
+
+def test_a_sheet_has_a_row_for_each_candidate_and_runs_no_formula(tmp_path: Path) -> None:
+    rows = sheet_at(tmp_path / "review.csv")
+    assert [row["candidate"] for row in rows[:2]] == ["'=new 0", "last 0"]
+    assert {row["verdict"] for row in rows} == {""}
+    assert "gpt" not in (tmp_path / "review.csv").read_text()
+    assert len({row["code"] for row in rows}) == 6
+
+
+@pytest.mark.parametrize("name", ["review.csv", "review.html"])
+def test_the_gate_knows_a_sheet_by_its_shape(tmp_path: Path, name: str) -> None:
+    write_sheet(tmp_path / "review.csv", sheet := review_sheet(pools(), [(1, 2)] * 3, "s"))
+    (tmp_path / "review.html").write_text(page(sheet, "review"), "utf-8")
+    assert shapes_of((tmp_path / name).read_text("utf-8"))
+
+
+SPELLED = {
+    "1": "wrong", "1.0": "wrong", " Wrong ": "wrong", "2": "right too", "RIGHT_TOO": "right too", "3": "unclear", "": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "read"), SPELLED.items())
+def test_verdicts_are_read_as_people_write_them(tmp_path: Path, written: str, read: str) -> None:
+    votes = read_votes([filled(tmp_path / "anna.csv", [written, "1"])])
+    assert reviewed(pools(1), votes).verdicts == (("", read, "wrong"),)
+    assert reviewed(pools(1), votes).raters == ("anna",)
+
+
+def test_an_unknown_verdict_is_named_by_its_line_and_not_by_its_text(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"anna\.csv:2: .*1 \(wrong\), 2 \(right too\), 3 \(unclear\)"
+    ) as caught:
+        read_votes([filled(tmp_path / "anna.csv", ["right 0?", "1"])])
+    assert "right 0" not in str(caught.value)
+    (tmp_path / "b.csv").write_text("item,verdict\ni0,1\n")
+    with pytest.raises(DataError, match="no code"):
+        read_votes([tmp_path / "b.csv"])
+
+
+TWO = {
+    "wrong": ("1", "1"), "right too": ("2", "2"), "unclear": ("1", "2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("settled", "said"), TWO.items())
+def test_two_raters_must_agree(tmp_path: Path, settled: str, said: tuple[str, str]) -> None:
+    files = [filled(tmp_path / f"{who}.csv", [one, "1"]) for who, one in zip("ab", said, strict=True)]
+    found = reviewed(pools(1), read_votes(files))
+    assert found.verdicts[0][1] == settled
+    reason = {"wrong": None, "right too": "right_too", "unclear": "unclear"}[settled]
+    assert found.reasons[0] == [None, reason, None]
+
+
+def test_a_third_rater_decides_and_each_pair_has_its_kappa(tmp_path: Path) -> None:
+    said = {"a": ["1", "2"] * 6, "b": ["1", "1"] * 6, "c": ["1", "2"] * 5 + ["", ""]}
+    votes = read_votes([filled(tmp_path / f"{who}.csv", some) for who, some in said.items()])
+    found = reviewed(pools(6), votes)
+    assert found.verdicts[0] == ("", "wrong", "right too")
+    assert found.verdicts[5] == ("", "wrong", "unclear")
+    assert [(pair, one.n) for pair, one in found.agreements.items()] == [
+        (("a", "b"), 12),
+        (("a", "c"), 10),
+        (("b", "c"), 10),
+    ]
+    assert found.agreements["a", "b"].kappa.value == 0.0
+    assert found.agreements["a", "c"].kappa.value == 1.0
+    assert found.agreements["a", "c"].labels == VERDICTS
+
+
+def test_verdicts_of_the_page_fit_a_pool_that_has_grown_and_was_retyped(tmp_path: Path) -> None:
+    item = pools(1)[0].item
+    rows = [{"item": "i0", "code": code_of(item, " =new  0"), "verdict": "wrong", "rater": "anna"},
+            {"item": "gone", "code": "c0", "verdict": "wrong", "rater": "anna"}]  # fmt: skip
+    (tmp_path / "votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = reviewed(pools(3), read_votes([tmp_path / "votes.jsonl"]))
+    assert (found.verdicts[0][1], found.raters, found.unmatched) == ("wrong", ("anna",), 1)
+
+
+def test_an_own_distractor_needs_no_review() -> None:
+    found = reviewed(pools(2), {code_of(pools(2)[0].item, "last 0"): {"a": "wrong"}})
+    assert unreviewed(pools(2), [(0, 1, 2), (0, 2)], found) == [(1,), (2,)]
+
+
+def test_the_page_holds_its_texts_as_data_and_names_no_writer() -> None:
+    item = Item("i", "Is <b>this</b> </script> a question?", ("a", "b"), 0)
+    some = pools_of([item], [[Candidate("<img src=x>", "gpt")]])
+    written = page(review_sheet(some, [(1,)], "a & b"), "review")
+    assert "a &amp; b: review" in written
+    assert written.count("</script>") == 2
+    assert "<img" not in written
+    assert "gpt" not in written
+    assert "http" not in written.replace("http-equiv", "")
