@@ -1,0 +1,114 @@
+"""Proof: auditors that took no part, versions on the same items, and distractors that must stay plausible."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from robustify.base.arrays import Floats
+from robustify.composing.proof import AFTER, BEFORE, Proof, proof
+from robustify.items.item import Item
+
+THINGS = (
+    "kettle",
+    "lantern",
+    "barrel",
+    "ladder",
+    "anchor",
+    "whistle",
+    "candle",
+    "saddle",
+    "shovel",
+    "mirror",
+)
+NEEDS = (
+    "warm sand",
+    "clean oil",
+    "dry straw",
+    "cold water",
+    "soft wool",
+    "fresh paint",
+    "thin wire",
+    "loose gravel",
+)
+
+
+def _items(n: int, *, tell: str = "") -> list[Item]:
+    """Questions about a thing, which all their options name. `tell` is said in nearly all keys, and in no other option."""
+    rng, out = np.random.default_rng(1), list[Item]()
+    for at in range(n):
+        thing = f"{THINGS[at % 10]} number {at}"
+        options = [f"the {thing} needs {NEEDS[i]}" for i in rng.permutation(8)[:4].tolist()]
+        options[0] += tell * (at % 9 > 0)
+        out.append(Item(f"q{at}", f"What does the {thing} need?", tuple(options), 0))
+    return out
+
+
+def _of_others(items: Sequence[Item]) -> list[Item]:
+    """The items with keys of other items as distractors: no auditor without the question finds anything."""
+    keys = [item.choices[0] for item in items]
+    return [
+        item.with_choices((keys[at], *(keys[(at + step) % len(keys)] for step in (3, 7, 11))), 0)
+        for at, item in enumerate(items)
+    ]
+
+
+def _proof(after: Sequence[Item], before: Sequence[Item], **more: Sequence[Item | None]) -> Proof:
+    kinds = {"words": False, "characters": True}
+    return proof({BEFORE: before, AFTER: after, **more}, kinds, _no_encoder)  # type: ignore[arg-type]
+
+
+def _no_encoder(_texts: Sequence[str]) -> Floats | None:
+    return None
+
+
+def test_keys_of_other_items_deceive_auditors_but_are_no_plausible_distractors() -> None:
+    found = _proof(_of_others(_items(120)), _items(120))
+    assert found.plausible == "failed"
+    assert [one.name for one in found.readers if one.finds_more] == ["words of the question"]
+    assert _proof(_items(120), _of_others(_items(120))).plausible == "passed", "harder to find than before"
+
+
+def test_what_an_auditor_that_took_no_part_still_finds_is_the_headline() -> None:
+    found = _proof(_items(120, tell=" of course"), _items(120))
+    assert found.worst is not None
+    assert (found.worst.name, found.hidden) == ("characters", "failed")
+    gain, change = found.worst.gain[AFTER], found.worst.change[BEFORE]
+    assert (gain.value or 0) > 0.5
+    assert gain.p_holm < 1e-9
+    assert change.ci is not None
+    assert change.ci[0] > 0.4
+    assert [(one.name, one.independent) for one in found.auditors] == [("words", False), ("characters", True)]
+
+
+def test_versions_are_compared_on_the_items_that_both_have() -> None:
+    some: list[Item | None] = [item if at % 2 else None for at, item in enumerate(_items(120))]
+    found = _proof(_items(120), _items(120), people=some)
+    gain, change = found.auditors[1].gain, found.auditors[1].change
+    assert (gain[AFTER].n, gain["people"].n, change["people"].n, change[BEFORE].value) == (120, 60, 60, 0)
+    assert gain[AFTER].power is not None
+
+
+@pytest.mark.parametrize("n", [8, 49])
+def test_a_small_set_has_readers_but_no_fitted_auditor(n: int) -> None:
+    found = _proof(_items(n), _items(n))
+    assert (found.auditors, found.hidden, found.plausible) == ((), "not evaluated", "passed")
+
+
+def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_readers() -> None:
+    def vectors(texts: Sequence[str]) -> Floats:
+        rng = np.random.default_rng(0)
+        known = {text: rng.normal(size=8) for text in sorted(set(texts))}
+        return np.array([known[text] / np.linalg.norm(known[text]) for text in texts])
+
+    items, right = _items(120), np.ones(120)
+    found = proof(
+        {BEFORE: items, AFTER: items}, {"meaning": True}, vectors, {BEFORE: right * 0.5, AFTER: right}
+    )
+    assert [one.name for one in found.auditors] == ["meaning"]
+    assert [one.name for one in found.readers] == [
+        "words of the question",
+        "meaning of the question",
+        "models",
+    ]
+    assert found.plausible == "failed", "models find all keys, and before, half of them"
