@@ -90,6 +90,8 @@ LIGHT: dict[str, tuple[str, set[str]]] = {
     "help of free": (COMMAND.format(["free", "--help"]), LIBRARIES | {"jinja2", "yaml"}),
     **{command: (COMMAND.format([command, "small.csv", "-q"]), LIBRARIES - {"numpy", "pydantic"} | {"jinja2"})
        for command in ("validate", "heuristics")},
+    # Keys and options of this file are even, so nothing is tested.
+    "lint": (COMMAND.format(["lint", "small.csv", "-q"]), LIBRARIES - {"pydantic"} | {"jinja2"}),
     "a scan of the gate": ("from robustify.gate.command import run_gate; run_gate(['small.csv'])",
                            LIBRARIES | {"click", "yaml", "zipfile", "tarfile", "asyncio"}),
 }  # fmt: skip

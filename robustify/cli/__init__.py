@@ -20,6 +20,7 @@ from robustify.cli.data import init, mend, rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
+from robustify.cli.lint import lint
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
 from robustify.cli.runs import (
@@ -59,7 +60,7 @@ def gate(ctx: click.Context) -> int:
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Audit": (init, validate, rules_alone, run_config, import_, judge_again, mend),
+    "Audit": (init, validate, lint, rules_alone, run_config, import_, judge_again, mend),
     "Look": (print_report, explain, compare, dashboard, check, agree),
     "Share": (export,),
     "Free response": (free,),

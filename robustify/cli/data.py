@@ -93,6 +93,12 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     return bench
 
 
+def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
+    """Return the items of a public file or config. Raise as `loaded`."""
+    # Importing a config is slow.
+    return loaded(data, how) if names_config(data) else public_items(data, how)
+
+
 def loaded(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Return the items of a public file or config. Raise `AuthorisationError` if the set is restricted, or a file is
     sensitive, and `UsageError` or `DataError` if the items cannot be read."""
@@ -120,10 +126,13 @@ def validate(data: str, how: dict[str, Any]) -> int:
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
     from robustify.cli.validated import survey_lines
+    from robustify.judging.lint.findings import key_position, position_words
     from robustify.reading.loaders import describe
 
-    bench = loaded(data, how) if names_config(data) else public_items(data, how)
-    description = describe(bench)
+    bench = items_of(data, how)
+    placed = key_position(bench.items)
+    position = {**asdict(placed[1]), "letter": placed[0], "says": position_words(*placed)} if placed else None
+    description = {**describe(bench), "key_position": position}
     if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
         description |= {"read": read, "data": block}
@@ -161,8 +170,7 @@ def rules_alone(data: str, how: dict[str, Any], items_: bool) -> int:
     from robustify.judging.baselines.heuristics import found_by, rule_table
     from robustify.reading.loaders import notes
 
-    # Importing a config is slow.
-    bench = loaded(data, how) if names_config(data) else public_items(data, how)
+    bench = items_of(data, how)
     scores = rule_table(bench.items)
     for note in notes(bench):
         say(note)

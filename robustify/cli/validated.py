@@ -8,6 +8,7 @@ from typing import Any
 
 from robustify.base.errors import counted
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.lint.rules import DEFECTS, POSITION, RULES
 from robustify.reading.loaders.rows import line_spans
 
 ABOVE = 0.05
@@ -18,16 +19,6 @@ _FORMS = {
     "numbered label": "numbers of the options",
     "letter": "letters",
     "text": "an option's text",
-}
-_DEFECTS = {
-    "repeated_choice": "two options are the same",
-    "repeated_key_text": "another option has the key's text",
-    "empty_choice": "an option is empty",
-    "blank_stem": "the question is blank",
-    "outer_space": "some options begin or end with white space",
-    "control_character": "control characters in the text",
-    "repeated_stem": "an earlier item has this question",
-    "conflicting_key": "the same item with another key",
 }
 
 
@@ -56,13 +47,18 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     sizes = ", ".join(f"{k} ({counted(n, 'item')})" for k, n in tree["option_counts"].items())
     yield "options", sizes + (f"; chance {chance:.1%}" if chance is not None else "")
     yield "keys", ", ".join(f"{ascii_uppercase[int(at)]} {n:,}" for at, n in tree["key_positions"].items())
+    if (placed := tree["key_position"]) and len(tree["key_positions"]) > 1:
+        yield "look at", f"{placed['says']}: {RULES[POSITION].fix}"
     topics = [(name, n) for name, n in tree["topics"].items() if name]
     if topics:
         most = sorted(topics, key=lambda topic: -topic[1])[:_LISTED]
         more = f" and {len(topics) - _LISTED:,} more" if len(topics) > _LISTED else ""
         yield "topics", ", ".join(f"{name} {n:,}" for name, n in most) + more
     for kind, one in tree["defects"].items():
-        yield "look at", f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {_DEFECTS.get(kind, kind)}"
+        yield (
+            "look at",
+            f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {RULES[DEFECTS[kind]].meaning}",
+        )
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for row in tree["quarantined"]:
         reasons.setdefault(re.sub("[0-9]+", "0", row["reason"]), []).append(row)

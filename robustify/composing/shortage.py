@@ -12,7 +12,7 @@ import numpy as np
 
 from robustify.base.arrays import Floats, Ints
 from robustify.composing.pool import Pool
-from robustify.judging.baselines.wording import form
+from robustify.judging.lint.cues import FORM
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import LEVEL
 
@@ -20,7 +20,7 @@ ASKED = 2
 """Candidates asked for an item that a rule must win. One breaks the rule, and two leave a choice."""
 _LENGTHS = ("fewest characters", "most characters", "fewest words", "most words")
 _TRAITS = ("initial capital", "full stop at the end", "number", "comma", "bracket", "hyphen")
-"""The first features of `wording.form`."""
+"""Names of the first of `FORM`."""
 RULES = (*_LENGTHS, *(f"{which} {trait}" for trait in _TRAITS for which in ("with", "without")))
 
 
@@ -106,7 +106,12 @@ def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, In
 def _amounts(text: str) -> tuple[int, ...]:
     """Return how much an option has of what each rule looks for."""
     chars, words = len(text), len(text.split())
-    traits = (has for one in form(text)[: len(_TRAITS)] for has in (int(one), int(not one)))
+    traits = (
+        has
+        for cue in FORM[: len(_TRAITS)]
+        for one in cue.marks([text], "")
+        for has in (int(one), int(not one))
+    )
     return (-chars, chars, -words, words, *traits)
 
 

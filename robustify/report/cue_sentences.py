@@ -4,73 +4,38 @@ The fitted model estimates how much a cue contributes. These sentences describe 
 whatever model was fitted. Texts that do not depend on an item are in `messages.yaml`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from robustify.base.texts import EDGES
-from robustify.judging.baselines.wording import (
-    ABSOLUTES,
-    ARTICLES,
-    FUNCTION_WORDS,
-    HEDGES,
-    NEGATIONS,
-    count_numbers,
-    form,
-    points_elsewhere,
-    words_of,
-)
+from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import WordUse
+from robustify.judging.lint import cues
 from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words
 
 _MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
-_FORMS = (
-    ("begins with a capital letter", "does not begin with a capital letter"),
-    ("ends with a punctuation mark", "does not end with a punctuation mark"),
-    ("holds a number", "holds no number"),
-    ("has a comma", "has no comma"),
-    ("has a bracket", "has no bracket"),
-    ("has a hyphen or dash", "has no hyphen or dash"),
-    ("is a single word", "is more than one word"),
-    ("is in capital letters", "is not in capital letters"),
-)
-Trait = tuple[Callable[[str], bool], str, str]
-"""Test for the trait, and the texts for an option with the trait and for one without."""
 _BLANKS = {"a space": " ", "a tab": "\t", "a line break": "\r\n", "a no-break space": "\xa0"}
 _BLANKS["another blank character"] = "".join(set(EDGES).difference(*_BLANKS.values()))
 
 
-def _form(i: int) -> Callable[[str], bool]:
-    return lambda choice: form(choice)[i]
+def _at_end(end: int, blanks: str) -> cues.Marks:
+    return lambda choices, _: [bool(choice) and choice[end] in blanks for choice in choices]
 
 
-def _holds(listed: Collection[str], first: int | None = None) -> Callable[[str], bool]:
-    """Return whether one of the words of an option, or of the `first` ones, is in the list."""
-    return lambda choice: not set(listed).isdisjoint(words_of(choice)[:first])
-
-
-def _at_end(end: int, blanks: str) -> Callable[[str], bool]:
-    return lambda choice: bool(choice) and choice[end] in blanks
-
-
-TRAITS: Mapping[CueCode, Sequence[Trait]] = {
-    "certainty": (
-        (_holds(ABSOLUTES), "has an absolute word", "has no absolute word"),
-        (_holds(HEDGES), "has a hedge", "has no hedge"),
-        (_holds(NEGATIONS), "has a negation", "has no negation"),
+TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
+    "certainty": (cues.ABSOLUTE, cues.HEDGE, cues.NEGATION),
+    "numbers": (cues.NUMBER,),
+    "form": cues.FORM,
+    "grammar": (cues.ARTICLE,),
+    "repetition": (cues.REPEAT,),
+    "pointer": (cues.POINTER,),
+    "outer_space": tuple(
+        cues.Cue(_at_end(end, blanks), f"{does}s with {name}", f"does not {does} with {name}")
+        for end, does in ((0, "begin"), (-1, "end"))
+        for name, blanks in _BLANKS.items()
     ),
-    "numbers": ((lambda choice: count_numbers(choice) > 0, "holds a number", "holds no number"),),
-    "form": tuple((_form(i), *says) for i, says in enumerate(_FORMS)),
-    "grammar": ((_holds(ARTICLES, 1), "begins with an article", "does not begin with an article"),),
-    "repetition": (
-        (lambda choice: len(set(words_of(choice))) < len(words_of(choice)), "repeats a word", "does not repeat a word"),
-    ),
-    "pointer": ((points_elsewhere, "refers to the other options", "does not refer to the other options"),),
-    "outer_space": (
-        *((_at_end(end, blanks), f"{does}s with {name}", f"does not {does} with {name}")
-          for end, does in ((0, "begin"), (-1, "end")) for name, blanks in _BLANKS.items()),
-    ),
-}  # fmt: skip
+}
 """Traits of each cue that an option either has or lacks."""
 
 
@@ -101,11 +66,10 @@ def cue_sentence(
         case "words" if uses:
             found = [_use(use) for use in uses]
         case _:
-            found = [
-                said for trait in TRAITS.get(code, ()) for said in _only(subject, picked, options, trait)
-            ]
+            trimmed = [*options[:pick], picked, *options[pick:]]
+            found = [one.unlike(subject, trimmed, pick) for one in TRAITS.get(code, ())]
     usual = cue_words("usual").get(code, f"options differ in {cue_words('label')[code]}")
-    return ", and ".join(found[:2]) or usual
+    return ", and ".join([*filter(None, found)][:2]) or usual
 
 
 def _length(subject: str, own: int, others: Sequence[int]) -> str:
@@ -140,17 +104,6 @@ def _use(use: WordUse) -> str:
     whose = "" if use.picked else ", which another option has,"
     often = f"{use.keys} of {use.items} other items, {use.expected:.1f} expected"
     return f"\u201c{plain(use.word, _LONGEST_WORD)}\u201d{whose} occurs in the key of {often}"
-
-
-def _only(subject: str, picked: str, options: Sequence[str], trait: Trait) -> Iterator[str]:
-    """Yield how the option differs from all or some of the other options."""
-    has, having, lacking = trait
-    own = has(picked)
-    differ = sum(has(one) != own for one in options)
-    if differ == len(options):
-        yield f"only {subject} {having if own else lacking}"
-    elif differ:
-        yield f"{subject} {having if own else lacking}, unlike {differ} of the {len(options)} others"
 
 
 def mends(

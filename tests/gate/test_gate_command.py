@@ -179,8 +179,12 @@ def test_two_megabytes_cost_little(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_hooks_for_other_repositories_name_what_is_there() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert [hook["id"] for hook in hooks] == ["robustify-gate", "robustify-gate-msg", "robustify-gate-push"]
-    for hook in hooks:
+    *gates, lint = [hook["id"] for hook in hooks]
+    assert (gates, lint) == (
+        ["robustify-gate", "robustify-gate-msg", "robustify-gate-push"],
+        "robustify-lint",
+    )
+    for hook in hooks[:-1]:
         script, *args = hook["entry"].split()
         place = ROOT / script
         assert place.is_file()
@@ -195,7 +199,8 @@ def stages(hooks: list[dict[str, Any]]) -> set[str]:
 
 def test_the_hooks_as_documented_run_at_every_stage_and_say_what_did_not_run() -> None:
     """pre-commit installs the hook types that the configuration names, and prints a passing hook only if verbose."""
-    ours = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    ours = [hook for hook in hooks if hook["id"].startswith("robustify-gate")]
     here = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n( *default_install_hook_types.*?)```", text, re.DOTALL)

@@ -58,12 +58,12 @@ ALLOWED = (
     ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
 )  # fmt: skip
 REFUSED = (
-    ["validate", "mock.yaml"], ["heuristics", "mock.yaml"], ["heuristics", "mock.yaml", "--items"],
+    ["validate", "mock.yaml"], ["lint", "mock.yaml"], ["heuristics", "mock.yaml"], ["heuristics", "mock.yaml", "--items"],
     ["mock.yaml", "--safe-demo"],
     ["judge", "RUN", "--criterion", "majority"], ["judge", "RUN"], ["explain", "RUN", "x"], ["agree", "RUN", "labels.csv"],
     ["compare", "RUN", "RUN"], ["export", "lm-eval", "RUN", "-o", "e"], ["export", "dataset", "RUN", "-o", "e"],
     ["export", "inspect", "RUN", "-o", "e"], ["export", "instruct", "RUN", "-o", "e"],
-    ["export", "sarif", "RUN", "-o", "e.sarif", "--data", "DATA"], ["validate", "DATA"],
+    ["export", "sarif", "RUN", "-o", "e.sarif", "--data", "DATA"], ["validate", "DATA"], ["lint", "DATA"],
 )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
     assert not re.search(r"\d+ tokens", str(told.value))
 
 
-@pytest.mark.parametrize("command", ["validate", "heuristics"])
+@pytest.mark.parametrize("command", ["validate", "lint", "heuristics"])
 def test_numbers_of_a_restricted_set_come_from_a_run_alone(mock: Path, command: str) -> None:
     done = invoked(command, mock / "mock.yaml")
     assert isinstance(done.exception, AuthorisationError)

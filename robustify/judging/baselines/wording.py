@@ -19,23 +19,24 @@ _POINTER = re.compile(
 )
 
 
-def _set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as one text."""
     return frozenset(text.split())
 
 
-HEDGES = _set(
+HEDGES = word_set(
     "may might could can often usually sometimes generally typically likely probably possibly some most many "
     "tend tends mostly commonly perhaps partly approximately relatively normally frequently mainly largely "
     "roughly somewhat several varies depends"
 )
-ABSOLUTES = _set(
+ABSOLUTES = word_set(
     "always never all none every only entirely completely totally must cannot nobody nothing everyone "
     "everybody everything absolutely solely purely exclusively invariably impossible certainly definitely "
     "any anything wholly forever without no"
 )
-NEGATIONS = _set("not no nor never none neither without cannot lack lacks fails")
-ARTICLES = _set("a an the")
-FUNCTION_WORDS = ARTICLES | _set(
+NEGATIONS = word_set("not no nor never none neither without cannot lack lacks fails")
+ARTICLES = word_set("a an the")
+FUNCTION_WORDS = ARTICLES | word_set(
     "of in on at by for to from with and or as that which it its is are was were be been this these than "
     "into their they he she his her has have had"
 )
@@ -61,18 +62,3 @@ def points_elsewhere(choice: str) -> bool:
     if _POINTING.search(choice.casefold()) is None:
         return False
     return _POINTER.search(choice.strip()) is not None
-
-
-def form(choice: str) -> tuple[bool, ...]:
-    """Return binary features of a choice's surface form, such as an initial capital."""
-    text = choice.strip()
-    return (
-        text[:1].isupper(),
-        text.endswith((".", "!", "?", ";")),
-        bool(NUMBER.search(text)),
-        "," in text,
-        "(" in text,
-        "-" in text or "–" in text,
-        len(text.split()) == 1,
-        text.isupper(),
-    )

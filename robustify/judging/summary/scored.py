@@ -27,10 +27,7 @@ class Model(Part):
 
 
 class Paired(Part):
-    """McNemar's test of two models on `n` items: only the first got `b` of them right, and only the second got `c`.
-
-    `p` is exact, and `p_mid` is the mid-p, which is adjusted in `p_holm`.
-    """
+    """Exact McNemar test of two models on `n` items: only the first got `b` of them right, and only the second got `c`."""
 
     n: int
     b: int
@@ -38,7 +35,6 @@ class Paired(Part):
     tied: int
     difference: Quantity
     p: P | None
-    p_mid: P | None = None
     p_holm: P | None
     mde: Share | None
 

@@ -1,0 +1,131 @@
+"""The command `robustify lint`, and the forms in which it prints its findings."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustify.base.errors import RobustifyError, UsageError, counted
+from robustify.cli.data import items_of, names_config, reading
+from robustify.cli.options import output, print_result, say
+
+if TYPE_CHECKING:
+    from robustify.judging.lint.findings import Finding
+    from robustify.reading.loaders import Loaded
+
+_MOST_LINES = 20
+"""Most findings of a rule on single items that are printed for a file."""
+
+
+def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
+    """Return the codes that begin with one of the given prefixes."""
+    from robustify.judging.lint.rules import RULES
+
+    prefixes = [one.strip().upper() for several in given for one in several.split(",")]
+    if unknown := [one for one in prefixes if not one or not any(code.startswith(one) for code in RULES)]:
+        raise UsageError(
+            f"--{option.name} {unknown[0]}: unknown rule; expected a prefix of {', '.join(RULES)}"
+        )
+    return [code for code in RULES if any(code.startswith(one) for one in prefixes)]
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@reading
+@click.option(
+    "--select", multiple=True, metavar="CODE", callback=_codes, help="Use only these rules (R01,R031 ...)."
+)
+@click.option("--ignore", multiple=True, metavar="CODE", callback=_codes, help="Leave these rules out.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    help="Print the findings in this form.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["warning", "note", "never"]),
+    default="warning",
+    show_default=True,
+    help="Exit with code 7 on findings of this severity.",
+)
+@output
+def lint(
+    files: tuple[str, ...], how: dict[str, Any], select: list[str], ignore: list[str], form: str, fail_on: str
+) -> int:
+    """Find what gives keys away in files of items, by line.
+
+    No model is needed. A cue of one item, such as the longest option, is a note. It is a warning if the keys of a
+    file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The
+    exit code is 7 if there is a warning, and 3 if a file cannot be read. For the codes, see docs/heuristics.md.
+
+    \b
+    Examples:
+        robustify lint quiz.json
+        robustify lint quizzes/*.json --select R01,R02 --format github
+    """
+    from robustify.judging.lint.findings import findings
+    from robustify.judging.lint.rules import RULES
+
+    read, errors = list["Loaded"](), list[RobustifyError]()
+    for file in dict.fromkeys(files):
+        try:
+            bench = items_of(file, how)
+            read.append(replace(bench, path=os.path.relpath(bench.path)) if names_config(file) else bench)
+        except RobustifyError as error:  # noqa: PERF203 (the other files are still read)
+            errors.append(error)
+    worst = max(errors, key=lambda error: error.exit_code, default=None)
+    refused = worst and type(worst)(*(line for error in errors for line in error.lines))
+    if refused and not read:
+        raise refused
+    found = findings(read, set(select or RULES).difference(ignore))
+    match form:
+        case "sarif":
+            from robustify.export.sarif import lint_log
+
+            click.echo(json.dumps(lint_log(found)))
+        case "json":
+            click.echo(json.dumps(_tree(found)))
+        case "github":
+            print_result(_tree(found), map(_annotation, found))
+        case _:
+            print_result(_tree(found), _lines(found))
+    counts = Counter(one.severity for one in found)
+    items = counted(sum(len(bench.items) for bench in read), "item")
+    warnings, notes = counted(counts["warning"], "warning"), counted(counts["note"], "note")
+    say(f"{counted(len(read), 'file')} of {items}: {warnings}, {notes}")
+    if refused:
+        raise refused
+    failing = fail_on != "never" and (counts["warning"] or (fail_on == "note" and counts["note"]))
+    return 7 if failing else 0
+
+
+def _tree(found: Sequence["Finding"]) -> dict[str, Any]:
+    return {"findings": [{**asdict(one), "fix": one.fix} for one in found]}
+
+
+def _lines(found: Sequence["Finding"]) -> Iterator[str]:
+    """Yield a line per finding. After `_MOST_LINES` of a rule on items of a file, give only their number."""
+    counts = Counter((one.path, one.code) for one in found if one.item)
+    shown = Counter[tuple[str, str]]()
+    for one in found:
+        place, note = (one.path, one.code), "note: " * (one.severity == "note")
+        shown[place] += bool(one.item)
+        if shown[place] <= _MOST_LINES:
+            line = f":{one.line}" if one.item else ""
+            yield f"{one.path}{line}: {one.code} {note}{one.message} [fix: {one.fix}]"
+        elif shown[place] == counts[place]:
+            yield f"{one.path}: {one.code} {counted(counts[place] - _MOST_LINES, 'more item')} (--json lists all)"
+
+
+def _annotation(one: "Finding") -> str:
+    """Return a workflow command of GitHub, which shows a finding at its line."""
+    file = one.path.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    place = f" file={file},line={one.line},title={one.code}" if one.line else f" title={one.code}"
+    says = f"{one.message} [fix: {one.fix}]".replace("%", "%25")
+    return f"::{'notice' if one.severity == 'note' else 'warning'}{place}::{says}"

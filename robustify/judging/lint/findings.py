@@ -1,0 +1,166 @@
+"""Findings of `lint`: defects, cues of single items, and tests over all items.
+
+In a single item, some option always differs, so a cue is a note. Over all items, the number of keys that have it is tested
+in both directions. If m of the k options of an item have a cue, its key has it with probability m / k under the null.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Literal
+
+from robustify.base.errors import counted
+from robustify.items.item import Item
+from robustify.judging.baselines.wording import words_of
+from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
+from robustify.reading.loaders.loaded import Loaded
+
+LEAST_EXCESS = 0.1
+"""Smallest difference from the expected number of keys, as a share of the items whose options differ in the cue."""
+_LEVEL, _MOST_WORDS = 0.05, 3
+Severity = Literal["note", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Finding of a rule on an item, or on all items if `item` is empty. The message has no text of an item.
+
+    `line` is 1 for all items of a file, and 0 for those of several files.
+    """
+
+    code: str
+    severity: Severity
+    path: str
+    line: int
+    item: str
+    message: str
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        return RULES[self.code].fix
+
+
+@dataclass(frozen=True, slots=True)
+class KeysMarked:
+    """Number of keys with a cue among `n` items whose options differ in it, the expected number, and a two-sided p."""
+
+    keys: int
+    n: int
+    expected: float
+    p: float = 1.0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the difference from the expected number matters."""
+        return abs(self.keys - self.expected) >= max(1.0, LEAST_EXCESS * self.n)
+
+    @property
+    def is_more(self) -> bool:
+        """Whether keys have the cue more often than expected."""
+        return self.keys > self.expected
+
+
+def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMarked:
+    """Test whether keys are marked as often as other options. `marks` has one value per option of each item."""
+    rows = zip(marks, keys, strict=True)
+    some = [(sum(own), len(own), own[key]) for own, key in rows if 0 < sum(own) < len(own)]
+    n, found = len(some), sum(hit for *_, hit in some)
+    result = KeysMarked(found, n, math.fsum(m / k for m, k, _ in some))
+    if not result.is_large:
+        return result
+    import numpy as np
+
+    from robustify.judging.baselines.heuristics import credit_p
+
+    size = np.array([k for _, k, _ in some])
+    hit = np.array([m if result.is_more else k - m for m, k, _ in some])
+    p = credit_p(found if result.is_more else n - found, np.ones_like(size), size, hit)
+    return KeysMarked(found, n, result.expected, min(1.0, 2 * p))
+
+
+def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
+    """Return the letter of the position that has too many keys, with its test (Bonferroni's correction), or None."""
+    keys = [item.key for item in items]
+    at = Counter(keys).most_common(1)[0][0] if keys else 0
+    found = keys_marked([[place == at for place in range(item.k)] for item in items], keys)
+    most = max((item.k for item in items), default=0)
+    there = found.is_large and found.is_more and most * found.p <= _LEVEL
+    return (ascii_uppercase[at], found) if there else None
+
+
+def position_words(letter: str, found: KeysMarked) -> str:
+    """Describe a position that has too many keys."""
+    return (
+        f"{found.keys:,} of {counted(found.n, 'key')} are {letter}, {found.expected:.0f} expected by chance"
+    )
+
+
+def cues_of(items: Sequence[Item]) -> dict[str, KeysMarked]:
+    """Return the cues that keys have significantly more or less often than expected (Holm's correction), by code."""
+    keys = [item.key for item in items]
+    found = {
+        code: keys_marked([cue.marks(i.choices, i.question or i.stem) for i in items], keys)
+        for code, cue in CUES.items()
+    }
+    if not any(one.is_large for one in found.values()):
+        return {}
+    from robustify.judging.stats.tests import holm
+
+    corrected = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
+    # That keys are rarely the shortest option is said by how often they are the longest.
+    there = [code for code, one in found.items() if one.is_large and (one.is_more or not CUES[code].ahead)]
+    return {code: found[code] for code in there if corrected[code] <= _LEVEL}
+
+
+def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
+    """Return the findings of these rules: those about several files together, then those of each file."""
+    every = [item for bench in benches for item in bench.items]
+    together = cues_of(every)
+    found = list(_whole(f"{len(benches)} files", 0, every, together)) if len(benches) > 1 else []
+    for bench in benches:
+        own = cues_of(bench.items) if len(benches) > 1 else together
+        found += [*_whole(bench.path, 1, bench.items, own), *_single(bench, {**together, **own})]
+    return [one for one in found if one.code in codes]
+
+
+def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
+    if placed := key_position(items):
+        yield Finding(POSITION, "warning", path, line, "", position_words(*placed))
+    for code, one in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
+        often = f"in {one.keys:,} of {counted(one.n, 'item')} whose options differ in this"
+        words = _named(items, CUES[code].words, one.is_more)
+        says = f"the key {CUES[code].having} {often}, {one.expected:.0f} expected by chance{words}"
+        yield Finding(code, "warning", path, line, "", says)
+
+
+def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
+    """Count the commonest listed words in keys, or in wrong options."""
+    counts: Counter[str] = Counter()
+    for item in items if listed else ():
+        for at, choice in enumerate(item.choices):
+            counts.update(listed.intersection(words_of(choice)) if (at == item.key) == of_keys else ())
+    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_WORDS]
+    where = "keys" if of_keys else "wrong options"
+    return f" ({', '.join(f'“{word}” in {n}' for word, n in most)} {where})" if most else ""
+
+
+def _single(bench: Loaded, cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
+    """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
+    defects: dict[str, list[str]] = {}
+    for one in bench.defects:
+        defects.setdefault(one.item, []).append(DEFECTS[one.kind])
+    for item, file, line in zip(bench.items, bench.files, bench.lines, strict=True):
+        path = bench.path if len(bench.recognised) == 1 else file
+        texts = item.choices, item.key, item.question or item.stem
+        for code, rule in RULES.items():
+            says, known = rule.cue.unlike("the key", *texts) if rule.cue else "", cues.get(code)
+            if code in defects.get(item.id, ()):
+                yield Finding(code, "warning", path, line, item.id, says or rule.meaning)
+            elif rule.cue and says and not rule.defect:
+                if known and known.is_more == rule.cue.marks(texts[0], texts[2])[item.key]:
+                    yield Finding(code, "warning", path, line, item.id, says)
+                elif rule.alone and rule.cue.stands_out(*texts):
+                    yield Finding(code, "note", path, line, item.id, says)

@@ -1,0 +1,67 @@
+"""The rules of `lint` by code. A new rule is one entry of `RULES`."""
+
+from dataclasses import dataclass
+
+from robustify.judging.lint import agreement, cues
+from robustify.judging.lint.cues import Cue
+
+POSITION = "R021"
+_ALIKE = "write all options alike"
+_EVENLY = "use such words in keys and wrong options alike"
+_TRIM = "`robustify mend` takes it off"
+_SPACED = "some options begin or end with white space"
+_SHUFFLE = "shuffle the options, which `robustify mend` does"
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule:
+    """Rule of `lint` about a cue, a defect of the file, or the positions of keys.
+
+    `fix` is what to do. `says` is the finding in a sentence, by default about the cue. `alone` is true if a single item
+    deserves a note, even if keys of other items do not have the cue. `defect` is the kind of a `Defect`.
+    """
+
+    name: str
+    fix: str
+    cue: Cue | None = None
+    says: str = ""
+    alone: bool = False
+    defect: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What the rule finds, in a sentence without a full stop."""
+        return self.says or (f"the key {self.cue.having}, unlike others" if self.cue else "")
+
+
+RULES: dict[str, LintRule] = {
+    "R001": LintRule("outer-space", _TRIM, cues.OUTER_SPACE, _SPACED, defect="outer_space"),
+    "R002": LintRule("final-mark", "end all options alike", cues.FINAL_MARK, alone=True),
+    "R003": LintRule("capital", "begin all options alike, except names", cues.CAPITAL, alone=True),
+    "R004": LintRule("curly-quote", "use one kind of quotation mark", cues.CURLY, alone=True),
+    "R005": LintRule("dash", _ALIKE, cues.DASH, alone=True),
+    "R006": LintRule("number", "use numbers of one kind in all options", cues.NUMBER),
+    "R007": LintRule("comma", _ALIKE, cues.COMMA),
+    "R008": LintRule("bracket", _ALIKE, cues.BRACKET),
+    "R011": LintRule("shortest", "lengthen it, or shorten the others", cues.SHORTEST, alone=True),
+    "R012": LintRule("longest", "shorten it, or lengthen the others", cues.LONGEST, alone=True),
+    POSITION: LintRule("position", _SHUFFLE, says="keys are at one position too often"),
+    "R031": LintRule("absolute", _EVENLY, cues.ABSOLUTE),
+    "R032": LintRule("hedge", _EVENLY, cues.HEDGE),
+    "R033": LintRule("negation", _EVENLY, cues.NEGATION),
+    "R041": LintRule("other-options", "replace it with an answer of its own", cues.POINTER, alone=True),
+    "R051": LintRule("article", "write “a/an”, or change the options", agreement.AFTER_ARTICLE, alone=True),
+    "R052": LintRule("plural", "use one number in all options", agreement.IN_NUMBER, alone=True),
+    "R053": LintRule("verb", "use one verb form in all options", agreement.AS_VERB, alone=True),
+    "R061": LintRule("equal-options", "replace one", says="two options are the same", defect="repeated_choice"),
+    "R062": LintRule("equal-key", "replace it", says="another option has the key's text", defect="repeated_key_text"),
+    "R063": LintRule("empty-option", "fill or remove it", says="an option is empty", defect="empty_choice"),
+    "R064": LintRule("blank-question", "write it", says="the question is blank", defect="blank_stem"),
+    "R065": LintRule("control-sign", "remove them", says="control characters in the text", defect="control_character"),
+    "R066": LintRule("repeated-question", "remove one", says="an earlier item has this question", defect="repeated_stem"),
+    "R067": LintRule("other-key", "correct one", says="the same item with another key", defect="conflicting_key"),
+}  # fmt: skip
+"""Rules by code. The second digit is the group: form, length, position, words, other options, grammar, defects."""
+DEFECTS = {rule.defect: code for code, rule in RULES.items() if rule.defect}
+"""Codes by the kind of defect."""
+CUES = {code: rule.cue for code, rule in RULES.items() if rule.cue}

@@ -1,0 +1,304 @@
+"""`lint` names the items to edit, by code and line, and is silent about items whose options only differ."""
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import pytest
+import yaml
+
+from robustify.cli.lint import _MOST_LINES
+from robustify.items.item import Item
+from robustify.judging.lint.findings import cues_of, key_position
+from robustify.judging.lint.rules import RULES
+from tests.cli.test_first_steps import rows as cooking
+from tests.test_action import ROOT, STEPS, outputs, step
+
+ONLY = ("--select", "R012,R061")
+SAME = ("red box", "tin box", "old box", "wet box")
+Row = tuple[str, tuple[str, ...], int]
+
+FIRES: dict[str, list[Row]] = {
+    "R001": [("Which?", ("red box ", *SAME[1:]), 0), ("Which?", ("red box", "tin box\t", "old", "wet"), 0)],
+    "R002": [("Which?", ("red box.", *SAME[1:]), 0)],
+    "R003": [("Which?", ("Red box", *SAME[1:]), 0), ("Which?", ("red", "Tin", "Old", "Wet"), 0)],
+    "R004": [("Which?", ("red’s box", *SAME[1:]), 0)],
+    "R005": [("Which?", ("red – box", *SAME[1:]), 0)],
+    "R006": [("Which?", ("7 boxes", "some boxes"), 0)] * 12,
+    "R007": [("Which?", ("red, box", "tin box"), 0)] * 12,
+    "R008": [("Which?", ("red (box)", "tin box"), 1)] * 12,
+    "R011": [("Which?", ("box", "a box of old tin", "a box of wet tin", "a box of red tin"), 0)],
+    "R012": [("Which?", ("a red box of wood and tin", *SAME[1:]), 0)],
+    "R021": [("Which?", SAME, 1)] * 12,
+    "R031": [("Which?", ("it never stops", "it stops"), 1)] * 12,
+    "R032": [("Which?", ("it often stops", "it stops"), 0)] * 12,
+    "R033": [("Which?", ("it does not stop", "it stops"), 1)] * 12,
+    "R041": [("Which?", (*SAME, "all of the above"), 4)],
+    "R051": [("The one who tunes the piano is an", ("expert", "dancer", "waiter", "baker"), 0),
+             ("A box of this sort is called a ____ in the shop", ("uniform", "apron", "oven", "axle"), 0)],
+    "R052": [("The boxes of the shop are", ("crates", "crate", "chest", "cask"), 0),
+             ("Who were the owners of the shop?", ("two men", "a man", "a boy", "a girl"), 0)],
+    "R053": [("The boxes of the shop are old because they", ("come late", "comes late", "takes long", "holds a lot"), 0),
+             ("A hinge of the box is there to", ("open", "opening", "closing", "turning"), 0)],
+    "R061": [("Which?", ("red", "tin", "tin", "wet"), 0)],
+    "R062": [("Which?", ("tin", "tin", "old", "wet"), 0)],
+    "R063": [("Which?", ("tin", "", "old", "wet"), 0)],
+    "R064": [("\u200b", SAME, 0)],
+    "R065": [("Which\0?", SAME, 0)],
+    "R066": [("Which box?", SAME, 0), ("Which box?", ("a", "b", "c", "d"), 1)],
+    "R067": [("Which box?", SAME, 0), ("Which box?", SAME, 1)],
+}  # fmt: skip
+"""Items by the code that they show. Those of one item show it in a note or a defect."""
+SPARED: list[Row] = [
+    ("Which of these is the capital of the country?", ("Paris", "Rome", "Madrid", "Berlin"), 1),
+    ("How many boxes are in the shop?", ("10", "100", "20", "5"), 1),
+    ("The one who tunes the piano is a/an", ("expert", "dancer", "waiter", "baker"), 0),
+    ("The best score of the game is an", ("8 or 9", "a", "html page", "an old one"), 0),
+    ("¿Qué es a", ("uno", "casa", "perro", "gato"), 0),
+    ("这是什么?", ("盒子", "桌子", "椅子", "窗子"), 2),
+    ("Which is longer?", ("a red box", "a tin box of wood", "a wet box of woods", "an old box of woods"), 3),
+    ("Where does the train go to?", ("trains", "running", "walking", "going"), 0),
+]
+
+
+def written(path: Path, rows: Iterable[Row]) -> Path:
+    items = [
+        {"question": stem, "options": list(choices), "answer": ascii_uppercase[key]}
+        for stem, choices, key in rows
+    ]
+    path.write_text(json.dumps(items, indent=1), encoding="utf-8")
+    return path
+
+
+def spread(rows: Sequence[Row]) -> list[Row]:
+    """Give each stem a number, so that no question is repeated, and shuffle the options."""
+    rng = random.Random(7)
+    out = []
+    for at, (stem, choices, key) in enumerate(rows):
+        order = rng.sample(range(len(choices)), len(choices))
+        out.append((f"{at}. {stem}", tuple(choices[i] for i in order), order.index(key)))
+    return out
+
+
+@pytest.fixture
+def found(robustify: Callable[..., Any], tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Return the findings on these items."""
+
+    def call(rows: Iterable[Row], *options: str) -> list[dict[str, Any]]:
+        file = written(tmp_path / "quiz.json", rows)
+        return list(json.loads(robustify("lint", file, "--json", *options).out)["findings"])
+
+    return call
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_each_rule_fires_and_says_what_to_do(found: Callable[..., list[dict[str, Any]]], code: str) -> None:
+    rows = FIRES[code]
+    if len(rows) > 2:  # a cue of the whole file
+        rows = rows if code == "R021" else spread(rows)
+        (whole, *single) = found(rows, "--select", code)
+        assert (whole["severity"], whole["item"]) == ("warning", "")
+        assert len(single) == (0 if code == "R021" else len(rows))
+        assert {one["severity"] for one in single} <= {"warning"}
+    else:
+        of_pair = code in ("R066", "R067")
+        for at, row in [(0, rows)] if of_pair else enumerate([one] for one in rows):
+            lines = found(row, "--select", code)
+            assert len(lines) == (2 if code == "R067" else 1), (at, lines)
+            assert lines[0]["severity"] == ("warning" if RULES[code].defect else "note")
+    assert found(rows, "--ignore", code[:3]) == [one for one in found(rows) if one["code"][:3] != code[:3]]
+
+
+@pytest.mark.parametrize("row", SPARED, ids=[row[0][:20] for row in SPARED])
+def test_what_only_differs_is_spared(found: Callable[..., list[dict[str, Any]]], row: Row) -> None:
+    assert found([row]) == []
+
+
+def even(n: int, rng: random.Random) -> list[Row]:
+    """Items whose options differ in everything, with keys drawn at random."""
+    ends = [
+        "",
+        ".",
+        ", of course",
+        " (old)",
+        " and never more",
+        " – or so",
+        " which may be 3 m long",
+        " in the ‘shop’",
+    ]
+    rows = [tuple(f"{rng.choice('Bb')}ox {j}{rng.choice(ends)}" for j in range(4)) for _ in range(n)]
+    return [(f"Which box is box {i}?", choices, rng.randrange(4)) for i, choices in enumerate(rows)]
+
+
+def test_few_even_files_are_called_uneven_and_planted_ones_are(
+    found: Callable[..., list[dict[str, Any]]],
+) -> None:
+    rng = random.Random(1)
+    sets = [
+        [Item(*map(str, (i, row[0])), row[1], row[2]) for i, row in enumerate(even(60, rng))]
+        for _ in range(100)
+    ]
+    assert sum(bool(cues_of(items) or key_position(items)) for items in sets) <= 10
+    rows = [
+        (s, (*c[:k], f"{c[k]} of a longer sort of wood", *c[k + 1 :]) if n % 2 else c, k)
+        for n, (s, c, k) in enumerate(even(60, rng))
+    ]
+    first, *_ = found(rows)
+    assert (first["code"], first["line"], first["item"]) == ("R012", 1, "")
+    assert re.search(r"in \d\d of \d\d items .* 1\d expected by chance", first["message"])
+
+
+def test_files_too_small_for_a_finding_have_one_together(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    for n in range(20):
+        rows = [(f"Which box is {n} {i}?", SAME, (1, 1, 1, 0, 2, 3)[i]) for i in range(6)]
+        written(tmp_path / f"quiz{n}.json", rows)
+    ended = robustify("lint", *sorted(tmp_path.glob("quiz*.json")), "--select", "R021")
+    assert (ended.code, len(ended.out.splitlines())) == (7, 1)
+    assert re.match(r"20 files: R021 60 of 120 keys are B, 30 expected by chance \[fix: ", ended.out)
+
+
+def test_lines_have_a_place_and_listed_words_their_counts(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    rows = [
+        (f"Which box is {i}?", (f"it always opens {i}", f"it opens {i}", f"it shuts {i}"), 1 + i % 2)
+        for i in range(30)
+    ]
+    file = written(tmp_path / "quiz.json", spread(rows))
+    ended = robustify("lint", file, "--select", "r03")
+    first, *rest, last = ended.out.splitlines()
+    assert "R031 the key has an absolute word in 0 of 30 items" in first
+    assert "(“always” in 30 wrong options) [fix: " in first
+    starts = [n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.strip() == "{"]
+    assert [int(line.split(":")[1]) for line in rest] == starts[:_MOST_LINES]
+    assert last == f"{file}: R031 10 more items (--json lists all)"
+    assert ended.err == "robustify: 1 file of 30 items: 31 warnings, 0 notes\n"
+
+
+def test_what_fails_can_be_chosen(robustify: Callable[..., Any], tmp_path: Path) -> None:
+    note, clean = written(tmp_path / "note.json", FIRES["R012"]), written(tmp_path / "clean.json", SPARED[:1])
+    defect = written(tmp_path / "defect.json", FIRES["R061"])
+    for file, codes in ((clean, (0, 0, 0)), (note, (0, 7, 0)), (defect, (7, 7, 0))):
+        assert (
+            tuple(robustify("lint", file, "--fail-on", on).code for on in ("warning", "note", "never"))
+            == codes
+        )
+    assert robustify("lint", note).out == (
+        f"{note}:2: R012 note: the key is the longest option by 257 % [fix: shorten it, or lengthen the others]\n"
+    )
+    assert robustify("lint", note, "-q").out == ""
+    for bad in ("R9", "", "R01,x"):
+        assert robustify("lint", note, "--select", bad).code == 2
+
+
+def test_a_bad_file_does_not_hide_what_others_have(robustify: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('[{"question": "zebra', encoding="utf-8")
+    defect = written(tmp_path / "defect.json", FIRES["R061"])
+    ended = robustify("lint", "bad.json", defect, "gone.json")
+    assert (ended.code, ended.out.count("R061")) == (3, 1)
+    assert all(name in ended.err for name in ("bad.json:1", "gone.json"))
+    assert "zebra" not in ended.err
+    assert robustify("lint", "bad.json").out == ""
+
+
+def test_no_form_shows_a_text(robustify: Callable[..., Any], tmp_path: Path) -> None:
+    rows = [
+        (f"Which zebra is {i}?", (f"zebra {i}, never", f"zebra{i} of zebras", f"Zebra’s {i}."), i % 3)
+        for i in range(40)
+    ]
+    rows += [("Which zebra?", ("zebra", "zebra ", " zebra", "zebra\0"), 0)] * 2
+    file = written(tmp_path / "quiz.json", rows)
+    for form in ("text", "json", "sarif", "github"):
+        ended = robustify("lint", file, "--format", form)
+        assert ended.code == 7
+        assert len(ended.out) > 500
+        assert "zebra" not in (ended.out + ended.err).casefold()
+
+
+def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: Path) -> None:
+    file = written(tmp_path / "a,b:c%.json", [*FIRES["R012"], *FIRES["R061"]])
+    other = written(tmp_path / "other.json", FIRES["R061"])
+    notice, warning = robustify("lint", file.name, *ONLY, "--format", "github").out.splitlines()
+    assert notice.startswith(
+        "::notice file=a%2Cb%3Ac%25.json,line=2,title=R012::the key is the longest option by 257 %25 ["
+    )
+    assert warning.startswith("::warning file=a%2Cb%3Ac%25.json,line=")
+    (log,) = json.loads(robustify("lint", file.name, other.name, *ONLY, "--format", "sarif").out)["runs"]
+    assert [one["ruleId"] for one in log["results"]] == ["R012", "R061", "R061"]
+    assert {rule["id"]: rule["shortDescription"]["text"] for rule in log["tool"]["driver"]["rules"]} == {
+        "R012": "The key is the longest option, unlike others.", "R061": "Two options are the same.",
+    }  # fmt: skip
+    assert log["results"][0]["level"] == "note"
+    assert len({one["partialFingerprints"]["robustifyItem/v1"] for one in log["results"]}) == 3
+    assert log["results"][2]["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
+
+
+def test_validate_warns_when_keys_are_at_one_position(robustify: Callable[..., Any], tmp_path: Path) -> None:
+    for n, said in ((34, True), (17, False)):
+        rows = [(f"Which box is {i}?", SAME, 1 if i < n else (0, 2, 3)[i % 3]) for i in range(60)]
+        file = written(tmp_path / "quiz.json", rows)
+        assert ("34 of 60 keys are B, 15 expected by chance" in robustify("validate", file).out) is said
+        assert bool(json.loads(robustify("validate", file, "--json").out)["key_position"]) is said
+        assert robustify("lint", file).code == (7 if said else 0)
+
+
+def test_a_config_and_mapped_columns_are_read_as_validate_does(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    lines = [
+        ",".join(["Frage", "Erste", "Zweite", "Richtig"]),
+        *(f"Was ist {i},rot,rot,Erste" for i in range(2)),
+    ]
+    (tmp_path / "fragen.csv").write_text("\n".join(lines), encoding="utf-8")
+    options = ("--map", "stem=Frage", "--map", "choices=Erste,Zweite", "--map", "key=Richtig")
+    ended = robustify("lint", "fragen.csv", *options, "--select", "R061")
+    assert [line.split(": ")[0] for line in ended.out.splitlines()] == ["fragen.csv:2", "fragen.csv:3"], (
+        ended.err
+    )
+    robustify("init", "fragen.csv", *options, "-q")
+    assert robustify("lint", "fragen.yaml", "--select", "R061").out == ended.out
+
+
+def test_the_hook_takes_files_of_items_and_runs_this_command(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    *_, hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert (hook["id"], hook["entry"], hook["language"]) == ("robustify-lint", "robustify lint", "python")
+    takes = re.compile(hook["files"])
+    assert all(takes.search(name) for name in ("a/quiz_1.json", "questions.csv", "set/items.jsonl"))
+    assert not any(takes.search(name) for name in ("package.json", "quiz/app.json", "data.csv", "quiz.py"))
+
+
+def test_the_action_lints_without_a_config(tmp_path: Path) -> None:
+    (tmp_path / "quizzes").mkdir()
+    written(tmp_path / "quizzes" / "a.json", FIRES["R061"])
+    done = step("lint", tmp_path, FILES="quizzes/*.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("::warning file=quizzes/a.json,line=2,title=R061::")
+    assert outputs(tmp_path)["code"] == "7"
+    for audit, lint, code in (("", "7", 7), ("", "", 0), ("0", "", 0), ("0", "7", 7), ("4", "7", 4)):
+        assert step("verdict", tmp_path, CODE=audit, LINT=lint).returncode == code
+    assert STEPS["audit"]["if"] == "inputs.config != ''"
+
+
+def test_cooking_items_of_the_first_steps_get_their_length_named(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    rows = [(stem, tuple(options), "ABCD".index(key)) for stem, *options, key, _ in cooking()]
+    assert (
+        "R012 the key is the longest option in" in robustify("lint", written(tmp_path / "q.json", rows)).out
+    )
+
+
+def test_the_skill_names_what_is_there(robustify: Callable[..., Any]) -> None:
+    text = (ROOT / "SKILL.md").read_text(encoding="utf-8")
+    head = yaml.safe_load(text.split("---")[1])
+    assert set(head) == {"name", "description"}
+    codes = set(re.findall(r"\bR\d\d+\b", text))
+    assert all(any(code.startswith(one) for code in RULES) for one in codes)
