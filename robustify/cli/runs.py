@@ -197,15 +197,15 @@ def check(run: "Run") -> int:
         page = run.released
         passed, trial = not page.failed, page.trial
         tree |= {"passed": passed, "trial": trial, "failed": page.failed, "release_level": page.release_level}
-        lines = [f"FAIL  {name}" for name in page.failed] or ["every guardrail passes"]
+        lines = [f"failed  {name}" for name in page.failed] or ["every guardrail passes"]
         lines.append(f"release level: {page.release_level}")
     else:
         summary = run.summary
         passed, trial = all(c.passed for c in summary.guardrails), summary.trial
-        tree |= {"passed": passed, "trial": trial, "guardrails": summary.tree()["guardrails"]}
-        lines = [
-            f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {sentence(c.reason)}" for c in summary.guardrails
-        ]
+        states = [{"state": check.state} for check in summary.guardrails]
+        checks = [c | s for c, s in zip(summary.tree()["guardrails"], states, strict=True)]
+        tree |= {"passed": passed, "trial": trial, "guardrails": checks}
+        lines = [f"{c.state:14} {c.name:24} {sentence(c.reason)}" for c in summary.guardrails]
         lines += [": ".join(certificate_words(summary))] if trial else []
     print_result(tree, lines)
     return 0 if passed or trial else 7

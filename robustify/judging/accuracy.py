@@ -143,13 +143,15 @@ class Compared:
     tied: int
     difference: Difference
     p: float | None
+    p_mid: float | None
 
     def entry(self, p_holm: float | None, level: float) -> Paired:
         """Return the summary entry, with a minimum detectable difference only if the result is not significant."""
         found, null = self.difference, p_holm is not None and p_holm > LEVEL
         mde = None if found.error is None or not null else detectable(found.error, level)
         counts = {"n": found.n, "b": self.b, "c": self.c, "tied": self.tied}
-        return Paired(**counts, difference=Quantity.of(found), p=self.p, p_holm=p_holm, mde=mde)
+        difference = Quantity.of(found)
+        return Paired(**counts, difference=difference, p=self.p, p_mid=self.p_mid, p_holm=p_holm, mde=mde)
 
 
 def pairs(
@@ -157,8 +159,8 @@ def pairs(
 ) -> dict[str, Pair] | None:
     """Return a paired comparison for each pair of models, named "A vs B", or None if there are fewer than two models.
 
-    `p_holm` covers all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable with 80 % power at
-    the level that Holm's method requires of the smallest p-value.
+    `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable
+    with 80 % power at the level that Holm's method requires of the smallest p-value.
     """
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
@@ -171,10 +173,11 @@ def pairs(
         for split, mask in (("all", inside), ("robust", inside & parts.robust)):
             groups = None if parts.groups is None else parts.groups[mask]
             compared[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
-    tests = [one.p for one in compared.values() if one.p is not None]
+    tests = [one.p_mid for one in compared.values() if one.p_mid is not None]
     corrected, level = iter(holm(tests)), 1 - LEVEL / max(1, len(tests))
     entries = {
-        place: one.entry(None if one.p is None else next(corrected), level) for place, one in compared.items()
+        place: one.entry(None if one.p_mid is None else next(corrected), level)
+        for place, one in compared.items()
     }
     table = {}
     for a, b in combinations(models, 2):
@@ -194,7 +197,7 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     """Compare two models' credits (n,), with NaN for unanswered items.
 
     McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit count only as `tied`. With
-    `groups` (n,), the p-value comes from the exact sign-flip test of the group sums.
+    `groups` (n,), the p-values come from the exact sign-flip test of the group sums.
     """
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]
@@ -202,5 +205,5 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     better = np.where(whole, np.sign(one - two), 0.0).astype(np.int64)
     b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
     together = None if groups is None else groups[there]
-    p = sign_flip(better, together) if whole.any() else None
-    return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), p)
+    exact, mid = sign_flip(better, together) if whole.any() else (None, None)
+    return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), exact, mid)

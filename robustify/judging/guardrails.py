@@ -1,6 +1,6 @@
 """Guardrails: checks of a summary before its split is published, each with a limit and a reason.
 
-A check that cannot be evaluated passes and says so, because refusing unknown results is the certificate's job.
+A check is passed, failed or not evaluated. One that is not evaluated says why, and does not lower the certificate.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ class Limits(BaseModel):
 
 
 _Result = tuple[bool, float | str | None, float, Reason] | str
-"""Whether the check passed, its value, its limit and its reason, or the code of why it was not evaluated."""
+"""Whether the check passed, its value, its limit and its reason, or the code of why it is not evaluated."""
 
 
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
@@ -160,26 +160,31 @@ def voters_by_position(summary: Summary, limits: Limits) -> _Result:
 def undecided_share(summary: Summary, limits: Limits) -> _Result:
     """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
 
-    The check also fails if nobody voted and the items with known text are too few to rank.
+    Without voters, only items whose options look alike are undecided. That is no fault of the run, so the check is not
+    evaluated, but fails if the items are too few to rank.
     """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
         return False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS)
-    if not _screened(summary) or not n:
+    if summary.screen is None or not summary.screen.asked or not n:
         return "no_item_screened"
+    if not summary.screen.voters:
+        return "no_voter"
     return undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n)
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
-    """Check that the screen flagged significantly more items than expected by chance.
+    """Check that the flagged items are significantly more than expected by chance. Not evaluated if none is flagged.
 
     The p-value must be at most `excess_p`, and the interval above zero. Under `criterion: fdr`, any flag passes, because
     without shortcuts something is flagged with probability at most q.
     """
     screen = summary.screen
+    if screen is not None and screen.asked and not summary.splits.shortcut:
+        return "nothing_flagged"
     if screen is not None and screen.cut is not None:
         hits, q = screen.cut.hits, screen.cut.q
-        return hits > 0, None, q, Reason.of("bounded_false_flags", hits=hits, q=q)
+        return True, None, q, Reason.of("bounded_false_flags", hits=hits, q=q)
     # If a voter could see positions, the null that knows the key positions decides.
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
@@ -191,7 +196,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
 
 
 def residual_shortcuts(summary: Summary, limits: Limits) -> _Result:
-    """Check that the residual audit found no shortcuts. An inconclusive audit passes with its reasons."""
+    """Check that the residual audit found no shortcuts. An inconclusive audit is not evaluated, for its reasons."""
     audit = summary.residual
     if audit is None or not summary.splits.robust:
         return "no_audit" if audit is None else "nothing_kept"

@@ -111,7 +111,7 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     tests, found = [], []
     for at, theirs, there in zip(picked.T, key.T, shown.T, strict=True):
         apart = ((at == 1).astype(np.int64) - theirs)[single & there]
-        tests.append(sign_flip(apart, None if together is None else together[single & there]))
+        tests.append(sign_flip(apart, None if together is None else together[single & there])[0])
         gap = at[there] - theirs[there]
         ci = _gap_interval(gap, None if together is None else together[there])
         excess = Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci)

@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from robustify.judging.measures import RULE
 from robustify.judging.stats.tests import LEVEL, items_to_detect, significantly_positive
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.result import Summary
+from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import OffPosition
 from robustify.report.cells import Tone
 from robustify.report.format import counted
@@ -25,7 +25,6 @@ ONE_PLACE = 0.9
 MARGIN = 0.05
 """Largest share of items with a shortcut for the verdict `few` if the run records no margin."""
 Words = Mapping[str, Any]
-State = Literal["passed", "failed", "not evaluated"]
 STATES: Mapping[str | None, State] = {
     "certified": "passed", "not certified": "failed", "adjusted": "passed",
 }  # fmt: skip

@@ -13,10 +13,10 @@ import yaml
 
 from robustify.judging.stats.tests import LEVEL, significantly_positive
 from robustify.judging.summary.quantity import Part, Quantity, Reason
-from robustify.judging.summary.result import Guardrail, Summary
+from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import PositionBias
 from robustify.judging.summary.screened import OffPosition
-from robustify.report.format import count, counted, ordinal, p_value, percent, plain, spaced
+from robustify.report.format import count, counted, in_points, ordinal, p_value, percent, plain, spaced
 
 LONGEST = 2000
 KINDS = {
@@ -36,13 +36,6 @@ def sentence(reason: Reason) -> str:
 def finding(code: str, part: Part | None, **beside: Any) -> str:
     """Return the sentences about a part of the summary. Empty if there is nothing to report."""
     return "" if part is None else filled(catalogue()["findings"][code], {"s": part, **beside})
-
-
-def guardrail_state(guardrail: Guardrail) -> str:
-    """Return `passed`, `failed`, or `not evaluated`."""
-    reason = guardrail.reason
-    open_ = reason.code == "not_judged" or reason.params.get("verdict") == "inconclusive"
-    return "failed" if not guardrail.passed else "not evaluated" if open_ else "passed"
 
 
 def certificate_words(summary: Summary) -> tuple[str, str]:
@@ -84,7 +77,8 @@ def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
     env.filters |= {
         "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
-        "plain": plain, "spaced": spaced, "items": in_items, "sentences": _sentences, "too_often": _too_often,
+        "plain": plain, "spaced": spaced, "items": in_items, "in_points": in_points, "sentences": _sentences,
+        "too_often": _too_often,
     }  # fmt: skip
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
-from robustify.judging.summary.result import Summary
-from robustify.report.advice import STATES, Grounds, Recommendation, State, grounds, headline, recommendations
+from robustify.judging.summary.result import State, Summary
+from robustify.report.advice import STATES, Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence

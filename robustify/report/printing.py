@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from robustify.report import cells, format
-from robustify.report.messages import cue_words, finding, guardrail_state, sentence
+from robustify.report.messages import cue_words, finding, sentence
 
 MOST_WORDS = 6
 """Maximum number of words in a cell. The title has the full text."""
@@ -48,7 +48,7 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
                format.in_points, format.by_mode, format.letter, format.likely, format.p_value, format.added, sentence,
                short)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
-    made = (finding, cue_words, guardrail_state, styles, cells.cell, cells.text_table, cells.value_table)
+    made = (finding, cue_words, styles, cells.cell, cells.text_table, cells.value_table)
     env.globals |= {one.__name__: one for one in made}
     env.globals |= {"AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
     return env

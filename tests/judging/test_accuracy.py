@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 
 from robustify.base.arrays import Bools, Floats
 from robustify.items.answers import Answers
@@ -174,6 +174,7 @@ def test_the_counts_by_hand() -> None:
     # Two items lack an answer; on one a shares its credit.
     assert {name: leaf[name] for name in ("n", "b", "c", "tied")} == {"n": 8, "b": 3, "c": 1, "tied": 1}
     assert leaf["p"] == pytest.approx(mcnemar_exact(3, 1)) == pytest.approx(0.625)
+    assert leaf["p_mid"] == pytest.approx(0.625 - 4 / 16)
     assert leaf["difference"] == {"value": pytest.approx((3 - 1 - 0.5) / 8), "n": 8, "ci": None}
 
 
@@ -220,7 +221,7 @@ def test_holm_runs_over_pairs_views_and_splits_and_the_mde_stands_beside_null_re
         for split in ("all", "robust")
     ]
     assert len(leaves) == 8
-    assert [leaf["p_holm"] for leaf in leaves] == pytest.approx(holm([leaf["p"] for leaf in leaves]))
+    assert [leaf["p_holm"] for leaf in leaves] == pytest.approx(holm([leaf["p_mid"] for leaf in leaves]))
     for leaf in leaves:
         assert (leaf["mde"] is None) == (leaf["p_holm"] <= 0.05)
     assert tree["strong vs weak"]["full"]["all"]["p_holm"] < 1e-6
@@ -236,7 +237,21 @@ def test_flipping_signs_is_what_trying_all_signs_gives(sums: list[int]) -> None:
     held = np.array(sums, dtype=np.int64)
     signs = np.array(np.meshgrid(*[[1, -1]] * len(sums))).reshape(len(sums), -1) if sums else np.zeros((0, 1))
     all_sums = np.abs(held @ signs)
-    assert sign_flip(held) == pytest.approx(np.mean(all_sums >= abs(held.sum())), abs=1e-9)
+    as_far, farther = (np.mean(all_sums >= abs(held.sum()) + more) for more in (0, 1))
+    exact, mid = sign_flip(held)
+    assert exact == pytest.approx(as_far, abs=1e-9)
+    assert mid == pytest.approx((as_far + farther) / 2 if held.sum() else 1.0, abs=1e-9)
+
+
+def test_the_mid_p_rejects_about_as_often_as_its_level_says() -> None:
+    """Over all outcomes of 10 to 60 discordant pairs; the exact test rejects in 3.3 % of them."""
+    shares = []
+    for n in range(10, 61):
+        b, weight = np.arange(n + 1), binom.pmf(np.arange(n + 1), n, 0.5)
+        p = np.array([sign_flip(np.repeat([1, -1], [x, n - x])) for x in b.tolist()])
+        shares.append(weight @ (p <= 0.05))
+    exact, mid = np.mean(shares, axis=0)
+    assert exact < 0.036 < 0.045 < mid < 0.052
 
 
 def test_the_interval_of_two_independent_rates_is_newcombes() -> None:

@@ -15,6 +15,7 @@ from robustify.judging.screen.votes import SHORTCUT
 from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
+from robustify.report.opening import opening
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
 FDR = ScreenRules(fdr=0.1)
@@ -67,13 +68,26 @@ def test_other_criteria_are_compared_with_it(cued: tuple[Bench, Judgement]) -> N
     assert names == ["D.4", "unanimous"], "a majority of two is both"
 
 
-def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> None:
+def test_without_shortcuts_nothing_is_flagged_which_is_no_failure() -> None:
     found = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False)
     assert found.summary.splits.shortcut == 0
     assert found.summary.screen.latent_shortcut_rate.value is None, "no rate is bounded"
     (check,) = [c for c in found.summary.guardrails if c.name == "excess_above_chance"]
-    assert not check.passed
+    assert check.state == "not evaluated"
     assert "None of 300 items" in finding("screen", found.summary.screen)
+
+
+def test_a_clean_set_of_3000_items_passes_and_says_which_cue_it_cannot_have() -> None:
+    """The certificate could not be reached, because a guardrail failed wherever nothing was flagged."""
+    b = bench(3000, 3, agree=0.5, seed=5)
+    rules = Rules(FDR.model_copy(update={"voters": ("v0", "v1")}))
+    found = judge(Answers.of(rows(b, rotations=False, bias=0.0)), Facts("clean"), rules).summary
+    assert (found.splits.shortcut, found.certificate.verdict) == (0, "certified")
+    assert headline(grounds(found)) == ("good", "Trust the score: no item was found to give its key away.")
+    most = found.certificate.reasons[0].params["most"]
+    assert 0 < most < 0.05
+    said = f"3,000 items are robust: no cue of {100 * most:.1f} points that these auditors see"
+    assert any(words.startswith(said) for _, words in opening(found).checks)
 
 
 def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
@@ -129,9 +143,9 @@ def test_a_tie_is_no_missing_answer() -> None:
     words = [(f"red {i}", f"tall green {i}", f"wide {i}", f"short grey one {i}") for i in range(60)]
     items = [Item(f"i{i}", f"Question {i}?", c, i % 4) for i, c in enumerate([*letters, *words])]
     found = judge(guess(items), Facts("letters"), Rules(FDR), items).summary
-    passed = {check.name: check.passed for check in found.guardrails}
+    states = {check.name: check.state for check in found.guardrails}
     assert (found.splits.undecided, found.screen.unanswered, found.screen.answered) == (60, 0, 120)
-    assert (passed["unanswered_share"], passed["undecided_share"]) == (True, False)
+    assert (states["unanswered_share"], states["undecided_share"]) == ("passed", "not evaluated")
 
 
 def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:

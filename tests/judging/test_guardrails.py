@@ -108,9 +108,9 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
     ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), False, 0.04, "not significant"),
     ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), False, 0.2, "not significant"),
     ("excess_above_chance", excess(0.1, None, 0.01), False, 0.01, "no interval"),
-    ("residual_shortcuts", audit("certified"), True, "certified", "the audit is certified: no item was kept"),
-    ("residual_shortcuts", audit("inconclusive"), True, "inconclusive", "the audit is inconclusive"),
-    ("residual_shortcuts", audit("not certified"), False, "not certified", "the audit is not certified"),
+    ("residual_shortcuts", audit("certified"), True, "certified", "the audit passed: no item was kept"),
+    ("residual_shortcuts", audit("inconclusive"), True, "inconclusive", "the audit could not be evaluated"),
+    ("residual_shortcuts", audit("not certified"), False, "not certified", "the audit failed"),
     ("voters_by_position", placed(), False, 0.96, LEANING),
     ("voters_by_position", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
     ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
@@ -128,6 +128,32 @@ def test_a_check_fails_beyond_its_limit_and_says_why(
     assert (check.passed, check.halts_export) == (passed, name in HALTING)
     assert check.value == (pytest.approx(value) if isinstance(value, float) else value)
     assert said in sentence(check.reason)
+
+
+CLEAN = {"splits": {"all": 200, "shortcut": 0, "robust": 200, "undecided": 0}}
+VOTERLESS = {
+    **GOOD,
+    "screen": {**GOOD["screen"], "voters": {}},
+    "splits": {**GOOD["splits"], "undecided": 50},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "tree", "said"),
+    [
+        ("excess_above_chance", merged(GOOD, CLEAN), "not evaluated: no item was flagged"),
+        ("undecided_share", VOTERLESS, "not evaluated: no model voted"),
+        ("residual_shortcuts", merged(GOOD, audit("inconclusive")), "the audit could not be evaluated"),
+        ("topic_drift", {}, "not evaluated: the topics are unknown"),
+    ],
+)
+def test_a_check_that_cannot_be_evaluated_says_so_and_does_not_lower_the_certificate(
+    name: str, tree: dict[str, Any], said: str
+) -> None:
+    one = checked({}, tree=tree)[name]
+    assert one.state == "not evaluated"
+    assert said in sentence(one.reason)
+    assert certificate(residual("certified"), [one], ()).verdict == "certified"
 
 
 def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:

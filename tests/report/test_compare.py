@@ -18,6 +18,7 @@ from robustify.judging.stats.tests import independent_difference, paired_differe
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
+from robustify.report.compare.change import FROM_CUT
 from robustify.runs.run import Run, write_items
 from tests.support.exported_run import made_run, made_up, voted
 from tests.support.fake_logs import jsonl
@@ -116,9 +117,41 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
     if mend != "dropped":
         assert pair.mended_words == "30 of 30 flagged items mended, 0 newly flagged"
     removed = next(c for c in pair.changes if c.number == "flagged")
-    assert (removed.first.n, removed.second.n) == (80, len(after))
-    assert removed.changed
-    assert removed.difference.value == pytest.approx(-30 / 80)
+    assert (removed.paired, removed.first.n, removed.second.n) == (True, len(after), len(after))
+    if mend == "dropped":
+        assert removed.same, "the items that are left were not flagged before either"
+        assert pair.only_words == "30 items in the first only (30 flagged)"
+        assert (pair.tree()["n_only"], pair.tree()["flagged_only"]) == ([30, 0], [30, 0])
+    else:
+        assert removed.changed
+        assert removed.difference.value == pytest.approx(-30 / 80)
+
+
+def test_one_item_more_leaves_the_others_paired(tmp_path: Path) -> None:
+    items = made_up(61)
+
+    def picks(at: int, item: Item) -> dict[str, int | None]:
+        return {"choices_only": item.key if at % 2 else (item.key + 1) % item.k}
+
+    runs = (
+        asked(tmp_path / "a", items, picks, "one", "two"),
+        asked(tmp_path / "b", items[1:], picks, "one", "two"),
+    )
+    (pair,) = compared([run.folder for run in runs]).pairs
+    removed = next(c for c in pair.changes if c.number == "flagged")
+    assert (removed.paired, removed.first.n) == (True, 60)
+    assert pair.only_words == "1 item in the first only (0 flagged)"
+
+
+def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) -> None:
+    """Item by item, runs of exchangeable voters differed with p <= 0.05 in 10 to 32 of 60 pairs."""
+    other = made_run(tmp_path, overrides={"screen.criterion": "fdr", "screen.fdr": 0.3})
+    found = compared([run.folder, other.folder])
+    by_cut = [c for c in found.changes if c.number in FROM_CUT]
+    assert by_cut
+    assert all(c.difference.ci is None and c.p is None and c.p_holm is None for c in by_cut)
+    assert {c.noise for c in by_cut} == {"not tested: all verdicts of a run share one cut"}
+    assert "share one cut" in text_of_page(comparison_html(found))
 
 
 def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:

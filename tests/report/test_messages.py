@@ -16,9 +16,10 @@ AUDITOR = {"auditor": "one", "kind": "probe", "value": 0.4, "n": 200}
 PLACE = {"voter": "one", "position": 2, "picked": 0.9, "n": 60, "low": 0.8, "keys": 0.25, "forced": True}
 KEPT = Reason.of("topic_count", name="history", before=40, after=10)
 SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
-    "not_judged": [({"why": "no_screen"}, "not judged: nothing was screened"),
-                   ({"why": None}, "not judged: the run has no data for it")],
-    "below_margin": [({"auditors": 4, "margin": 0.05}, "bounds of all 4 auditors are below chance plus 5 points")],
+    "not_judged": [({"why": "no_screen"}, "not evaluated: nothing was screened"),
+                   ({"why": None}, "not evaluated: the run has no data for it")],
+    "below_margin": [({"auditors": 4, "margin": 0.05}, "bounds of all 4 auditors are below chance plus 5 points"),
+                     ({"auditors": 4, "margin": 0.05, "most": 0.021}, "plus 5 points: no cue of 2.1 points that they see")],
     "power": [({"auditor": "one", "rate": 0.3, "n": 200, "power": 0.8}, "a rate of 30.0 % or more on 200 items with"),
               ({"auditor": "one", "rate": None, "n": 200, "power": 0.8}, "one would detect any rate on 200 items")],
     "above_chance": [
@@ -49,7 +50,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
                 "not significant: 10.0 % of the items are flagged beyond chance (p = 0.2, limit 0.05)"),
                ({"value": 0.1, "p": 0.01, "level": 0.05, "doubt": "no_interval"}, "no interval, because there are")],
     "audit": [({"verdict": "inconclusive", "reasons": (Reason.of("no_auditor"),)},
-               "the audit is inconclusive: the kept items were not audited")],
+               "the audit could not be evaluated: the kept items were not audited")],
     "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
                           "guardrail ties_share: nothing could be screened without the question"),
                          ({"name": "ties_share", "reason": None}, "guardrail ties_share failed")],

@@ -5,6 +5,7 @@ rules without a model, and a fresh probe, because a filter cannot certify itself
 each is compared with chance given the selection. The verdict is certified, not certified or inconclusive, with reasons.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -167,7 +168,10 @@ def audit_verdict(
         a for a in independent if a.audit.bounds()[1] >= a.audit.limit(chance) and a.audit.could_see(margin)
     ]
     if vouching and not against:
-        below = Reason.of("below_margin", auditors=len(answered), margin=margin)
+        most = max(a.audit.bounds()[1] - a.audit.limit(chance) for a in answered if a.kind != "heuristic")
+        below = Reason.of(
+            "below_margin", auditors=len(answered), margin=margin, most=math.ceil(1000 * most) / 1000
+        )
         power = (
             Reason.of(
                 "power", auditor=a.name, kind=a.kind, n=a.audit.rate.n, rate=a.audit.noticeable(), power=POWER

@@ -22,6 +22,8 @@ from robustify.judging.summary.screened import Benchmark, CueCounts, Inference, 
 FORMAT = 3
 AGAIN = "run `robustify judge` on the run's folder"
 Verdict = Literal["certified", "not certified", "inconclusive"]
+State = Literal["passed", "failed", "not evaluated"]
+"""State of a check or an audit."""
 
 
 class AuditorResult(Quantity):
@@ -120,6 +122,12 @@ class Guardrail(Part):
     limit: int | float | str
     reason: Reason
     halts_export: bool
+
+    @property
+    def state(self) -> State:
+        """Whether the guardrail passed or failed, or could not be evaluated."""
+        open_ = self.reason.code == "not_judged" or self.reason.params.get("verdict") == "inconclusive"
+        return "failed" if not self.passed else "not evaluated" if open_ else "passed"
 
 
 class Certificate(Part):

@@ -27,7 +27,10 @@ class Model(Part):
 
 
 class Paired(Part):
-    """Exact McNemar test of two models on `n` items: only the first got `b` of them right, and only the second got `c`."""
+    """McNemar's test of two models on `n` items: only the first got `b` of them right, and only the second got `c`.
+
+    `p` is exact, and `p_mid` is the mid-p, which is adjusted in `p_holm`.
+    """
 
     n: int
     b: int
@@ -35,6 +38,7 @@ class Paired(Part):
     tied: int
     difference: Quantity
     p: P | None
+    p_mid: P | None = None
     p_holm: P | None
     mde: Share | None
 

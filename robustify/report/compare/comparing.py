@@ -10,87 +10,33 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.judging import measures
-from robustify.judging.accuracy import Scored, compare_pair, scored
+from robustify.judging.accuracy import Scored, scored
 from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.stats.balance import weighted_difference
 from robustify.judging.stats.intervals import rate
-from robustify.judging.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
-from robustify.judging.summary.quantity import Measured, Part, Quantity
+from robustify.judging.stats.tests import holm
+from robustify.judging.summary.quantity import Measured
 from robustify.judging.summary.result import Summary
+from robustify.report.compare.change import (
+    FROM_CUT,
+    Change,
+    Models,
+    Split,
+    Tree,
+    paired_change,
+    unpaired_change,
+)
 from robustify.report.compare.matching import SameItem, same_items
-from robustify.report.format import counted, plain
-from robustify.report.messages import label
+from robustify.report.format import counted
 from robustify.runs.run import SPLIT_FILES, VERDICTS, Run, open_run
 
-Tree = dict[str, Any]
-Split = Literal["all", "kept"]
-Models = tuple[str, str] | None
 ANSWERS = "answers.parquet"
-
-
-class Change(Part):
-    """Change of a number from the first run to the second.
-
-    `number` is the name of a measure. `models` has one model of each run. `difference` is `second` minus `first`. If
-    `paired`, it is computed on matched items that both runs answered and tested by the exact McNemar test (by groups of
-    items if there are any). Otherwise, it is computed from the intervals in the summaries (Newcombe 1998, method 10), which
-    is too wide if the items are the same. `p_holm` is adjusted over all numbers of all pairs. `same` is true if every item
-    has the same credit, so that there is nothing to test. `voter` marks a score of a voter on robust items, which selection
-    biases.
-    """
-
-    number: str
-    part: Split
-    models: Models
-    first: Quantity
-    second: Quantity
-    difference: Quantity
-    error: float | None = Field(exclude=True)
-    p: float | None
-    paired: bool
-    voter: bool = False
-    same: bool = False
-    p_holm: float | None = None
-
-    @property
-    def changed(self) -> bool | None:
-        """Whether the difference is more than noise, or None if there is no test."""
-        ci, p = self.difference.ci, self.p_holm
-        return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
-
-    @property
-    def mde(self) -> float | None:
-        """Smallest detectable difference, if the difference is not significant."""
-        return detectable(self.error) if self.changed is False and self.error is not None else None
-
-    @property
-    def label(self) -> str:
-        """Label of the number, with its models and items."""
-        said = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
-        if self.models is None:
-            return said
-        names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
-        return f"{names}, {said}{' *' if self.voter else ''}"
-
-    @property
-    def noise(self) -> str:
-        """Whether the difference is more than noise, in words."""
-        if self.changed is None:
-            return "the same on every item" if self.same and self.first.n else "too few to tell"
-        return "changed" if self.changed else "within noise"
-
-    def tree(self) -> Tree:
-        """Return the change as JSON values."""
-        return {**super().tree(), "mde": self.mde, "changed": self.changed}
 
 
 @dataclass(frozen=True)
@@ -141,14 +87,14 @@ class Side:
 class RunPair:
     """Two runs and their differences.
 
-    Items are matched unless `why_not` gives a reason. `n_only` counts the items that only one of the runs contains.
+    Items are matched unless `why_not` gives a reason. `only` has the verdicts of the items that only one run contains.
     """
 
     one: Side
     two: Side
     why_not: str | None
     items: tuple[SameItem, ...]
-    n_only: tuple[int, int]
+    only: tuple[tuple[str, ...], tuple[str, ...]]
     changes: tuple[Change, ...] = ()
 
     @property
@@ -182,6 +128,16 @@ class RunPair:
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
     @property
+    def only_words(self) -> str:
+        """Number of items in one run only, such as `3 items in the first only (2 flagged)`, or an empty string."""
+        parts = (
+            f"{counted(len(words), 'item')} in the {which} only ({words.count('shortcut')} flagged)"
+            for which, words in zip(("first", "second"), self.only, strict=True)
+            if words
+        )
+        return ", ".join(parts)
+
+    @property
     def mended_words(self) -> str:
         """Effect of the edits, such as `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
 
@@ -208,7 +164,8 @@ class RunPair:
         return {
             **named,
             "n_common": len(self.items),
-            "n_only": list(self.n_only),
+            "n_only": [len(words) for words in self.only],
+            "flagged_only": [words.count("shortcut") for words in self.only],
             "removed": [int(one.sum()), int(two.sum())],
             "jaccard": rate((one * two)[one + two > 0]).json(),
             "moved": self.counts,
@@ -227,11 +184,11 @@ class RunPair:
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, without `p_holm`."""
         for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
-            # Flagged items are counted over all items, because dropping an item fixes it as well as rewriting does.
-            if measure is measures.FLAGGED and self.items and not any(self.n_only):
-                yield self._paired(measure, None, *self.removed)
+            if measure is measures.FLAGGED and self.items:
+                found = [paired_change(measure, None, *self.removed, self.one.groups)]
             else:
-                yield from self._unpaired(measure, None)
+                found = list(self._unpaired(measure, None))
+            yield from (change.untested() for change in found) if self._by_cut(measure) else found
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
         first, second = self.one.summary.models, self.two.summary.models
         for a, b in _same_models(list(first), list(second)):
@@ -240,6 +197,10 @@ class RunPair:
             for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "model"):
                 for change in self._of_model(measure, (a, b), scores):
                     yield change.model_copy(update={"voter": voter and change.part == "kept"})
+
+    def _by_cut(self, measure: Measure) -> bool:
+        screens = (side.summary.screen for side in (self.one, self.two))
+        return measure.name in FROM_CUT and any(screen is not None and screen.cut for screen in screens)
 
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
@@ -256,7 +217,7 @@ class RunPair:
         if x is None or y is None:
             yield from self._unpaired(measure, models)
             return
-        change = self._paired(measure, models, x, y, weight)
+        change = paired_change(measure, models, x, y, self.one.groups, weight)
         if weight is not None:
             yield from [change] if change.first.n else []
         elif change.same:
@@ -267,25 +228,7 @@ class RunPair:
             yield change
             kept = np.array([item.was == item.now == "robust" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
-            yield self._paired(measure, models, x, y).model_copy(update={"part": "kept"})
-
-    def _paired(
-        self, measure: Measure, models: Models, x: Floats, y: Floats, weight: Floats | None = None
-    ) -> Change:
-        """Return the change on items that both runs answered. Credits are NaN if unanswered (n_items,)."""
-        there = ~np.isnan(x + y if weight is None else x + y + weight)
-        if weight is None:
-            tested = compare_pair(y, x, self.one.groups)
-            found, p, same = tested.difference, tested.p, np.array_equal(x[there], y[there])
-        else:
-            found, p = weighted_difference(y, x, weight, self.one.groups)
-            same, weight = not found.error, weight[there]
-        means = (float(np.average(v[there], weights=weight)) if found.n else None for v in (x, y))
-        first, second = (Quantity(value=mean, n=found.n) for mean in means)
-        return Change(
-            number=measure.name, part="all", models=models, first=first, second=second,
-            difference=Quantity.of(found), error=found.error, p=None if same else p, paired=True, same=same,
-        )  # fmt: skip
+            yield paired_change(measure, models, x, y, self.one.groups).model_copy(update={"part": "kept"})
 
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
@@ -295,17 +238,8 @@ class RunPair:
         found = [measure.of(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
             q, r = (one.all if part == "all" else one.kept for one in found)
-            if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
-                continue
-            value, ci, error, p = r.value - q.value, None, None, None
-            if q.ci is not None and r.ci is not None:
-                ci = newcombe(r.value, r.ci, q.value, q.ci)
-                error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
-                p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
-            yield Change(
-                number=measure.name, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
-                difference=Quantity(value=value, ci=ci), error=error, p=p, paired=False,
-            )  # fmt: skip
+            if (change := unpaired_change(measure, models, part, q, r)) is not None:
+                yield change
 
 
 def _listed(items: Sequence[SameItem]) -> list[Tree]:
@@ -353,9 +287,11 @@ def compared(folders: Sequence[Path]) -> Comparison:
     sides = [Side(place, run, run.summary) for place, run in enumerate(runs)]
     pairs = [_pair(one, two) for one, two in combinations(sides, 2)]
     changes = [list(pair.measured()) for pair in pairs]
-    adjusted = iter(holm([c.p for of_pair in changes for c in of_pair if c.p is not None]))
+    adjusted = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
     for of_pair in changes:
-        of_pair[:] = [c if c.p is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair]
+        of_pair[:] = [
+            c if c.p_mid is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair
+        ]
     with_changes = (replace(p, changes=tuple(of_pair)) for p, of_pair in zip(pairs, changes, strict=True))
     return Comparison(runs, tuple(side.summary for side in sides), tuple(with_changes))
 
@@ -363,9 +299,11 @@ def compared(folders: Sequence[Path]) -> Comparison:
 def _pair(one: Side, two: Side) -> RunPair:
     """Match the items of two runs."""
     if not all(VERDICTS in side.run.manifest["files"] for side in (one, two)):
-        return RunPair(one, two, "a run without verdicts.csv", (), (0, 0))
+        return RunPair(one, two, "a run without verdicts.csv", (), ((), ()))
     items = same_items(one.run, two.run)
-    n_only = (len(one.run.verdicts) - len(items), len(two.run.verdicts) - len(items))
+    left, right = ({item.one for item in items}, {item.two for item in items})
+    only = tuple(word for name, word in one.run.verdicts.items() if name not in left)
+    others = tuple(word for name, word in two.run.verdicts.items() if name not in right)
     one = replace(one, items=tuple(item.one for item in items))
     two = replace(two, items=tuple(item.two for item in items))
-    return RunPair(one, two, None if items else "no item is in both", items, n_only)
+    return RunPair(one, two, None if items else "no item is in both", items, (only, others))

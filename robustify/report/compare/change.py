@@ -1,0 +1,125 @@
+"""Change of a number from the first run to the second, with a test if one holds."""
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from robustify.base.arrays import Floats, Ints
+from robustify.judging.accuracy import compare_pair
+from robustify.judging.measures import Measure
+from robustify.judging.stats.balance import weighted_difference
+from robustify.judging.stats.tests import LEVEL, NORMAL, detectable, newcombe
+from robustify.judging.summary.quantity import Part, Quantity
+from robustify.report.format import plain
+from robustify.report.messages import label
+
+Tree = dict[str, Any]
+Split = Literal["all", "kept"]
+Models = tuple[str, str] | None
+FROM_CUT = ("flagged", "shortcuts_at_least")
+"""Measures of the screen that depend on the cut of `criterion: fdr`, if there is one."""
+
+
+class Change(Part):
+    """Change of a number from the first run to the second.
+
+    `number` is the name of a measure. `models` has one model of each run. `difference` is `second` minus `first`. If
+    `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of items if
+    there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the summaries (Newcombe
+    1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
+    `same` is true if every item has the same credit, so that there is nothing to test. `one_cut` is true if the verdicts of
+    a run share one cut, so that they are not independent, and no test of single items holds. `voter` marks a score of a
+    voter on robust items, which selection biases.
+    """
+
+    number: str
+    part: Split
+    models: Models
+    first: Quantity
+    second: Quantity
+    difference: Quantity
+    error: float | None = Field(exclude=True)
+    p: float | None
+    p_mid: float | None
+    paired: bool
+    voter: bool = False
+    same: bool = False
+    one_cut: bool = False
+    p_holm: float | None = None
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the difference is more than noise, or None if there is no test."""
+        ci, p = self.difference.ci, self.p_holm
+        return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
+
+    @property
+    def mde(self) -> float | None:
+        """Smallest detectable difference, if the difference is not significant."""
+        return detectable(self.error) if self.changed is False and self.error is not None else None
+
+    @property
+    def label(self) -> str:
+        """Label of the number, with its models and items."""
+        said = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
+        if self.models is None:
+            return said
+        names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
+        return f"{names}, {said}{' *' if self.voter else ''}"
+
+    @property
+    def noise(self) -> str:
+        """Whether the difference is more than noise, in words."""
+        if self.one_cut:
+            return "not tested: all verdicts of a run share one cut"
+        if self.changed is None:
+            return "the same on every item" if self.same and self.first.n else "too few to tell"
+        return "changed" if self.changed else "within noise"
+
+    def untested(self) -> "Change":
+        """Return the change of a number that depends on one cut, without interval and test."""
+        difference = Quantity(value=self.difference.value, n=self.difference.n)
+        return self.model_copy(update={"difference": difference, "p": None, "p_mid": None, "one_cut": True})
+
+    def tree(self) -> Tree:
+        """Return the change as JSON values."""
+        return {**super().tree(), "mde": self.mde, "changed": self.changed}
+
+
+def paired_change(
+    measure: Measure, models: Models, x: Floats, y: Floats, groups: Ints | None, weight: Floats | None = None
+) -> Change:
+    """Return the change on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
+    there = ~np.isnan(x + y if weight is None else x + y + weight)
+    if weight is None:
+        tested = compare_pair(y, x, groups)
+        found, p, mid = tested.difference, tested.p, tested.p_mid
+        same = np.array_equal(x[there], y[there])
+    else:
+        found, p = weighted_difference(y, x, weight, groups)
+        mid, same, weight = p, not found.error, weight[there]
+    means = (float(np.average(v[there], weights=weight)) if found.n else None for v in (x, y))
+    first, second = (Quantity(value=mean, n=found.n) for mean in means)
+    return Change(
+        number=measure.name, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
+        error=found.error, p=None if same else p, p_mid=None if same else mid, paired=True, same=same,
+    )  # fmt: skip
+
+
+def unpaired_change(
+    measure: Measure, models: Models, part: Split, first: Quantity | None, second: Quantity | None
+) -> Change | None:
+    """Return the change of a number that two summaries contain, or None if one of them lacks it."""
+    q, r = first, second
+    if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
+        return None
+    value, ci, error, p = r.value - q.value, None, None, None
+    if q.ci is not None and r.ci is not None:
+        ci = newcombe(r.value, r.ci, q.value, q.ci)
+        error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
+        p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
+    return Change(
+        number=measure.name, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
+        difference=Quantity(value=value, ci=ci), error=error, p=p, p_mid=p, paired=False,
+    )  # fmt: skip
