@@ -18,7 +18,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResu
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/6", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
+    "numeric": "numeric/7", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
