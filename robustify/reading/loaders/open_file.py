@@ -19,8 +19,15 @@ from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders.json_rows import json_rows, whole_object
 from robustify.reading.loaders.loaded import Source
 from robustify.reading.loaders.rows import SourceTable, table_of
-from robustify.reading.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks, sheet_rows
-from robustify.reading.loaders.xml_rows import QUIZ, xml_rows
+from robustify.reading.loaders.tables import (
+    QUIZ,
+    arrow_rows,
+    block_rows,
+    csv_rows,
+    in_blocks,
+    sheet_rows,
+    xml_rows,
+)
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
