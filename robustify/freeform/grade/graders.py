@@ -27,12 +27,8 @@ _CLOSED = ("truncated", "reference_error", "grader_error")
 def grade_answer(
     item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
-    """Grade one answer with the grader for its item's kind.
-
-    Raises:
-        UsageError: the mode needs a judge, and none is given.
-        ModelError: the judge can never be called.
-    """
+    """Grade one answer with the grader for its item's kind. Raise `UsageError` if the mode needs a judge, and none is
+    given, and `ModelError` if the judge can never be called."""
     mode = require_judge(settings, judge)
     if row.error is not None or row.finish_reason == "length":
         # If truncated answers counted only when already correct, every rate would be too high.
@@ -99,13 +95,9 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Grade every answer and return the grades in the order of the answers.
-
-    Raises:
-        DataError: an answer belongs to an unknown item, or a model answers an item twice.
-        UsageError: the mode needs a judge, and none is given.
-        ModelError: the judge can never be called.
-    """
+    """Grade every answer and return the grades in the order of the answers. Raise `DataError` if an answer belongs to
+    an unknown item, or a model answers an item twice, `UsageError` if the mode needs a judge, and none is given, and
+    `ModelError` if the judge can never be called."""
     require_judge(settings, judge)
     by_id = {item.id: item for item in items}
     seen: dict[tuple[str, str], int] = {}
