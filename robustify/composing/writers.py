@@ -1,19 +1,17 @@
 """Writers: models that are asked for candidates, in the form that each item needs, and the parser of their replies.
 
-A writer is asked again for what it did not deliver, and the prompt then names the fault. Replies are cached, so that an
-interrupted call resumes. A reply that cannot be read gives no candidate and is counted. Whether a text may be a
-candidate is decided by its pool alone.
+Replies are cached, so that an interrupted call resumes. A reply that cannot be read gives no candidate and is counted.
+Whether a text may be a candidate is decided by its pool alone.
 """
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from robustify.base.errors import UsageError
-from robustify.base.redaction import HoldsText
-from robustify.composing.pool import OWN, Candidate, Pool, pooled
+from robustify.composing.pool import Candidate, Pool
 from robustify.composing.shortage import Request
 from robustify.freeform.llm_judge.judge_calls import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
@@ -35,105 +33,81 @@ _UNFIT = "Some options of your reply repeated an option, gave the correct answer
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How a writer is asked. `rounds` is how often an item is asked at most. Asking stops before the batch whose price
-    could exceed what is left of `budget`."""
+    """Model to ask for candidates, the longest reply in tokens, and the most that all replies may cost."""
 
     model: ModelSettings
     max_tokens: int = 1024
-    rounds: int = 2
     budget: float | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Written(HoldsText):
-    """Candidates that a writer offered for each pool, and what became of its replies.
-
-    `unread` counts the replies that could not be read, by reason. `lacking` is the number of items with fewer usable
-    candidates than requested, of which `unasked` were not asked because of the budget.
-    """
-
-    offered: tuple[tuple[Candidate, ...], ...]
-    replies: int
-    unread: Mapping[str, int]
-    lacking: int
-    unasked: int
-    spent: Mapping[str, Any]
-
-
-def foreseen(pools: Sequence[Pool], requests: Sequence[Request], settings: WriterSettings) -> Forecast:
-    """Estimate the requests, tokens, and cost of asking every item once. The cost assumes the longest replies. Raise
-    `UsageError` for a budget without a price."""
-    prompts = [writer_prompt(pools[one.at], one) for one in requests]
-    model = settings.model
+def price(pools: Sequence[Pool], requests: Sequence[Request], settings: WriterSettings) -> Forecast:
+    """Estimate the requests, tokens, and cost of asking for these candidates once. The cost assumes the longest replies.
+    Raise `UsageError` for a budget without a price."""
+    model, prompts = settings.model, [writer_prompt(pools[one.at], one) for one in requests]
     if settings.budget is not None and model.cost(0, 0) is None:
         raise UsageError(f"{model.name}: a budget needs a price. Give the price of the writer, or no budget.")
     blank = Forecast(model.name, len(requests), (Need(model.name, 0, 0, model.cost(0, 0)),))
     return with_words(blank, [model], prompts, settings.max_tokens)
 
 
-def candidates_by(
-    writer: object, pools: Sequence[Pool], requests: Sequence[Request], kept: Replies, settings: WriterSettings,
-    progress: Progress = no_progress,
-) -> Written:  # fmt: skip
-    """Ask a writer for the candidates that are requested, in the order of the requests.
+class CandidateWriter:
+    """Writer that is asked once or several times, and what became of its replies.
 
-    Raises:
-        UsageError: the engine of the model only scores options.
-        ModelError: the model or server cannot generate text.
+    `replies` is their number, `unread` counts those that could not be read by reason, and `unasked` counts the requests
+    that the budget did not allow at the last time. Raise `UsageError` if the engine of the model only scores options.
     """
-    if not isinstance(writer, Writer):
-        raise UsageError(
-            f"{settings.model.name}: the engine only scores options. Choose a writer that generates text."
-        )
-    offered: dict[int, list[Candidate]] = {}
-    unread, replies, faults = Counter[str](), 0, dict[int, str]()
-    left, origin = list(requests), getattr(settings.model, "base_url", None)
-    for _ in range(settings.rounds):
-        for start in range(0, len(left), BATCH):
-            batch = left[start : start + BATCH]
-            known = (_grown(pools[one.at], offered.get(one.at, ())) for one in batch)
-            prompts = [
-                writer_prompt(*both, faults.get(both[1].at)) for both in zip(known, batch, strict=True)
-            ]
-            if _exceeds(settings, writer, prompts):
+
+    def __init__(self, model: object, kept: Replies, settings: WriterSettings) -> None:
+        if not isinstance(model, Writer):
+            raise UsageError(
+                f"{settings.model.name}: the engine only scores options. Choose a writer that generates text."
+            )
+        self._model, self._kept, self._settings = model, kept, settings
+        self._faults: dict[int, str] = {}
+        self.replies, self.unasked, self.unread = 0, 0, Counter[str]()
+
+    @property
+    def spent(self) -> Mapping[str, Any]:
+        """Requests, tokens, and cost that a server counts, or nothing for a model on this machine."""
+        return self._model.usage() if isinstance(self._model, Metered) else {}
+
+    def candidates(
+        self, pools: Sequence[Pool], requests: Sequence[Request], progress: Progress = no_progress
+    ) -> list[tuple[Candidate, ...]]:
+        """Ask for candidates, and return those offered for each pool. A prompt names the fault of the last reply.
+
+        Raises:
+            ModelError: the model or server cannot generate text.
+        """
+        offered: list[tuple[Candidate, ...]] = [()] * len(pools)
+        self.unasked = len(requests)
+        settings, origin = self._settings, getattr(self._settings.model, "base_url", None)
+        for start in range(0, len(requests), BATCH):
+            batch = requests[start : start + BATCH]
+            prompts = [writer_prompt(pools[one.at], one, self._faults.get(one.at)) for one in batch]
+            if self._exceeds(prompts):
                 break
-            said = replies_to(prompts, writer, kept, TEMPLATE, settings.max_tokens, progress, origin)
-            replies += len(batch)
+            self.unasked -= len(batch)
+            said = replies_to(
+                prompts, self._model, self._kept, TEMPLATE, settings.max_tokens, progress, origin
+            )
             for one, reply in zip(batch, said, strict=True):
                 read = options_in(reply["text"], one.n, reply.get("finish_reason"))
                 if why := reply.get("error") or read.error_type:
-                    unread[why] += 1
-                faults[one.at] = line_of(why) if why else _UNFIT
-                new = (Candidate(text, writer.name) for text in read.value or ())
-                offered.setdefault(one.at, []).extend(new)
-        missing = [replace(one, n=_missing(pools[one.at], offered.get(one.at, ()), one)) for one in requests]
-        left = [one for one in missing if one.n > 0]
-    return Written(
-        offered=tuple(tuple(offered.get(at, ())) for at in range(len(pools))),
-        replies=replies, unread=dict(unread.most_common()), lacking=len(left),
-        unasked=sum(one.at not in offered for one in requests),
-        spent=writer.usage() if isinstance(writer, Metered) else {},
-    )  # fmt: skip
+                    self.unread[why] += 1
+                self._faults[one.at] = line_of(why) if why else _UNFIT
+                offered[one.at] = tuple(Candidate(text, self._model.name) for text in read.value or ())
+        self.replies += len(requests) - self.unasked
+        return offered
 
-
-def _grown(pool: Pool, more: Sequence[Candidate]) -> Pool:
-    return pooled(pool.item, (*(one for one in pool.candidates if one.writer != OWN), *more))
-
-
-def _missing(pool: Pool, offered: Sequence[Candidate], request: Request) -> int:
-    """Return how many candidates a request still lacks after these were offered."""
-    new = _grown(pool, offered).candidates[len(pool.candidates) :]
-    return request.n - sum(request.fits(one.text) for one in new)
-
-
-def _exceeds(settings: WriterSettings, writer: Writer, prompts: Sequence[str]) -> bool:
-    """Return whether a batch may cost more than is left of the budget."""
-    if settings.budget is None:
-        return False
-    spent = writer.usage()["cost"] if isinstance(writer, Metered) else 0.0
-    tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN)
-    most = settings.model.cost(tokens, len(prompts) * settings.max_tokens) or 0.0
-    return bool((spent or 0.0) + most > settings.budget)
+    def _exceeds(self, prompts: Sequence[str]) -> bool:
+        """Return whether a batch may cost more than is left of the budget."""
+        settings = self._settings
+        if settings.budget is None:
+            return False
+        tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN)
+        most = settings.model.cost(tokens, len(prompts) * settings.max_tokens)
+        return (self.spent.get("cost") or 0.0) + (most or 0.0) > settings.budget
 
 
 def writer_prompt(pool: Pool, request: Request, fault: str | None = None) -> str:

@@ -10,20 +10,14 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import UsageError
+from robustify.composing import consulting
+from robustify.composing.consulting import Consulted, Consulting, consulted, wanted
 from robustify.composing.pool import OWN, Candidate, Pool, pools_of
 from robustify.composing.shortage import Request
-from robustify.composing.writers import (
-    WriterSettings,
-    Written,
-    candidates_by,
-    foreseen,
-    options_in,
-    writer_prompt,
-)
+from robustify.composing.writers import WriterSettings, options_in, price, writer_prompt
 from robustify.items.item import Item
-from robustify.models.engines import open_scorer
 from robustify.models.engines.settings import HFModel, OpenAIModel
-from robustify.models.replies import Replies
+from robustify.pipeline.asked import unwatched
 from tests.support.serving import serving
 
 LIST = '["Carbon monoxide", "Nitrogen", "Argon"]'
@@ -94,44 +88,54 @@ class Scripted:
 LOCAL = HFModel(name="scripted")
 
 
-def requests(n: int, each: int = 1) -> list[Request]:
-    return [Request(at, each) for at in range(n)]
+def grow(more: Sequence[Sequence[Candidate]]) -> tuple[Pool, ...]:
+    return pools_of([pool.item for pool in pools(len(more))], more)
 
 
-def ask(writer: object, n: int = 1, limits: tuple[tuple[str, int], ...] = (), **how: Any) -> Written:
-    every = [Request(at, 1 if limits else 2, limits) for at in range(n)]
-    settings = WriterSettings(how.pop("model", LOCAL), **how)
-    with Replies(None) as kept:
-        return candidates_by(writer, pools(n), every, kept, settings)
+def ask(served: object, cache: Path, n: int = 1, shown: int = 2, **how: Any) -> Consulted:
+    """Consult only a writer, which is wanted to offer candidates until there are twice those shown."""
+    how.setdefault("model", LOCAL)
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield served
+
+    with pytest.MonkeyPatch.context() as patch:
+        if served is not None:
+            patch.setattr(consulting, "open_scorer", opened)
+        asks = Consulting(writer=WriterSettings(**how))
+        return consulted(pools(n), grow, (shown, shown), asks, cache, unwatched)
 
 
-def test_a_writer_is_asked_again_only_for_what_is_missing() -> None:
-    writer = Scripted('["oxygen.", "Argon"]', '["Xenon"]')
-    written = ask(writer)
-    assert [one.text for one in written.offered[0]] == ["oxygen.", "Argon", "Xenon"]
-    assert {one.writer for one in written.offered[0]} == {"scripted"}
-    assert (written.replies, written.lacking, written.unread) == (2, 0, {})
-    assert "Write 1 new" in writer.asked[1]
+def texts(found: Consulted) -> list[list[str]]:
+    return [[one.text for one in pool.candidates if one.writer != OWN] for pool in found.pools]
+
+
+def test_a_writer_is_asked_again_only_for_what_is_missing(tmp_path: Path) -> None:
+    writer = Scripted('["oxygen.", "Argon"]', '["Xenon"]', '["Radon"]')
+    found = ask(writer, tmp_path, shown=3)
+    assert texts(found) == [["Argon", "Xenon", "Radon"]]
+    assert found.writer is not None
+    assert {name: found.writer[name] for name in ("replies", "unread", "unasked")} == {
+        "replies": 3,
+        "unread": {},
+        "unasked": 0,
+    }
+    assert found.pools[0].aside == ("repeats_key",)
+    assert "Write 3 new" in writer.asked[0]
+    assert "Write 2 new" in writer.asked[1]
     assert "Argon" in writer.asked[1]
     assert "gave the correct answer" in writer.asked[1]
 
 
-def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault() -> None:
+def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path: Path) -> None:
     writer = Scripted("Sorry, no.", "<think>hm", LIST, '["Xenon"]')
-    written = ask(writer, n=2)
-    assert written.unread == {"format_error": 1, "unterminated_reasoning": 1}
-    assert [len(some) for some in written.offered] == [3, 1]
-    assert (written.lacking, written.unasked) == (1, 0)
+    found = ask(writer, tmp_path, n=2)
+    assert texts(found) == [[*THREE], ["Xenon"]]
+    assert found.writer is not None
+    assert found.writer["unread"] == {"format_error": 1, "unterminated_reasoning": 1}
     assert "could not be read" in writer.asked[2]
     assert "not closed" in writer.asked[3]
-
-
-def test_a_text_of_another_form_is_kept_but_does_not_answer_the_request() -> None:
-    writer = Scripted('["Carbon monoxide"]', '["Argon"]')
-    written = ask(writer, limits=(("fewest characters", -8), ("without number", 1)))
-    assert "form:\n- at most 8 characters\n- without a number\n" in writer.asked[0]
-    assert [one.text for one in written.offered[0]] == ["Carbon monoxide", "Argon"]
-    assert written.lacking == 0
 
 
 def test_a_prompt_quotes_the_item_and_cannot_be_ended_by_it() -> None:
@@ -142,9 +146,9 @@ def test_a_prompt_quotes_the_item_and_cannot_be_ended_by_it() -> None:
     assert "1. Neon\n2. Argon\n3. Xenon" in prompt
 
 
-def test_a_model_that_only_scores_is_no_writer() -> None:
+def test_a_model_that_only_scores_is_no_writer(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="only scores options"):
-        ask(object())
+        ask(object(), tmp_path)
 
 
 class _Chat(BaseHTTPRequestHandler):
@@ -172,12 +176,6 @@ def chat(replies: Callable[[str], str]) -> Iterator[OpenAIModel]:
         )
 
 
-def served(model: OpenAIModel, cache: Path, n: int, **how: Any) -> Written:
-    settings = WriterSettings(model, max_tokens=100, **how)
-    with open_scorer(model, cache) as writer, Replies(cache) as kept:
-        return candidates_by(writer, pools(n), requests(n), kept, settings)
-
-
 def questions(prompts: Sequence[str]) -> list[str]:
     """Return the prompts that ask, without those that check how many tokens a server reads."""
     return [prompt for prompt in prompts if prompt.startswith("You write")]
@@ -188,27 +186,32 @@ def test_a_server_is_asked_once_and_a_budget_stops_before_it_is_exceeded(tmp_pat
 
     def reply(prompt: str) -> str:
         asked.append(prompt)
-        return '["Argon"]'
+        return '["Carbon monoxide"]'
+
+    def told(n: int, model: OpenAIModel, **how: Any) -> tuple[Consulted, int]:
+        before = len(asked)
+        return ask(None, tmp_path, n, model=model, max_tokens=100, **how), len(questions(asked[before:]))
 
     with chat(reply) as model:
-        price = foreseen(pools(20), requests(20), WriterSettings(model, max_tokens=100)).needs[0]
-        assert (price.requests, price.cost is not None and price.cost > 4) == (20, True)
-        part = served(model, tmp_path, 20, budget=4)
-        assert (part.replies, part.unasked, part.lacking) == (8, 12, 12)
-        assert part.spent["cost"] <= 4
-        before = len(asked)
-        whole = served(model, tmp_path, 20)
-        assert (whole.replies, whole.lacking) == (20, 0)
-        assert len(questions(asked[before:])) == 12
-        before = len(asked)
-        assert served(model, tmp_path, 20).offered == whole.offered
-        assert not questions(asked[before:])
+        need = price(pools(20), wanted(pools(20), (2, 2)), WriterSettings(model, max_tokens=100)).needs[0]
+        assert (need.requests, need.cost is not None and need.cost > 4) == (20, True)
+        part, n = told(20, model, budget=4)
+        assert part.writer is not None
+        assert (n, part.writer["unasked"], part.writer["lacking"]) == (8, 12, 12)
+        assert part.writer["spent"]["cost"] <= 4
+        whole, n = told(20, model)
+        assert whole.writer is not None
+        assert (n, whole.writer["unasked"], whole.writer["lacking"]) == (12, 0, 0)
+        again, n = told(20, model)
+        assert (n, texts(again)) == (0, texts(whole))
+
+
+def test_a_request_for_a_form_is_made_of_many_items_and_read_back() -> None:
+    asked = wanted(pools(20), (2, 2))
+    assert {one.form for one in asked} == {("at least 7 characters",)}
+    assert "must also have this form:\n- at least 7 characters\n" in writer_prompt(pools(20)[0], asked[0])
 
 
 def test_a_budget_needs_a_price() -> None:
     with pytest.raises(UsageError, match="needs a price"):
-        foreseen(pools(1), requests(1), WriterSettings(LOCAL, budget=1.0))
-
-
-def test_own_distractors_keep_their_writer() -> None:
-    assert [one.writer for one in pools(1)[0].candidates] == [OWN]
+        price(pools(1), wanted(pools(1), (2, 2)), WriterSettings(LOCAL, budget=1.0))

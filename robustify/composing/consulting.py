@@ -1,0 +1,135 @@
+"""Consultation before a set is composed: a writer for what the pools lack, and models and people against second keys."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustify.base.redaction import HoldsText
+from robustify.composing.pool import Candidate, Pool
+from robustify.composing.review import Review, Votes, reviewed
+from robustify.composing.right_answers import (
+    SECOND_KEY,
+    Checked,
+    asking_with_question,
+    second_keys,
+    whole_questions,
+    without,
+)
+from robustify.composing.shortage import Request, requests
+from robustify.composing.writers import CandidateWriter, WriterSettings
+from robustify.freeform.running import Watch
+from robustify.items.answers import Answers
+from robustify.items.item import Item
+from robustify.items.scoring import Mode
+from robustify.models.asking import ask, plan
+from robustify.models.engines import open_scorer
+from robustify.models.engines.settings import ModelSettings
+from robustify.models.replies import Replies
+
+ROUNDS = 3
+"""How often a writer is asked at most, because new candidates can be unfit, or lack a form themselves."""
+Grow = Callable[[Sequence[Sequence[Candidate]]], tuple[Pool, ...]]
+"""Function that returns the pools with the given candidates added to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consulting:
+    """Who is consulted: a writer, models that see the question in `mode`, the items and answers of a run, and people."""
+
+    writer: WriterSettings | None = None
+    models: tuple[ModelSettings, ...] = ()
+    mode: Mode = "letter"
+    run: tuple[Sequence[Item], Answers] | None = None
+    votes: Votes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Consulted(HoldsText):
+    """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates.
+
+    `ratios` holds the largest ratio of each candidate in `checks`, and `review` the verdicts, both for the pools that are
+    left. `second` and `judged` count all candidates: second keys, and those by verdict.
+    """
+
+    pools: tuple[Pool, ...]
+    writer: Mapping[str, Any] | None
+    checks: tuple[Checked, ...]
+    review: Review
+    judged: Mapping[str, int]
+
+
+def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Request]:
+    """Return what a writer is asked for: the requests of the pools, and as many candidates as make twice those shown."""
+    asked = {one.at: one for one in requests(pools, shown)}
+    for at, pool in enumerate(pools):
+        one = asked.get(at, Request(at, 0))
+        asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
+    return [one for _, one in sorted(asked.items()) if one.n > 0]
+
+
+def consulted(
+    pools: Sequence[Pool], grow: Grow, shown: tuple[int, int], how: Consulting, cache: Path, watch: Watch
+) -> Consulted:
+    """Ask a writer, then models, then people, and set second keys aside.
+
+    Raises:
+        UsageError: the engine of the writer only scores options.
+        ModelError: a model cannot be opened, or keeps failing.
+        UnaskableError: questions do not fit into a model.
+    """
+    pools, said = tuple(pools), None
+    if how.writer is not None:
+        with Replies(cache) as kept, open_scorer(how.writer.model, cache) as model:
+            writer = CandidateWriter(model, kept, how.writer)
+            pools = _asked(writer, pools, grow, shown, watch)
+        said = {
+            "writer": how.writer.model.name, "replies": writer.replies, "unread": dict(writer.unread.most_common()),
+            "unasked": writer.unasked, "lacking": len(wanted(pools, shown)), "spent": dict(writer.spent),
+        }  # fmt: skip
+    sources = [] if how.run is None else [how.run]
+    if how.models:
+        questions = [*whole_questions(pools)]
+        sources.append((questions, _answers(questions, how, cache, watch)))
+    checks, review = [second_keys(pools, *source) for source in sources], reviewed(pools, how.votes)
+    doubted = (
+        [np.any([check.ratios[at] >= 1 for check in checks], axis=0) for at in range(len(pools))]
+        if checks
+        else []
+    )
+    reasons = review.reasons
+    for at, some in enumerate(doubted):
+        for j in np.flatnonzero(some).tolist():
+            # People who called a candidate wrong overrule models.
+            reasons[at][j] = reasons[at][j] or (None if review.verdicts[at][j] else SECOND_KEY)
+    left = without(pools, reasons, shown[0] - 1)
+    judged = Counter(verdict for some in review.verdicts for verdict in some if verdict)
+    return Consulted(left, said, tuple(checks), reviewed(left, how.votes), judged)
+
+
+def _asked(
+    writer: CandidateWriter, pools: tuple[Pool, ...], grow: Grow, shown: tuple[int, int], watch: Watch
+) -> tuple[Pool, ...]:
+    """Ask a writer in rounds, and return the pools with its candidates."""
+    offered: list[tuple[Candidate, ...]] = [()] * len(pools)
+    for number in range(1, ROUNDS + 1):
+        if not (lacking := wanted(pools, shown)):
+            break
+        with watch(f"candidates, round {number}", len(lacking)) as progress:
+            new = writer.candidates(pools, lacking, progress)
+        offered = [(*old, *more) for old, more in zip(offered, new, strict=True)]
+        pools = grow(offered)
+    return pools
+
+
+def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Watch) -> Answers:
+    planned = plan(questions, asking_with_question(how.mode))
+    tables = []
+    for model in how.models:
+        n = sum(len(one.requests) for one in planned)
+        with watch(f"loading {model.name}", n) as progress, open_scorer(model, cache) as scorer:
+            tables.append(Answers.of(ask(planned, scorer, progress)))
+    return Answers.concat(tables)
