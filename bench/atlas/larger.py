@@ -3,7 +3,7 @@
 For each set:
 
 - `voters`: accuracy without the `hidden` part; `also_without`: the same on the items that each model answers with it.
-- `rules`: the share that each rule flags, and the false share.
+- `rules`: the share of all items that each rule flags, and the false share.
 - `order`: for each rule the scores on all and on the kept items, and the changes in the order of models.
 - `adjusted`: the scores under the weights; `weights`: as in adjusted.json.
 - `seen`: accuracy of rules, probe and encoder on the items that all voters answered correctly, and on the others.
@@ -108,11 +108,15 @@ def _rules(ctx: Context) -> dict[str, ScreenRules]:
 
 
 def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
-    """Return the share that a rule flags, its false share, and the flagged items (n,)."""
+    """Return the share of all items that a rule flags, its false share, and the flagged items (n,).
+
+    Of undecided items, each rule has others, so that shares of the decided ones could not be compared.
+    """
     found = ctx.screen(ctx.votes, rule)
     fields, items = flag_fields(found.chance(ctx.parts.groups)), found.outcome == SHORTCUT
-    rows = {f: fields[f].model_dump(mode="json") for f in ("flagged", "false_share")}
-    return {"items": int(items.sum()), **rows}, items
+    share = rate(items.astype(np.float64), ctx.parts.groups).json()
+    false = fields["false_share"].model_dump(mode="json")
+    return {"items": int(items.sum()), "flagged": share, "false_share": false}, items
 
 
 def _blind(ctx: Context, summary: Entry) -> Mapping[str, Floats]:

@@ -147,11 +147,7 @@ class Repository:
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
         """Yield the type (commit, tag, tree or blob), size and bytes of each object, or its SHA-256 digest if there are
-        more bytes than `most`.
-
-        Raises:
-            ResourceError: An object is missing, damaged or incomplete (exit 6).
-        """
+        more bytes than `most`. Raise `ResourceError` if an object is missing, damaged or incomplete (exit 6)."""
         names = list(names)
         with tempfile.TemporaryFile() as file:
             file.write("".join(f"{name}\n" for name in names).encode())

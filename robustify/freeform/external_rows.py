@@ -101,12 +101,8 @@ def _refuse_restricted(row: Row) -> None:
 
 
 def read_items(path: Path) -> list[FreeItem]:
-    """Read questions with an `answer`, or multiple-choice items in any known layout.
-
-    Raises:
-        DataError: a row is neither.
-        AuthorisationError: a row belongs to a restricted set.
-    """
+    """Read questions with an `answer`, or multiple-choice items in any known layout. Raise `DataError` if a row is
+    neither, and `AuthorisationError` if a row belongs to a restricted set."""
     rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
     chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
     if rows and not chosen and any({*_FIELDS["answer"]} & row.keys() for row in rows):
@@ -164,12 +160,9 @@ def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
 
 
 def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
-    """Read predictions and their questions. Without an items file, both are in the same rows.
-
-    Raises:
-        DataError: a row does not fit, or two rows with one ID have different questions.
-        AuthorisationError: a row belongs to a restricted set.
-    """
+    """Read predictions and their questions. Without an items file, both are in the same rows. Raise `DataError` if a
+    row does not fit, or two rows with one ID have different questions, and `AuthorisationError` if a row belongs to a
+    restricted set."""
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow:
@@ -216,10 +209,8 @@ def read_nugget_rows(path: Path) -> Rows:
     """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
 
     Passages of the same query are one group when intervals are computed. Rows without nuggets are skipped and counted.
-
-    Raises:
-        DataError: rows do not fit. All faults are reported together.
-        AuthorisationError: a row belongs to a restricted set.
+    Raise `DataError` if rows do not fit (all faults are reported together), and `AuthorisationError` if a row belongs to
+    a restricted set.
     """
     counts: Counter[tuple[str, str]] = Counter()
     items: dict[str, FreeItem] = {}

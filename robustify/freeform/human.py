@@ -53,10 +53,7 @@ class HumanLabel(BaseModel, frozen=True):
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
     """Build a label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget ID.
-
-    Raises:
-        DataError: the fields do not form a label.
-    """
+    Raise `DataError` if the fields do not form a label."""
     with suppress(ValidationError):
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
@@ -159,10 +156,7 @@ def compare_gradings(
 
     Each row is `{"measure", "first", "other", "difference"}`. The measures are the share of scored answers, the share
     of replies read at the first attempt, and with human labels the share that agrees with them. The difference is other
-    minus first.
-
-    Raises:
-        UsageError: the gradings share no answer that a judge was asked about.
+    minus first. Raise `UsageError` if the gradings share no answer that a judge was asked about.
     """
     by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]

@@ -112,12 +112,8 @@ def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, .
 
 
 def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> PromptTemplate:
-    """Return the template with this ID. A name without a version selects the newest version.
-
-    Raises:
-        UsageError: the template is unknown.
-        DataError: its files differ from the released ones.
-    """
+    """Return the template with this ID. A name without a version selects the newest version. Raise `UsageError` if the
+    template is unknown, and `DataError` if its files differ from the released ones."""
     every = every_template(extra_dirs)
     found = [t for t in every if template_id in (t.id, t.name)]
     if not found:
@@ -131,11 +127,8 @@ def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> Promp
 
 
 def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
-    """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix.
-
-    Raises:
-        DataError: the manifest is missing or invalid.
-    """
+    """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix. Raise `DataError` if the
+    manifest is missing or invalid."""
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
         made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
@@ -166,10 +159,8 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
     """Render a template into messages: an optional system message, and a user message.
 
     The variable `language` selects the wording. The variable `nonce` is any text, such as seed and item ID, from which
-    the codes of quotation markers are derived.
-
-    Raises:
-        UsageError: a variable is missing or unknown, or the `language` is unknown.
+    the codes of quotation markers are derived. Raise `UsageError` if a variable is missing or unknown, or the
+    `language` is unknown.
     """
     faults = [f"{name} missing" for name in template.variables if variables.get(name) is None]
     faults += [f"{n} unknown" for n in sorted(set(variables) - {*template.variables, *template.optional})]

@@ -79,11 +79,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model if the settings name it. If they name none, ask every model that can generate text.
-
-        Raises:
-            UsageError: a named model has an engine that only scores.
-        """
+        """Ask a loaded model if the settings name it. If they name none, ask every model that can generate text. Raise
+        `UsageError` if a named model has an engine that only scores."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return

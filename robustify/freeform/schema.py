@@ -35,11 +35,8 @@ LONGEST_NUGGET = 40
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Nugget(HoldsText):
-    """One fact that an answer should state. `reviewed` is true if a person has approved it.
-
-    Raises:
-        DataError: the text is empty or longer than 40 words, or the importance is unknown.
-    """
+    """One fact that an answer should state. `reviewed` is true if a person has approved it. Raise `DataError` if the
+    text is empty or longer than 40 words, or the importance is unknown."""
 
     id: str
     text: str
@@ -60,10 +57,8 @@ class FreeItem(HoldsText):
 
     `reference` is the correct answer, and `unit` its unit if it is a number. `options` and `correct` are the choices
     and key of the original item. The grader uses them, and with `options_shown` the model sees them as a lettered list.
-    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked.
-
-    Raises:
-        DataError: the ID or question is empty, the kind is unknown, or `correct` is out of range.
+    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked. Raise `DataError` if the
+    ID or question is empty, the kind is unknown, or `correct` is out of range.
     """
 
     id: str
@@ -186,11 +181,7 @@ _READER = TypeAdapter(GradeResult)
 
 
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
-    """Build a grade from its JSON.
-
-    Raises:
-        DataError: the schema differs, or a field is missing or invalid.
-    """
+    """Build a grade from its JSON. Raise `DataError` if the schema differs, or a field is missing or invalid."""
     if row.get("schema") != SCHEMA:
         raise DataError(
             "The row is not a grade. Expected a row of free.jsonl, from a run or `robustify free grade`."

@@ -172,8 +172,6 @@ def _index(argv: Sequence[str]) -> int:
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files, one set per file")
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="index file to write")
     add("--name", metavar="NAME", help="name that findings show for all files [default: each file's name]")
-    harmless = "file or folder of harmless text whose phrases are left out, like those of Python's library"
-    add("--background", action="append", default=[], metavar="PATH", help=harmless)
     asked = parser.parse_args(list(argv))
     key = load_key(asked.key)
     if key is None:
@@ -182,10 +180,7 @@ def _index(argv: Sequence[str]) -> int:
     sets: dict[str, list[Item]] = {}
     for name in asked.items:
         sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
-    background = [Path(name) for name in asked.background]
-    if missing := [escaped(str(path)) for path in background if not path.exists()]:
-        raise UsageError(f"Background files not found: {', '.join(missing)}. Pass existing files or folders.")
-    built = build_index(sets, key, background)
+    built = build_index(sets, key)
     write_index(Path(asked.out), built, key)
     print(f"{escaped(asked.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}")
     if built.blind:

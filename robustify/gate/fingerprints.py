@@ -2,7 +2,7 @@
 
 A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven
 words, six of them different, within 48 words. Paraphrases are not found, because words are compared, not meanings.
-Shingles of ordinary text are left out: of Python's standard library, of stock phrases, and of folders that the user names.
+Shingles of ordinary text are left out: of Python's standard library, and of stock phrases.
 
 The index is authenticated with HMAC-SHA256 but not encrypted. Each tag is 64 bits of a keyed BLAKE2b hash, from which no
 word can be read without the key. The index does show the names of sets, the numbers of items and shingles, and the number
@@ -197,14 +197,9 @@ def read_index(path: Path, key: Key) -> Index:
     )
 
 
-def build_index(
-    sets: Mapping[str, Iterable[Item]], key: Key, background: Iterable[Path] = (), *, library: bool = True
-) -> Index:
-    """Build the index of named sets. `background` is harmless text, and `library` adds Python's standard library to it.
-
-    Raises:
-        DataError: No item has enough text to be registered.
-    """
+def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool = True) -> Index:
+    """Build the index of named sets. With `library`, phrases of Python's standard library are left out. Raise
+    `DataError` if no item has enough text to be registered."""
     tagger, firsts, read = _Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
     for name, items in (*sets.items(), ("the test of gate doctor", [(TEST_TEXT,)])):
         firsts.append((name, len(read)))
@@ -212,7 +207,7 @@ def build_index(
         texts = ([(text, kept_words(text)) for text in item] for item in items)
         read += sorted(texts, key=lambda item: tagger.whole(_row(item)))
     rows = [tagger.tags(_row(item)) for item in read]
-    ordinary = _ordinary(tagger, set().union(*rows), background, library)
+    ordinary = _ordinary(tagger, set().union(*rows), library)
     counts = Counter(tag for tags in rows for tag in set(tags))
     common = ordinary | {tag for tag, n in counts.items() if n > _SHARED}
     owners: dict[int, list[int]] = defaultdict(list)
@@ -247,9 +242,8 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
     return len({i + j for i, tag in enumerate(tags) if tag not in left_out for j in range(SPAN)})
 
 
-def _ordinary(tagger: _Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
-    files = [path for place in background for path in ([place] if place.is_file() else _files(place))]
-    left = _BACKGROUND
+def _ordinary(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
+    files, left = list[Path](), _BACKGROUND
     for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
         left -= path.stat().st_size
         files += [path] if left >= 0 else []

@@ -45,12 +45,8 @@ Task = tuple[Iterator[Blob], Policy, tuple[str, ...]]
 
 
 def task_of(asked: Namespace) -> Task:
-    """Return the scan task for the parsed options.
-
-    Raises:
-        UsageError: There is no repository where one is needed, or the range is invalid.
-        DataError: The policy is invalid.
-    """
+    """Return the scan task for the parsed options. Raise `UsageError` if there is no repository where one is needed, or
+    the range is invalid, and `DataError` if the policy is invalid."""
     if asked.staged or asked.all:
         repository = Repository(Path.cwd())
         policy = _policy_at(repository, "")

@@ -29,11 +29,8 @@ def reply_key(*parts: Any) -> bytes:
 
 class Replies(Closing):
     """Store of cached replies, by the digest of their prompt. Without a folder, replies are kept in memory until
-    `close`.
-
-    Raises:
-        ResourceError: the file cannot be opened, read or written, or comes from a later version of robustify.
-    """
+    `close`. Raise `ResourceError` if the file cannot be opened, read or written, or comes from a later version of
+    robustify."""
 
     def __init__(self, folder: Path | None) -> None:
         kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))

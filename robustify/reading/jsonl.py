@@ -15,11 +15,8 @@ T = TypeVar("T")
 
 
 def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Read every row of a file and convert it with `kind`.
-
-    Raises:
-        DataError: the file is missing, or rows do not fit. All faults are reported together.
-    """
+    """Read every row of a file and convert it with `kind`. Raise `DataError` if the file is missing, or rows do not
+    fit. All faults are reported together."""
     table = rows_of(path)
     made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
     if faults := [*table.faults, *wrong]:

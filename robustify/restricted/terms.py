@@ -2,12 +2,17 @@
 
 An acceptance becomes invalid if the terms change, or if the manifest changes, because it names the hosts that may
 receive items and the size of published cells. It pins every file of the set, and has the fingerprints of its items.
+
+A fingerprint is 64 bits of a keyed hash of folded words, so that case, spaces, punctuation, labels, and the order of rows
+and choices do not matter. An item is known by its stem, by its choices, or by both together. Texts of few words, and those
+that a set repeats, are in many sets, so they count only together.
 """
 
 import base64
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,11 +24,16 @@ from robustify import __version__
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
+from robustify.gate.folded_words import kept_words
 from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.known_items import copied, fingerprints_of, joined
 
 _MOST_BYTES = 64 << 20
+LEAST = 5
+"""Number of known items that make a set a copy. In a smaller set, more than half of the items do."""
+_SIZE = 8
+_STEM, _CHOICES = 20, 24
+"""Minimum size of the folded words of a stem (about five), and of all choices of an item, by which the item is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +86,8 @@ def copied_sets(items: Sequence[Item]) -> dict[str, int]:
     record, sets = _record(), dict[str, bytes]()
     for row in record.accepted:
         if row.items:
-            sets[row.id] = joined((sets.get(row.id, b""), base64.b64decode(row.items)))
-    return copied(items, bytes.fromhex(record.key), sets)
+            sets[row.id] = _joined((sets.get(row.id, b""), base64.b64decode(row.items)))
+    return _copied(items, bytes.fromhex(record.key), sets)
 
 
 def _record() -> _Accepted:
@@ -122,7 +132,7 @@ def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequenc
     same = [row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)]
     marks = {base64.b64decode(row.items) for row in same}
     if adapter.manifest.restricted:
-        marks.add(fingerprints_of(items, bytes.fromhex(record.key)))
+        marks.add(_fingerprints_of(items, bytes.fromhex(record.key)))
     new = Acceptance(
         id=adapter.manifest.id,
         licence_sha256=digest,
@@ -132,7 +142,7 @@ def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequenc
         manifest_sha256=adapter.sha256,
         folder=str(adapter.folder.resolve()),
         files=files,
-        items=base64.b64encode(joined(marks)).decode(),
+        items=base64.b64encode(_joined(marks)).decode(),
     )
     others = [row for row in record.accepted if row not in same]
     with writable(file):
@@ -149,3 +159,42 @@ def _digest(adapter: Adapter) -> str:
 def utc_now() -> str:
     """Return the current UTC time in ISO 8601 format."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# Fingerprints of items
+
+
+def _fingerprints_of(items: Sequence[Item], key: bytes) -> bytes:
+    """Return the fingerprints of a set, joined."""
+    counts = Counter(mark for item in items for mark in _fingerprints(item, key))
+    return b"".join(mark for mark, n in counts.items() if n == 1)
+
+
+def _joined(several: Iterable[bytes]) -> bytes:
+    """Return the fingerprints of several sets, sorted and joined."""
+    return b"".join(sorted(set().union(*map(_cut, several))))
+
+
+def _copied(items: Sequence[Item], key: bytes, sets: Mapping[str, bytes]) -> dict[str, int]:
+    """Return the sets, given with their joined fingerprints, of which the items are a copy: the known items of each."""
+    known, counts = {name: _cut(marks) for name, marks in sets.items()}, Counter[str]()
+    for item in items if known else ():
+        marks = list(_fingerprints(item, key))
+        counts.update(name for name, its in known.items() if not its.isdisjoint(marks))
+    return {name: n for name, n in counts.items() if n >= LEAST or 2 * n > len(items)}
+
+
+def _cut(fingerprints: bytes) -> set[bytes]:
+    return {fingerprints[at : at + _SIZE] for at in range(0, len(fingerprints), _SIZE)}
+
+
+def _fingerprints(item: Item, key: bytes) -> Iterator[bytes]:
+    asked = b"".join(kept_words(item.stem))
+    options = b"\n".join(sorted(b"".join(kept_words(choice)) for choice in item.choices))
+    for enough, text in (
+        (len(asked) >= _STEM, b"stem\n" + asked),
+        (len(options) >= _CHOICES, b"choices\n" + options),
+        (len(asked) + len(options) >= _STEM, b"item\n" + asked + b"\n" + options),
+    ):
+        if enough:
+            yield hashlib.blake2b(text, key=key, digest_size=_SIZE).digest()

@@ -125,25 +125,9 @@ def png(*more: bytes, pixels: bytes = bytes(30), packed: bytes = b"") -> bytes:
     return b"\x89PNG\r\n\x1a\n" + head + b"".join(more) + body + chunk(b"IEND", b"")
 
 
-def part(mark: int, body: bytes) -> bytes:
-    return bytes((0xFF, mark)) + struct.pack(">H", len(body) + 2) + body
-
-
-def jpeg(*more: bytes) -> bytes:
-    head = b"\xff\xd8" + part(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0") + b"".join(more)
-    return (
-        head
-        + part(0xDB, bytes(65))
-        + part(0xC0, bytes(15))
-        + part(0xDA, bytes(10))
-        + b"\x12\xff\0\x34\xff\xd9"
-    )
-
-
 NOTE = STEM.encode()
-IMAGES = {"png": png(), "jpeg": jpeg()}
 TAINTED = {
-    **{f"{name} with a tail": data + NOTE for name, data in IMAGES.items()},
+    "png with a tail": png() + NOTE,
     **{f"png with {name}": png(chunk(name.encode(), NOTE)) for name in ("tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "noTe")},
     "png with a long time": png(chunk(b"tIME", NOTE)),
     "png with many parts": png(*(chunk(b"gAMA", NOTE[i : i + 4]) for i in range(0, 60, 4))),
@@ -152,13 +136,9 @@ TAINTED = {
     "png with more pixels": png(pixels=bytes(30) + NOTE),
     "png with a palette of words": png(chunk(b"PLTE", NOTE)),
     "png with pixels of words": png(pixels=NOTE[:30]),
-    "jpeg with a scan of words": jpeg().replace(b"\x12\xff\0\x34", NOTE),
     "png with a bad sum": png()[:-1] + b"x",
     "png that is cut": png()[:-20],
-    "jpeg with a comment": jpeg(part(0xFE, NOTE)),
-    "jpeg with EXIF": jpeg(part(0xE1, b"Exif\0\0" + NOTE)),
-    "jpeg with a profile": jpeg(part(0xE2, NOTE)),
-    "jpeg with a thumbnail": jpeg(part(0xE0, b"JFXX\0" + NOTE)),
+    "a jpeg": b"\xff\xd8\xff\xe0" + bytes(40),
     "an icon": b"\0\0\x01\0\x01\0" + bytes(16) + png(),
     "a font": b"wOFF" + bytes(60),
     "gif": b"GIF89a" + bytes(40),
@@ -166,10 +146,9 @@ TAINTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", IMAGES)
-def test_an_image_without_text_passes_as_a_file_and_in_base64(name: str) -> None:
-    assert rules_of(IMAGES[name], mock_prints()) == set()
-    encoded = base64.encodebytes(IMAGES[name] if len(IMAGES[name]) > 120 else png(pixels=bytes(30))).decode()
+def test_an_image_without_text_passes_as_a_file_and_in_base64() -> None:
+    assert rules_of(png(), mock_prints()) == set()
+    encoded = base64.encodebytes(png()).decode()
     assert rules_of(f'<img src="data:image/png;base64,{encoded}">', mock_prints()) == set()
 
 

@@ -157,13 +157,16 @@ def test_words_of_an_item_refuse_from_the_documented_number_on(item: str, text: 
     assert [name for name, _, _ in opened({"it": [(item,)]}).matches(text)] == ["it"] * refused
 
 
-def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> None:
+def test_phrases_of_the_library_are_left_out_of_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     phrase = "the painted gate stands open on every market day"
     (tmp_path / "prose.md").write_text(f"As always, {phrase}.\n")
     item = (f"{phrase} because the lamplighter Vopeku lost his brass whistle near the orchard",)
-    for background, found in (([], True), ([tmp_path], False)):
-        prints = Fingerprints(build_index({"one": [item]}, KEY, background, library=False), KEY)
-        assert any(prints.matches(phrase)) == found
+    for library in (False, True):
+        prints = Fingerprints(build_index({"one": [item]}, KEY, library=library), KEY)
+        assert any(prints.matches(phrase)) != library
         assert any(prints.matches(item[0]))
 
 
@@ -275,7 +278,6 @@ def test_an_index_is_made_and_used_and_says_what_it_cannot_recognise(
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [(["short.csv", "--key", "KEY"], 3, "items has enough text"), (["gone.csv", "--key", "KEY"], 3, "cannot be read"),
-     (["short.csv", "--key", "KEY", "--background", "gone"], 2, "not found: gone"),
      (["short.csv"], 4, "No key for the index")],
 )  # fmt: skip
 def test_an_index_of_too_little_is_not_made(

@@ -85,4 +85,6 @@ def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:
     assert found["rankings"]["W"]["auroc"]["ci"][0] > 0.85 > found["rankings"]["models"]["auroc"]["ci"][1]
     done = invoked("agree", demo, path)
     assert done.exit_code == 0
-    assert len(done.stdout.splitlines()) == 3 + len(found["rankings"])
+    assert len(done.stdout.splitlines()) == 5 + len(found["rankings"])
+    # The demo inferred no questions.
+    assert "0.53 and that of P(key) 0.50, both at chance, but 0.87" in done.stdout

@@ -18,7 +18,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResu
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/6", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
+    "numeric": "numeric/7", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
@@ -27,12 +27,8 @@ _CLOSED = ("truncated", "reference_error", "grader_error")
 def grade_answer(
     item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
-    """Grade one answer with the grader for its item's kind.
-
-    Raises:
-        UsageError: the mode needs a judge, and none is given.
-        ModelError: the judge can never be called.
-    """
+    """Grade one answer with the grader for its item's kind. Raise `UsageError` if the mode needs a judge, and none is
+    given, and `ModelError` if the judge can never be called."""
     mode = require_judge(settings, judge)
     if row.error is not None or row.finish_reason == "length":
         # If truncated answers counted only when already correct, every rate would be too high.
@@ -99,13 +95,9 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Grade every answer and return the grades in the order of the answers.
-
-    Raises:
-        DataError: an answer belongs to an unknown item, or a model answers an item twice.
-        UsageError: the mode needs a judge, and none is given.
-        ModelError: the judge can never be called.
-    """
+    """Grade every answer and return the grades in the order of the answers. Raise `DataError` if an answer belongs to
+    an unknown item, or a model answers an item twice, `UsageError` if the mode needs a judge, and none is given, and
+    `ModelError` if the judge can never be called."""
     require_judge(settings, judge)
     by_id = {item.id: item for item in items}
     seen: dict[tuple[str, str], int] = {}

@@ -32,13 +32,8 @@ OKAY_WEIGHT = 0.5
 def grade_nuggets(
     item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
 ) -> GradeResult:
-    """Grade an answer by the nuggets of its item.
-
-    Raises:
-        UsageError: the item has no nuggets, or the template lacks the format.
-        DataError: two nuggets have the same words or ID.
-        ModelError: the judge can never be called.
-    """
+    """Grade an answer by the nuggets of its item. Raise `UsageError` if the item has no nuggets, or the template lacks
+    the format, `DataError` if two nuggets have the same words or ID, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
     written, formats = settings.format_type or chosen.own_format, (*chosen.formats, "adaptive")
     if not nuggets:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, DecimalException, localcontext
 from typing import Any
 
-from robustify.freeform.grade.quantities import CONTEXT, Amount, parse_unit, read_quantity, registry, value_of
+from robustify.freeform.grade.quantities import CONTEXT, Amount, parse_unit, read_quantity, registry
 from robustify.freeform.grade.worded import Ruling, core_texts, plain_words, said, shared_ruling
 
 _BEFORE_REFERENCE = re.compile(r"^\s*(?:[A-Za-z][\w']{0,9}\s?[=≈]\s?|[~≈]\s?|(?:approximately|about)\s+)")
@@ -91,7 +91,7 @@ class _Comparison:
     question: str
 
     def find(self, claim: str) -> Ruling:
-        """Decide a claim that is nothing but a number, a formula, or `x =` one of them."""
+        """Decide a claim that is nothing but a number, or `x =` one."""
         if _CHANGED.search(claim):
             return Ruling("no_number", None, claim)
         for core in core_texts(claim, self.question):
@@ -101,9 +101,6 @@ class _Comparison:
             value = named["value"].strip() if named else core
             if (found := read_quantity(value)) is not None:
                 return self._compared(found, value)
-            computed = value_of(value)
-            if computed is not None and self.unit is None and self._accepts(computed):
-                return Ruling("formula", 1.0, claim)
         return Ruling("no_number", None, claim)
 
     def _asks_for(self, name: str) -> bool:

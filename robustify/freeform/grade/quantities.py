@@ -1,12 +1,11 @@
 """A whole text read as one number with a unit: its exact decimal values and a unit of pint.
 
-A number is plain digits with separators, a power of ten, or a fraction. A formula is evaluated by math-verify. A unit is
-a product of words that pint knows. Anything more is no quantity, so `9**9**9` costs nothing.
+A number is plain digits with separators, a power of ten, or a fraction. A unit is a product of words that pint knows.
+Anything more, such as a formula, is no quantity, so `9**9**9` costs nothing.
 """
 
-import logging
 import re
-from decimal import Context, Decimal, DecimalException
+from decimal import Context, Decimal
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -150,33 +149,3 @@ def registry() -> Any:
     units.define("gaussfield = 1e-4 * tesla = G = gauss")
     units.define("kilos = kilogram = kilo")
     return units
-
-
-# Formulas. A sum may be a range, and a power of a power may never finish.
-
-_FORMULA = re.compile(
-    r"-?(?:\d{1,9}(?:\.\d{1,9})?|\\d?frac|\\sqrt|√|π|\\?pi\b|\^\s?\{?\s?-?\d{1,2}(?![\d.])\s?\}?|[\s(){}/·×]|\\(?:cdot|times|left|right))+"
-)
-_ROOT = re.compile(r"(?:\\?sqrt|√)\s?\(([^()]{1,40})\)|√\s?(\d+)")
-_ADVANCED = re.compile(r"sqrt|√|π|pi\b|\^|frac")
-
-
-@lru_cache(maxsize=1024)
-def value_of(text: str) -> Decimal | None:
-    """Evaluate a text that consists of one formula with `math-verify`. Return None for any other text."""
-    plain = _ROOT.sub(r"\\sqrt{\1\2}", text[:LONGEST].strip(" $").rstrip("."))
-    plain = re.sub("[·×]", r"\\cdot ", re.sub(r"π|\\?\bpi\b", r"\\pi ", plain))
-    once = plain.count("^") < 2 and len(plain) <= 60
-    if not (once and _ADVANCED.search(plain) and _FORMULA.fullmatch(plain)):
-        return None
-    from math_verify import LatexExtractionConfig, parse
-
-    # Its log messages would contain the text.
-    for name in ("math_verify", "latex2sympy2_extended"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    found = parse(f"${plain}$", [LatexExtractionConfig()], fallback_mode="no_fallback", parsing_timeout=None)
-    try:
-        value = found[0].evalf(15)
-        return Decimal(str(value)) if value.is_real and value.is_finite else None
-    except (IndexError, AttributeError, DecimalException, ValueError):
-        return None

@@ -108,11 +108,8 @@ def ask_labels(
     judge: Judge, messages: Sequence[Message], n: int, settings: FreeSettings, vote: int = 0,
     format_type: str = "adaptive",
 ) -> AskedLabels:  # fmt: skip
-    """Ask for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept.
-
-    Raises:
-        UsageError: `n` is below 1, or `format_type` is unknown.
-    """
+    """Ask for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept. Raise
+    `UsageError` if `n` is below 1, or `format_type` is unknown."""
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
 
@@ -144,12 +141,8 @@ def judged_reply(
     result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
     settings: FreeSettings,
 ) -> GradeResult:  # fmt: skip
-    """Grade an answer with the judge. The result has a score, or the error that left it unscored.
-
-    Raises:
-        UsageError: the template reads neither a score nor a verdict.
-        ModelError: the judge can never be called.
-    """
+    """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if
+    the template reads neither a score nor a verdict, and `ModelError` if the judge can never be called."""
     if template.reads not in ("score", "verdict"):
         raise UsageError(
             f"Template {template.id} asks for {template.reads}. Choose a grader/ template instead."

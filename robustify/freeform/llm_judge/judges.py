@@ -63,12 +63,8 @@ class Judge(Protocol):
     name: str
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return the reply to a conversation.
-
-        Raises:
-            JudgeCallError: this call failed, but others may succeed.
-            ModelError: no call can succeed.
-        """
+        """Return the reply to a conversation. Raise `JudgeCallError` if this call failed, but others may succeed, and
+        `ModelError` if no call can succeed."""
         ...
 
 
@@ -91,13 +87,9 @@ class CachedJudge:
 
 
 class HttpJudge:
-    """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine.
-
-    Raises:
-        ModelError: the openai package is not installed.
-        AuthorisationError: the set is restricted, and the address is not this machine, or it must not get the key.
-        UsageError: the key variable is not set.
-    """
+    """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine. Raise
+    `ModelError` if the openai package is not installed, `AuthorisationError` if the set is restricted, and the address
+    is not this machine, or it must not get the key, and `UsageError` if the key variable is not set."""
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})

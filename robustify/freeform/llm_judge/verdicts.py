@@ -97,11 +97,8 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
 
 
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
-    """Parse the score of a reply in linear time. Never raises because of its text.
-
-    Raises:
-        UsageError: the scale is unknown.
-    """
+    """Parse the score of a reply in linear time. Never raises because of its text. Raise `UsageError` if the scale is
+    unknown."""
     if scale not in SCALES:
         raise UsageError(f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}.")
 
@@ -170,10 +167,8 @@ def parse_labels_multi_format(
 ) -> LabelParse:
     """Parse the labels of a reply in linear time. Never raises because of its text.
 
-    Labels in the format `format_type` are preferred.
-
-    Raises:
-        UsageError: `expected_count` is below 1, or `format_type` is unknown.
+    Labels in the format `format_type` are preferred. Raise `UsageError` if `expected_count` is below 1, or
+    `format_type` is unknown.
     """
     if expected_count < 1:
         raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")

@@ -64,9 +64,14 @@ def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | 
     """Return the features of each option that a kind of probe sees (sum of k, f), dense or sparse."""
     match kind:
         case "form":
-            return _compared(padded(amounts(items), there), there)[there]
+            return compared(padded(amounts(items), there), there)[there]
         case "meaning":
             return places(np.empty((0, 0)) if vectors is None else vectors, there)[there]
+    return tf_idf(kind, [choice for item in items for choice in item.choices])
+
+
+def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
+    """Return the weights of words and pairs of them, or of sequences of 2 to 4 characters, in texts (n, terms), sparse."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
 
     units = (
@@ -74,11 +79,10 @@ def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | 
         if kind == "words"
         else {"ngram_range": (2, 4), "analyzer": "char_wb"}
     )
-    texts = [choice for item in items for choice in item.choices]
     return TfidfVectorizer(min_df=min(2, len(texts)), sublinear_tf=True, **units).fit_transform(texts)
 
 
-def _compared(raw: Floats, there: Bools) -> Floats:
+def compared(raw: Floats, there: Bools) -> Floats:
     """Return features (n, K, f) beside their differences from the item's mean, and their ranks within it (n, K, 3 f)."""
     shown = np.where(there[:, :, None], raw, np.nan)
     ranks: Floats = np.zeros(raw.shape)

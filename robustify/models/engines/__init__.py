@@ -32,13 +32,10 @@ def model_of(value: object) -> ModelSettings:
 
 
 def check_model(model: ModelSettings, cache: Path, templates: Sequence[Template] = ()) -> dict[str, str]:
-    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its files.
-
-    Raises:
-        UsageError: the name or its form is unknown, or the server does not support a view.
-        AuthorisationError: the server is forbidden, or must not receive this API key.
-        ModelError: files are missing, damaged, or refused, a package is not installed, or the server cannot be trusted.
-    """
+    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its
+    files. Raise `UsageError` if the name or its form is unknown, or the server does not support a view,
+    `AuthorisationError` if the server is forbidden, or must not receive this API key, and `ModelError` if files are
+    missing, damaged, or refused, a package is not installed, or the server cannot be trusted."""
     return model.check(cache, templates)
 
 

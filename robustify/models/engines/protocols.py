@@ -52,13 +52,10 @@ class Scorer(Protocol):
     name: str
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one result per request, in the order of the requests.
-
-        Raises:
-            RequestError: requests do not fit into the context of the model. They are never truncated.
-            ModelError: a log-probability is not a number, or the server keeps failing. Finished scores are kept.
-            ResourceError: even a small batch does not fit into memory.
-        """
+        """Return one result per request, in the order of the requests. Raise `RequestError` if requests do not fit into
+        the context of the model (they are never truncated), `ModelError` if a log-probability is not a number, or the
+        server keeps failing (finished scores are kept), and `ResourceError` if even a small batch does not fit into
+        memory."""
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on: digests of weights and tokenizer, dtype, engine, versions, and

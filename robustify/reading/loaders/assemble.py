@@ -46,13 +46,10 @@ def load(source: Source) -> Loaded:
 def load_many(sources: Sequence[Source]) -> Loaded:
     """Load one or several files as one benchmark, in the given order. MMLU, for example, has one file per subject.
 
-    The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with the
-    file name, and with the folder name too if two files share a name.
-
-    Raises:
-        UsageError: a path does not exist, a folder has no data, no row has a mapped field, or there are no sources.
-        DataError: the layout is unknown, the digest differs, rows cannot become items, or two files share an ID. All faults
-            of all files are in one error.
+    The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with
+    the file name, and with the folder name too if two files share a name. Raise `UsageError` if a path does not exist,
+    a folder has no data, no row has a mapped field, or there are no sources, and `DataError` if the layout is unknown,
+    the digest differs, rows cannot become items, or two files share an ID. All faults of all files are in one error.
     """
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.")

@@ -132,14 +132,6 @@ def _preference(cells: rows.Cells) -> rows.RawItem:
     return rows.RawItem(stem, (one[-1][1], two[-1][1]), 0, "index", id=name)
 
 
-def _helm(cells: rows.Cells) -> rows.RawItem:
-    found = rows.cell_value(cells, "references")
-    options = [rows.as_object(one) for one in found] if isinstance(found, list) else []
-    texts = rows.text_list([rows.cell_or_none(one, "output.text") for one in options], "`references`")
-    marks = ["correct" in (one.get("tags") or ()) for one in options]
-    return rows.RawItem(rows.asked_text(cells, "input"), texts, marks, id=rows.cell_label(cells, "id"))
-
-
 def _prose(cells: rows.Cells) -> rows.RawItem:
     """Read choices from running text. Refuse labels that are out of order, because they can be split in two ways."""
     prose = _FORMAT_NOTE.sub("", rows.cell_text(cells, "instruction"))
@@ -156,7 +148,6 @@ def _prose(cells: rows.Cells) -> rows.RawItem:
     return rows.RawItem(_LEAD.sub("", stem), choices, key, "label", labels)
 
 
-_MERA = tuple(f"inputs.option_{label}" for label in "abcd")
 _NESTED = (
     "ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the correct label in `answerKey`."
 )
@@ -188,11 +179,6 @@ LAYOUTS = (
         choices=("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2"), key_is="number", id="InputStoryid",
     ),
     _composed(
-        "xstorycloze", "XStoryCloze: four sentences, two endings, the number of the right one.",
-        "{input_sentence_1} {input_sentence_2} {input_sentence_3} {input_sentence_4}", key="answer_right_ending",
-        choices=("sentence_quiz1", "sentence_quiz2"), key_is="number", id="story_id",
-    ),
-    _composed(
         "anli", "Abductive reasoning: two observations, two hypotheses, the label from 1.",
         "{observation_1}\n{observation_2}", choices=("hypothesis_1", "hypothesis_2"), key="label", key_is="number",
     ),
@@ -209,18 +195,6 @@ LAYOUTS = (
     _flat(
         "kmmlu", "KMMLU: four options, the answer from 1.", ("question", *"ABCD", "answer", "Human Accuracy"),
         stem="question", choices=(*"ABCD",), key="answer", key_is="number", topic="Category",
-    ),
-    _flat(
-        "kormedmcqa", "KorMedMCQA: five options, the answer from 1.", ("question", *"ABCDE", "answer", "q_number"),
-        stem="question", choices=(*"ABCDE",), key="answer", key_is="number", topic="subject",
-    ),
-    _flat(
-        "mera", "MERA: the question and its options in `inputs`, a letter in `outputs`.",
-        ("inputs.text", *_MERA, "outputs"), stem="inputs.text", choices=_MERA, key="outputs", topic="inputs.subject",
-    ),
-    BenchmarkLayout(
-        "helm", "Instances of HELM: the options are `references`, and the right one has the tag `correct`.",
-        ("input.text", "references"), _helm,
     ),
     BenchmarkLayout(
         "preferences", "Pairs of replies, `chosen` (key 0) and `rejected`. Without a prompt (HH-RLHF, TRL), the stem is "

@@ -68,12 +68,8 @@ class RawItems(HoldsText):
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
-    """Read the rows of a table by its layout, or by the user's field map.
-
-    Raises:
-        UsageError: no row has a mapped field.
-        DataError: the layout is unknown or ambiguous, or the rows contradict each other.
-    """
+    """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
+    field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     known = _known_layout(table) if fields is None else None
     columns = None if known else Columns.of([row.cells for row in table.rows])
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
@@ -126,12 +122,8 @@ def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
 
 
 def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
-    """Return the user's field map, with missing parts filled in from common names.
-
-    Raises:
-        UsageError: no row has a mapped field, or the table has no field names.
-        DataError: a part of an item has no field, or several fields.
-    """
+    """Return the user's field map, with missing parts filled in from common names. Raise `UsageError` if no row has a
+    mapped field, or the table has no field names, and `DataError` if a part of an item has no field, or several fields."""
     if table.layout:
         raise UsageError(
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."

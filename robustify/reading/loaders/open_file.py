@@ -19,8 +19,15 @@ from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders.json_rows import json_rows, whole_object
 from robustify.reading.loaders.loaded import Source
 from robustify.reading.loaders.rows import SourceTable, table_of
-from robustify.reading.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks, sheet_rows
-from robustify.reading.loaders.xml_rows import QUIZ, xml_rows
+from robustify.reading.loaders.tables import (
+    QUIZ,
+    arrow_rows,
+    block_rows,
+    csv_rows,
+    in_blocks,
+    sheet_rows,
+    xml_rows,
+)
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -58,14 +65,10 @@ class Opened:
 
 
 def open_rows(path: str, pinned: str | None = None, split: str | None = None) -> Opened:
-    """Read the rows of a file or folder. If given, `pinned` is the required SHA-256 digest, and `split` names the split of
-    a folder or the sheet of a workbook.
-
-    Raises:
-        UsageError: the path does not exist, is not a regular file, or is a folder without data files, or `split` is missing
-            or is none of its splits.
-        DataError: the digest differs, or the file has no rows or cannot be read.
-    """
+    """Read the rows of a file or folder. If given, `pinned` is the required SHA-256 digest, and `split` names the split
+    of a folder or the sheet of a workbook. Raise `UsageError` if the path does not exist, is not a regular file, or is
+    a folder without data files, or `split` is missing or is none of its splits, and `DataError` if the digest differs,
+    or the file has no rows or cannot be read."""
     file = Path(path)
     data = _read(file)
     if data is None:
@@ -183,12 +186,10 @@ def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
 def open_hub(source: Source) -> Opened:
     """Return the rows of a Hub dataset split, from the local cache if there is no network.
 
-    The digest is computed from the rows, because one split may be stored in several formats.
-
-    Raises:
-        UsageError: the `datasets` package is not installed.
-        AuthorisationError: the dataset is restricted, or it is gated and access was not granted.
-        DataError: the dataset, commit, config, or split does not exist, or is neither cached nor reachable.
+    The digest is computed from the rows, because one split may be stored in several formats. Raise `UsageError` if the
+    `datasets` package is not installed, `AuthorisationError` if the dataset is restricted, or it is gated and access
+    was not granted, and `DataError` if the dataset, commit, config, or split does not exist, or is neither cached nor
+    reachable.
     """
     named = f"{source.hub}@{str(source.revision)[:8]}"
     if _RESTRICTED.search(str(source.hub)):
