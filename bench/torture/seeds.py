@@ -71,8 +71,7 @@ GRADE = ("free", "grade", "rows.jsonl", "--items", "questions.json", "-o", "out"
 LOGS = ("samples_alpha.jsonl", "inspect.json", "details_boxes.parquet", "picks.csv")
 BY_HAND: Mapping[str, tuple[str, ...]] = {
     "init": ("init", "items.csv", "-o", "new.yaml"),
-    "heuristics": ("heuristics", "items.csv"),
-    "lint": ("lint", "items.csv"),
+    "heuristics": ("heuristics", "items.csv", "--items"),
     "audit": ("items.csv", "--public", "-o", "out", "--no-progress"),
     "config": ("run", "c.yaml", "-o", "out", "--no-progress"),
     "dry run": ("run", "c.yaml", "--dry-run"),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import UsageError, counted
-from robustify.cli.options import FILE, FORCE, F, out_option, output, print_lines, print_result, say
+from robustify.cli.composing import compose_set, composed_closing, composing
+from robustify.cli.options import FORCE, F, out_option, output, print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -126,12 +127,12 @@ def validate(data: str, how: dict[str, Any]) -> int:
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
     from robustify.cli.validated import survey_lines
-    from robustify.judging.lint.findings import key_position
+    from robustify.judging.lint.findings import key_position, position_words
     from robustify.reading.loaders import describe
 
     bench = items_of(data, how)
     placed = key_position(bench.items)
-    position = {"says": placed[0], **asdict(placed[1])} if placed else None
+    position = {**asdict(placed[1]), "letter": placed[0], "says": position_words(*placed)} if placed else None
     description = {**describe(bench), "key_position": position}
     if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
@@ -148,55 +149,83 @@ def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, 
 @click.command("heuristics")
 @DATA
 @reading
+@click.option(
+    "--items",
+    "items_",
+    is_flag=True,
+    help="List the items whose key a starred rule finds.",
+)
 @output
-def rules_alone(data: str, how: dict[str, Any]) -> int:
+def rules_alone(data: str, how: dict[str, Any], items_: bool) -> int:
     """Score simple rules that see only the choices.
 
     Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
-    No model is needed. `robustify lint` names the items.
+    No model is needed.
 
     \b
-    Example:
+    Examples:
         robustify heuristics items.jsonl
+        robustify heuristics items.jsonl --items
     """
-    from robustify.cli.validated import rule_lines
-    from robustify.judging.baselines.heuristics import rule_table
+    from robustify.cli.validated import is_above, rule_lines
+    from robustify.judging.baselines.heuristics import found_by, rule_table
     from robustify.reading.loaders import notes
 
     bench = items_of(data, how)
     scores = rule_table(bench.items)
     for note in notes(bench):
         say(note)
-    return print_result(scores, rule_lines(scores))
+    lines = rule_lines(scores)
+    if items_:
+        starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
+        found = found_by(bench.items, starred)
+        rows: list[dict[str, Any]] = [
+            {**_place(bench, at), "rules": rules} for at, rules in enumerate(found) if rules
+        ]
+        scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
+        lines += [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
+        lines += [] if starred else ["No rule is above chance, so no items are listed."]
+    return print_result(scores, lines)
 
 
 @click.command()
 @DATA
 @reading
-@out_option("Write this .csv or .jsonl file.", type=FILE)
-@click.option("--seed", default=0, show_default=True, help="Shuffle with this seed.")
+@composing
+@out_option("Write this .csv or .jsonl file, or with a pool, the files into this new or empty folder.")
+@click.option("--seed", default=0, show_default=True, help="Order and choose options with this seed.")
 @FORCE
 @output
-def mend(data: str, how: dict[str, Any], out: Path, seed: int, force: bool) -> int:
-    """Shuffle and trim the options, and list what else to edit.
+def mend(
+    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, force: bool
+) -> int:  # fmt: skip
+    """Order and trim the options, or choose distractors from a pool.
 
-    No other text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
-    order and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
+    No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their order
+    and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
+
+    With --pool or --options, distractors are chosen so that no cue of the whole set points to or away from the key.
+    Auditors that took no part prove the result, and requests name the candidates that the pool lacks.
 
     \b
-    Example:
+    Examples:
         robustify mend items.csv -o mended.csv
+        robustify mend items.csv --pool more.jsonl -o composed
     """
-    from robustify.export.mending import mended, write_mended
+    from robustify.export.mending import mended, write_set
 
     if names_config(data):
         raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
+    if pooling:
+        return _compose(data, how, pooling, out, seed)
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.")
     if out.exists() and out.samefile(data):
         raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     refuse_existing(out, force)
     bench = public_items(data, how)
     result = mended(bench.items, seed)
-    write_mended(result, out)
+    write_set(result.items, out)
     tree = {
         "file": str(out),
         "n_items": len(result.items),
@@ -210,6 +239,20 @@ def mend(data: str, how: dict[str, Any], out: Path, seed: int, force: bool) -> i
         },
     }
     return print_result(tree, _mended_lines(result, bench, out, seed))
+
+
+def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
+    from robustify.export.composed_folder import composed_tree, write_composed
+
+    if not pooling.keys() & {"pool", "shown"}:
+        raise UsageError(f"--{next(iter(pooling))} works only with --pool CANDIDATES or --options K.")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. With --pool or --options, -o names a new folder.")
+    bench = public_items(data, how)
+    found = compose_set(bench, pooling, seed)
+    paths = write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
+    tree = {"folder": str(out), "files": [path.name for path in paths], **composed_tree(found)}
+    return print_result(tree, composed_closing(found, paths, out))
 
 
 def _place(bench: "Loaded", at: int) -> dict[str, object]:

@@ -9,7 +9,7 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import is_blank
 from robustify.composing.typography import alike, same_form
 from robustify.items.item import Item
-from robustify.judging.baselines.wording import points_elsewhere
+from robustify.judging.cloze import cross_reference
 
 OWN = "own"
 """Writer of the distractors that an item has already."""
@@ -52,14 +52,13 @@ def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection
 
     `other_keys` are keys that other items have to the same question, and may be right here too.
     """
-    key = item.choices[item.key]
     barred = {same_form(text) for text in other_keys}
     found: dict[str, Candidate] = {}
     aside: list[str] = []
     for one in (*own_candidates(item), *offered):
         form = same_form(one.text)
         why = "other_key" if form in barred else "repeated" if form in found else ""
-        if why := _fault(one.text, key) or why:
+        if why := _fault(item, one.text) or why:
             aside.append(why)
         else:
             found[form] = one
@@ -97,14 +96,15 @@ def set_aside(pools: Iterable[Pool]) -> dict[str, int]:
     return dict(Counter(why for pool in pools for why in pool.aside).most_common())
 
 
-def _fault(text: str, key: str) -> str:
-    """Return why a text is no candidate beside this key, or ""."""
+def _fault(item: Item, text: str) -> str:
+    """Return why a text is no candidate beside the key of an item, or ""."""
+    key = item.choices[item.key]
     one, other = same_form(text), same_form(key)
     if is_blank(text) or not one:
         return "blank"
     if one == other:
         return "repeats_key"
-    if points_elsewhere(text):
+    if cross_reference(item.with_choices((key, text), 0)):
         return "refers_to_options"
     return "contains_key" if _within(other, one) else "in_key" if _within(one, other) else ""
 

@@ -6,7 +6,6 @@ meaning.
 
 import csv
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +13,15 @@ from string import ascii_uppercase
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import QUOTED, move_up, neutral, staging, writable
+from robustify.composing.choosing import placed
 from robustify.items.item import Item
-from robustify.items.orders import base
 from robustify.judging.baselines.heuristics import found_by, rule_table
-from robustify.judging.cloze import cross_reference
+from robustify.judging.cloze import keeps_order
 from robustify.reading.loaders import Source, load
 from robustify.runs.run import write_items
 
 ALPHA = 0.05
 _LENGTHS = ("longest_answer", "shortest_answer")
-_LETTER = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
-"""Pattern for an option that a stem names by its letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +52,26 @@ class Mended:
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
-    """Shuffle the options of each item by its ID and the seed, and list the remaining problems."""
-    # Options that refer to each other, or that the stem names by letter, depend on their order.
-    fixed = [cross_reference(item) is not None or bool(_LETTER.search(item.stem)) for item in items]
-    orders = tuple(
-        tuple(range(item.k) if kept else base(item.id, item.k, seed))
-        for kept, item in zip(fixed, items, strict=True)
-    )
+    """Order the options of each item by a hash of its texts and the seed, and list the remaining problems.
+
+    Mending the result again changes nothing.
+    """
+    trimmed = [item.trimmed() for item in items]
+    bound = tuple(at for at, item in enumerate(items) if keeps_order(item))
+    free = [at for at in range(len(items)) if at not in bound]
+    moved = dict(zip(free, placed([trimmed[at] for at in free], seed), strict=True))
     scores = rule_table(items)["heuristics"]
     p = {name: scores[name]["p_holm"] for name in _LENGTHS}
     above = [name for name in _LENGTHS if p[name] is not None and p[name] <= ALPHA]
     rule = max(above, key=lambda name: float(scores[name]["value"]), default="")
     return Mended(
-        items=tuple(item.trimmed().permuted(order) for item, order in zip(items, orders, strict=True)),
-        bound=tuple(at for at, kept in enumerate(fixed) if kept),
+        items=tuple(moved.get(at, item) for at, item in enumerate(trimmed)),
+        bound=bound,
         rule=rule,
         right=scores[rule]["value"] * len(items) if rule else 0.0,
         expected=math.fsum(1 / item.k for item in items),
         uneven=tuple(_uneven(items, rule)) if rule else (),
-        trimmed=sum(item.trimmed().choices != item.choices for item in items),
+        trimmed=sum(one.choices != item.choices for one, item in zip(trimmed, items, strict=True)),
     )
 
 
@@ -85,8 +83,8 @@ def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
             yield Uneven(at, key, (min(sizes), max(sizes)))
 
 
-def write_mended(result: Mended, path: Path) -> None:
-    """Write the items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
+def write_set(items: Sequence[Item], path: Path) -> None:
+    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
 
     A CSV has a column for the ID, the question, each option, the key, and the topic. Raise `UsageError` for another ending,
     `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written.
@@ -95,13 +93,13 @@ def write_mended(result: Mended, path: Path) -> None:
         part = place / path.name
         match path.suffix.lower():
             case ".jsonl":
-                write_items(part, result.items)
+                write_items(part, items)
             case ".csv":
                 with part.open("w", encoding="utf-8", newline="") as file:
-                    csv.writer(file, lineterminator="\n").writerows(_rows(result.items))
+                    csv.writer(file, lineterminator="\n").writerows(_rows(items))
             case ending:
                 raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
-        if not _reads_back(part, result.items):
+        if not _reads_back(part, items):
             raise DataError(
                 f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."
             )

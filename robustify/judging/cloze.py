@@ -99,6 +99,14 @@ def cross_reference(item: Item) -> str | None:
     return "cross_reference" if refers else None
 
 
+_NAMED = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
+
+
+def keeps_order(item: Item) -> bool:
+    """Return whether an item depends on the order of its choices, because a choice or the stem refers to them."""
+    return cross_reference(item) is not None or _NAMED.search(item.stem) is not None
+
+
 def _names_choices(text: str, k: int) -> bool:
     if _LETTERS.fullmatch(text) is None:
         return False

@@ -1,0 +1,79 @@
+"""Folder of a composed set: the set, its page and numbers, and the requests for candidates that its pools lack."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from robustify.base.files import QUOTED, neutral, write_json, write_text
+from robustify.composing.composed import Composed
+from robustify.composing.pool import set_aside
+from robustify.composing.proof import Finder
+from robustify.export.mending import write_set
+from robustify.export.writing import files_of, staged
+from robustify.report.composed_page import composed_html
+from robustify.runs.run import write_lines
+
+
+def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
+    """Write a composed set into a new or empty folder, as CSV or JSON Lines. Return the paths of the files.
+
+    Raise `UsageError` if the folder is not empty, `DataError` if CSV would change items, and `ResourceError` if a file
+    cannot be written.
+    """
+    with staged(folder) as place:
+        write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"))
+        write_json(place / "composed.json", composed_tree(found))
+        write_text(place / "report.html", composed_html(found, name))
+        if found.requests:
+            rows = list(_requests(found))
+            write_lines(place / "requests.jsonl", rows)
+            with (place / "requests.csv").open(
+                "w", encoding="utf-8", newline="", errors="surrogatepass"
+            ) as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow([*rows[0], QUOTED])
+                for row in rows:
+                    cells = [
+                        "; ".join(cell) if isinstance(cell, tuple) else str(cell) for cell in row.values()
+                    ]
+                    writer.writerows([[*map(neutral, cells), ""]] * int(row["wanted"]))
+    return files_of(folder)
+
+
+def composed_tree(found: Composed) -> dict[str, Any]:
+    """Return the numbers of a composed set as a JSON object, without text."""
+    proof = found.proof
+    return {
+        "n_items": len(found.items),
+        "left_as_they_were": [found.items[at].id for at in found.stays],
+        "writers": found.writers,
+        "set_aside": set_aside(found.pools),
+        "proof": {
+            "hidden": proof.hidden,
+            "plausible": proof.plausible,
+            "worst": proof.worst and proof.worst.name,
+            "auditors": {one.name: _numbers(one) for one in proof.auditors},
+            "readers": {one.name: _numbers(one) for one in proof.readers},
+        },
+        "bounds": [asdict(one) for one in found.bounds],
+        "requests": len(found.requests),
+        "rounds": [asdict(one) for one in found.composition.trace],
+    }
+
+
+def _numbers(one: Finder) -> dict[str, Any]:
+    gains = {version: gain.model_dump(exclude={"kind", "before"}) for version, gain in one.gain.items()}
+    changes = {f"since_{version}": change.json() for version, change in one.change.items()}
+    return {"took_part": not one.independent, "gain": gains, **changes}
+
+
+def _requests(found: Composed) -> Iterator[dict[str, Any]]:
+    """Yield a row for each request. Its `candidate` is empty, for a person or a writer to fill."""
+    for one in found.requests:
+        item = found.pools[one.at].item
+        yield {
+            "id": item.id, "question": item.stem, "key": item.choices[item.key], "wanted": one.n, "form": one.form,
+            "candidate": "",
+        }  # fmt: skip

@@ -1,0 +1,80 @@
+"""Page and closing lines of a composed set. They name writers and auditors, but contain no text of an item."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from robustify.composing.composed import Composed
+from robustify.composing.pool import set_aside
+from robustify.composing.proof import AFTER, BEFORE, Finder
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.report.cells import Table, Tone, cell, table
+from robustify.report.format import plain
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import html, markdown
+
+VERSIONS = {BEFORE: "Before", "people": "Other writer", AFTER: "Composed"}
+REASONS = {
+    "repeats_key": "repeat the key", "contains_key": "contain the key", "in_key": "are a part of the key",
+    "other_key": "are the key of another item with this question", "refers_to_options": "refer to other options",
+    "repeated": "repeat another candidate", "blank": "are blank",
+}  # fmt: skip
+"""Reasons why candidates are set aside, in words."""
+
+
+def composed_html(found: Composed, name: str) -> str:
+    """Return the page of a composed set."""
+    rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
+    rounds = ((str(one.number), one.kind, one.accuracy, one.p) for one in found.composition.trace)
+    return html(
+        "composed.html.j2", name=plain(name), signature="", first=_first(found), found=found,
+        aside=set_aside(found.pools), reasons=REASONS,
+        candidates=sum(len(pool.candidates) for pool in found.pools) / max(1, len(found.pools)),
+        auditors=_finders("Keys found without the question", found.proof.auditors),
+        readers=_finders("Keys found with the question", found.proof.readers),
+        bounds=table("Bounds", ("Option with", "Found at least", "Chance", "Items that lack", "Items"), rules),
+        writers=table("Chosen distractors", ("Writer", "Distractors"), found.writers.items()),
+        rounds=table("Rounds", ("Round", "Probe", "Keys found", "p"), rounds, names=2),
+    )  # fmt: skip
+
+
+def composed_lines(found: Composed) -> Iterator[str]:
+    """Yield the verdict and its checks for a terminal."""
+    first = _first(found)
+    yield from filter(None, (first.verdict, first.number))
+    yield from (f"{state}: {said}" if state else said for state, said in first.checks)
+
+
+def _first(found: Composed) -> FirstScreen:
+    lines = [line for line in markdown("composed.j2", found=found).splitlines() if line]
+    plain_lines = [line for line in lines if "|" not in line]
+    checks: Any = [line.partition("|")[::2] for line in lines if "|" in line]
+    states = {found.proof.hidden, found.proof.plausible}
+    tone: Tone = "bad" if found.proof.plausible == "failed" else "good" if states == {"passed"} else "unsure"
+    number = plain_lines[1] if len(plain_lines) > 1 else ""
+    return FirstScreen(
+        plain_lines[0], tone, number=number, checks=tuple((state or None, said) for state, said in checks)
+    )
+
+
+def _finders(caption: str, finders: Sequence[Finder]) -> Table:
+    """Return the share of keys that each finds in each version, and the paired change from before."""
+    used = [version for version in VERSIONS if any(version in one.gain for one in finders)]
+    heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
+    rows = []
+    for one in finders:
+        shares = [_share(one, version) for version in used]
+        change = one.change.get(BEFORE)
+        moved = None if change is None else Quantity(value=change.value, n=change.n, ci=change.ci)
+        rows.append(
+            (one.name + "*" * (not one.independent), *shares, cell(moved, "points"), one.gain[AFTER].power)
+        )
+    return table(caption, heads, rows)
+
+
+def _share(one: Finder, version: str) -> Score | None:
+    if (gain := one.gain.get(version)) is None:
+        return None
+    even = gain.chance or 0.0
+    low, high = gain.ci or (0.0, 0.0)
+    ends = max(0.0, low + even), min(1.0, high + even)
+    return Score(value=(gain.value or 0.0) + even, n=gain.n, ci=ends, chance=even, p_holm=gain.p_holm)
