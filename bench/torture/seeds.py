@@ -71,7 +71,8 @@ GRADE = ("free", "grade", "rows.jsonl", "--items", "questions.json", "-o", "out"
 LOGS = ("samples_alpha.jsonl", "inspect.json", "details_boxes.parquet", "picks.csv")
 BY_HAND: Mapping[str, tuple[str, ...]] = {
     "init": ("init", "items.csv", "-o", "new.yaml"),
-    "heuristics": ("heuristics", "items.csv", "--items"),
+    "heuristics": ("heuristics", "items.csv"),
+    "lint": ("lint", "items.csv"),
     "audit": ("items.csv", "--public", "-o", "out", "--no-progress"),
     "config": ("run", "c.yaml", "-o", "out", "--no-progress"),
     "dry run": ("run", "c.yaml", "--dry-run"),

@@ -127,12 +127,12 @@ def validate(data: str, how: dict[str, Any]) -> int:
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
     from robustify.cli.validated import survey_lines
-    from robustify.judging.lint.findings import key_position, position_words
+    from robustify.judging.lint.findings import key_position
     from robustify.reading.loaders import describe
 
     bench = items_of(data, how)
     placed = key_position(bench.items)
-    position = {**asdict(placed[1]), "letter": placed[0], "says": position_words(*placed)} if placed else None
+    position = {"says": placed[0], **asdict(placed[1])} if placed else None
     description = {**describe(bench), "key_position": position}
     if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
@@ -149,43 +149,26 @@ def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, 
 @click.command("heuristics")
 @DATA
 @reading
-@click.option(
-    "--items",
-    "items_",
-    is_flag=True,
-    help="List the items whose key a starred rule finds.",
-)
 @output
-def rules_alone(data: str, how: dict[str, Any], items_: bool) -> int:
+def rules_alone(data: str, how: dict[str, Any]) -> int:
     """Score simple rules that see only the choices.
 
     Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
-    No model is needed.
+    No model is needed. `robustify lint` names the items.
 
     \b
-    Examples:
+    Example:
         robustify heuristics items.jsonl
-        robustify heuristics items.jsonl --items
     """
-    from robustify.cli.validated import is_above, rule_lines
-    from robustify.judging.baselines.heuristics import found_by, rule_table
+    from robustify.cli.validated import rule_lines
+    from robustify.judging.baselines.heuristics import rule_table
     from robustify.reading.loaders import notes
 
     bench = items_of(data, how)
     scores = rule_table(bench.items)
     for note in notes(bench):
         say(note)
-    lines = rule_lines(scores)
-    if items_:
-        starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
-        found = found_by(bench.items, starred)
-        rows: list[dict[str, Any]] = [
-            {**_place(bench, at), "rules": rules} for at, rules in enumerate(found) if rules
-        ]
-        scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
-        lines += [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
-        lines += [] if starred else ["No rule is above chance, so no items are listed."]
-    return print_result(scores, lines)
+    return print_result(scores, rule_lines(scores))
 
 
 @click.command()

@@ -86,9 +86,10 @@ def lint(
     found = findings(read, set(select or RULES).difference(ignore))
     match form:
         case "sarif":
-            from robustify.export.sarif import lint_log
+            from robustify.export.sarif import sarif_log
 
-            click.echo(json.dumps(lint_log(found)))
+            says = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in RULES.items()}
+            click.echo(json.dumps(sarif_log(found, says)))
         case "json":
             click.echo(json.dumps(_tree(found)))
         case "github":

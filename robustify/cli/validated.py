@@ -8,7 +8,7 @@ from typing import Any
 
 from robustify.base.errors import counted
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.lint.rules import DEFECTS, POSITION, RULES
+from robustify.judging.lint.rules import DEFECT_WORDS, POSITION, RULES
 from robustify.reading.loaders.rows import line_spans
 
 ABOVE = 0.05
@@ -57,7 +57,7 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for kind, one in tree["defects"].items():
         yield (
             "look at",
-            f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {RULES[DEFECTS[kind]].meaning}",
+            f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {DEFECT_WORDS[kind]}",
         )
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for row in tree["quarantined"]:

@@ -178,7 +178,7 @@ def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
 
 
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
-    """Return columns by item: pick, W, c, h(W), P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
+    """Return columns by item: pick, W, c, h, P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
     names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)

@@ -31,8 +31,8 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
     "repetition": (cues.REPEAT,),
     "pointer": (cues.POINTER,),
     "outer_space": tuple(
-        cues.Cue(_at_end(end, blanks), f"{does}s with {name}", f"does not {does} with {name}")
-        for end, does in ((0, "begin"), (-1, "end"))
+        cues.Cue(_at_end(end, blanks), f"{does} with {name}")
+        for end, does in ((0, "begins"), (-1, "ends"))
         for name, blanks in _BLANKS.items()
     ),
 }

@@ -40,7 +40,7 @@ def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[
     - `alike`: the first of the item's near-duplicates. Absent if there are none.
     - `p_key`: the scorer's probability of the key.
     - `likeness`: the similarity of an inferred question to the real one, and `inferred`: whether it counts as inferred.
-    - `pick`: the option picked without the question, with its `p_pick` W, `chance` c, `posterior` h(W), the `p_shortcut`
+    - `pick`: the option picked without the question, with its `p_pick` W, `chance` c, `posterior` h, the `p_shortcut`
       of a hit, and the `voters` that picked the same option.
     - `cues`: the named cues, the strongest first. `adds` is a cue's contribution to the logit of the pick, and `says`
       describes it.

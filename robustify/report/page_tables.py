@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
@@ -54,7 +55,7 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
         ),
         "defects": table(
             "Defects by kind", ("Kind", "Items", "Which"),
-            ((catalogue()["defects"].get(kind, kind), found.n, ", ".join(plain(one, 60) for one in found.items) or None)
+            ((DEFECT_WORDS.get(kind, kind), found.n, ", ".join(plain(one, 60) for one in found.items) or None)
              for kind, found in s.benchmark.defects.items()),
         ),
         "excluded": table(

@@ -232,10 +232,11 @@ def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: 
     (log,) = json.loads(robustify("lint", file.name, other.name, *ONLY, "--format", "sarif").out)["runs"]
     assert [one["ruleId"] for one in log["results"]] == ["R012", "R061", "R061"]
     assert {rule["id"]: rule["shortDescription"]["text"] for rule in log["tool"]["driver"]["rules"]} == {
-        "R012": "The key is the longest option, unlike others.", "R061": "Two options are the same.",
+        "R012": "The key is the longest option, unlike others. Fix: shorten it, or lengthen the others.",
+        "R061": "Two options are the same. Fix: replace one.",
     }  # fmt: skip
     assert log["results"][0]["level"] == "note"
-    assert len({one["partialFingerprints"]["robustifyItem/v1"] for one in log["results"]}) == 3
+    assert len({one["partialFingerprints"]["robustifyItem/v2"] for one in log["results"]}) == 3
     assert log["results"][2]["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
 
 

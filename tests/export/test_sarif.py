@@ -48,7 +48,7 @@ def test_the_log_has_what_sarif_asks_for(tree: dict[str, Any]) -> None:
     for one in log["results"]:
         assert rules[one["ruleIndex"]]["id"] == one["ruleId"]
         assert one["level"] in ("note", "warning", "error")
-        prints.add(one["partialFingerprints"]["robustifyItem/v1"])
+        prints.add(one["partialFingerprints"]["robustifyItem/v2"])
     assert len(prints) == len(log["results"])
 
 

@@ -11,7 +11,8 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
-from robustify.judging.screen.decoy_filter import Decision, flags, shortcut_probability
+from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.posterior import shortcut_probability
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screened import CUES
@@ -41,6 +42,7 @@ def ranking_of(
         log_p=np.zeros((n, K)),
         top=np.array(top),
         p_pick=np.array(weight),
+        probable=np.array(weight),
         strength=np.array(weight),
         reachable=np.full((n, K), np.nan),
         null=np.full(n, 1 / K),

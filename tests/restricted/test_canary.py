@@ -58,7 +58,7 @@ ALLOWED = (
     ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
 )  # fmt: skip
 REFUSED = (
-    ["validate", "mock.yaml"], ["lint", "mock.yaml"], ["heuristics", "mock.yaml"], ["heuristics", "mock.yaml", "--items"],
+    ["validate", "mock.yaml"], ["lint", "mock.yaml"], ["heuristics", "mock.yaml"],
     ["mock.yaml", "--safe-demo"],
     ["judge", "RUN", "--criterion", "majority"], ["judge", "RUN"], ["explain", "RUN", "x"], ["agree", "RUN", "labels.csv"],
     ["compare", "RUN", "RUN"], ["export", "lm-eval", "RUN", "-o", "e"], ["export", "dataset", "RUN", "-o", "e"],

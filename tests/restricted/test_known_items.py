@@ -185,7 +185,7 @@ COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]
     "a trial": (rows_as_json, lambda file, out: invoked(file, "--public", "--limit", 3, "-o", out)),
     "validate": (rows_as_json, lambda file, _: invoked("validate", file)),
     "lint": (rows_as_json, lambda file, _: invoked("lint", file)),
-    "heuristics": (rows_as_json, lambda file, _: invoked("heuristics", file, "--items")),
+    "heuristics": (rows_as_json, lambda file, _: invoked("heuristics", file)),
     "init": (rows_as_json, lambda file, out: invoked("init", file, "-o", out)),
     "mend": (rows_as_json, lambda file, out: invoked("mend", file, "-o", f"{out}.jsonl")),
     "import with data": (as_log, lambda file, out: invoked("import", file, "--view", "full", "-o", out)),

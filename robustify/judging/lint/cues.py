@@ -25,7 +25,7 @@ CLEARLY, FEWEST_CHARS = 0.4, 10
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Difference between options, with texts for an option that has it and for one that lacks it.
+    """Difference between options. `having` completes "the key ..." for an option that has it.
 
     `words` are the listed words that make it. `ahead` returns by how many characters an option is longer or shorter than
     the next, and their share of the next length.
@@ -33,9 +33,19 @@ class Cue:
 
     marks: Marks
     having: str
-    lacking: str
     words: frozenset[str] = frozenset()
     ahead: Callable[[Sequence[str], int], tuple[int, float]] | None = None
+
+    @property
+    def lacking(self) -> str:
+        """Text for an option that does not have it, such as `has no number` for `has a number`."""
+        verb, what = self.having.split(" ", 1)
+        match verb:
+            case "has" | "holds":
+                return f"{verb} no {what.removeprefix('a ').removeprefix('an ')}"
+            case "is":
+                return f"is not {what}"
+        return f"does not {verb[:-1]} {what}"
 
     def unlike(self, subject: str, choices: Sequence[str], pick: int, stem: str = "") -> str:
         """Describe how the option `pick` differs from some or all others, or return "" if it does not."""
@@ -57,12 +67,11 @@ class Cue:
 
 
 def _if(test: Callable[[str], bool]) -> Marks:
-    """Return the marks of a test of one option."""
     return lambda choices, _: [test(choice) for choice in choices]
 
 
 def _word(listed: Collection[str], first: int | None = None) -> Marks:
-    """Return the options with a listed word among their first words, or among all."""
+    """Mark the options with a listed word among their `first` words, or among all."""
     return _if(lambda choice: not set(listed).isdisjoint(words_of(choice)[:first]))
 
 
@@ -73,46 +82,33 @@ def _sign(signs: str) -> Marks:
 def _extreme(which: str, sign: int) -> Cue:
     """Return the cue of the longest option (`sign` 1) or the shortest (-1). Tied options do not have it."""
 
-    def sizes(choices: Sequence[str]) -> list[int]:
-        return [sign * len(choice.strip(EDGES)) for choice in choices]
-
-    def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
-        found = sizes(choices)
-        return [size == max(found) and found.count(size) == 1 for size in found]
-
     def ahead(choices: Sequence[str], pick: int) -> tuple[int, float]:
-        others = sizes(choices)
+        others = [sign * len(choice.strip(EDGES)) for choice in choices]
         by = others.pop(pick) - max(others)
         return by, by / max(1, abs(max(others)))
 
-    return Cue(marks, f"is the {which} option", f"is not the {which} option", ahead=ahead)
+    def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
+        return [ahead(choices, pick)[0] > 0 for pick in range(len(choices))]
+
+    return Cue(marks, f"is the {which} option", ahead=ahead)
 
 
 LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
-ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", "has no absolute word", ABSOLUTES)
-HEDGE = Cue(_word(HEDGES), "has a hedge", "has no hedge", HEDGES)
-NEGATION = Cue(_word(NEGATIONS), "has a negation", "has no negation", NEGATIONS)
-NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number", "holds no number")
-CAPITAL = Cue(
-    _if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter", "does not begin with a capital letter"
-)  # fmt: skip
-FINAL_MARK = Cue(
-    _if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark",
-    "does not end with a punctuation mark",
-)  # fmt: skip
-COMMA = Cue(_sign(","), "has a comma", "has no comma")
-BRACKET = Cue(_sign("("), "has a bracket", "has no bracket")
-HYPHEN = Cue(_sign("-–"), "has a hyphen or dash", "has no hyphen or dash")
-DASH = Cue(_sign("–—"), "has a dash", "has no dash")
-CURLY = Cue(_sign("‘’“”"), "has a curly quotation mark", "has no curly quotation mark")
-ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word", "is more than one word")
-CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters", "is not in capital letters")
-ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article", "does not begin with an article")
-REPEAT = Cue(
-    _if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word", "does not repeat a word"
-)
-POINTER = Cue(_if(points_elsewhere), "refers to the other options", "does not refer to the other options")
-OUTER_SPACE = Cue(
-    _if(lambda one: one.strip(EDGES) != one), "begins or ends with white space", "does not begin or end with white space"
-)  # fmt: skip
+ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", ABSOLUTES)
+HEDGE = Cue(_word(HEDGES), "has a hedge", HEDGES)
+NEGATION = Cue(_word(NEGATIONS), "has a negation", NEGATIONS)
+NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
+CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
+FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
+COMMA = Cue(_sign(","), "has a comma")
+BRACKET = Cue(_sign("("), "has a bracket")
+HYPHEN = Cue(_sign("-–"), "has a hyphen or dash")
+DASH = Cue(_sign("–—"), "has a dash")
+CURLY = Cue(_sign("‘’“”"), "has a curly quotation mark")
+ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word")
+CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
+ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
+REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
+POINTER = Cue(_if(points_elsewhere), "refers to the other options")
+OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)

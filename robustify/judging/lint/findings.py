@@ -45,17 +45,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class KeysMarked:
-    """Number of keys with a cue among `n` items whose options differ in it, the expected number, and a two-sided p."""
+    """Number of keys with a cue among `n` items whose options differ in it, the expected number, and a two-sided p.
+
+    `is_large` says whether the difference matters. If it does not, it is not tested.
+    """
 
     keys: int
     n: int
     expected: float
+    is_large: bool
     p: float = 1.0
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the difference from the expected number matters."""
-        return abs(self.keys - self.expected) >= max(1.0, LEAST_EXCESS * self.n)
 
     @property
     def is_more(self) -> bool:
@@ -67,42 +66,39 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
     """Test whether keys are marked as often as other options. `marks` has one value per option of each item."""
     rows = zip(marks, keys, strict=True)
     some = [(sum(own), len(own), own[key]) for own, key in rows if 0 < sum(own) < len(own)]
-    n, found = len(some), sum(hit for *_, hit in some)
-    result = KeysMarked(found, n, math.fsum(m / k for m, k, _ in some))
-    if not result.is_large:
-        return result
+    n, found, expected = len(some), sum(hit for *_, hit in some), math.fsum(m / k for m, k, _ in some)
+    if abs(found - expected) < max(1.0, LEAST_EXCESS * n):
+        return KeysMarked(found, n, expected, is_large=False)
     import numpy as np
 
     from robustify.judging.baselines.heuristics import credit_p
 
-    size = np.array([k for _, k, _ in some])
-    hit = np.array([m if result.is_more else k - m for m, k, _ in some])
-    p = credit_p(found if result.is_more else n - found, np.ones_like(size), size, hit)
-    return KeysMarked(found, n, result.expected, min(1.0, 2 * p))
+    more, size = found > expected, np.array([k for _, k, _ in some])
+    hit = np.array([m if more else k - m for m, k, _ in some])
+    p = credit_p(found if more else n - found, np.ones_like(size), size, hit)
+    return KeysMarked(found, n, expected, is_large=True, p=min(1.0, 2 * p))
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Return the letter of the position that has too many keys, with its test (Bonferroni's correction), or None."""
-    keys = [item.key for item in items]
+    """Describe the position that has too many keys, and return its test (Bonferroni's correction), or None."""
+    keys, most = [item.key for item in items], max((item.k for item in items), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0
     found = keys_marked([[place == at for place in range(item.k)] for item in items], keys)
-    most = max((item.k for item in items), default=0)
-    there = found.is_large and found.is_more and most * found.p <= _LEVEL
-    return (ascii_uppercase[at], found) if there else None
+    there = f"{found.keys:,} of {counted(found.n, 'key')} are {ascii_uppercase[at]}"
+    says = f"{there}, {found.expected:.0f} expected by chance"
+    return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None
 
 
-def position_words(letter: str, found: KeysMarked) -> str:
-    """Describe a position that has too many keys."""
-    return (
-        f"{found.keys:,} of {counted(found.n, 'key')} are {letter}, {found.expected:.0f} expected by chance"
-    )
+def asked(item: Item) -> str:
+    """Return the question of an item without its passage."""
+    return item.question or item.stem
 
 
 def cues_of(items: Sequence[Item]) -> dict[str, KeysMarked]:
     """Return the cues that keys have significantly more or less often than expected (Holm's correction), by code."""
     keys = [item.key for item in items]
     found = {
-        code: keys_marked([cue.marks(i.choices, i.question or i.stem) for i in items], keys)
+        code: keys_marked([cue.marks(one.choices, asked(one)) for one in items], keys)
         for code, cue in CUES.items()
     }
     if not any(one.is_large for one in found.values()):
@@ -128,7 +124,7 @@ def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]
 
 def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
     if placed := key_position(items):
-        yield Finding(POSITION, "warning", path, line, "", position_words(*placed))
+        yield Finding(POSITION, "warning", path, line, "", placed[0])
     for code, one in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
         often = f"in {one.keys:,} of {counted(one.n, 'item')} whose options differ in this"
         words = _named(items, CUES[code].words, one.is_more)
@@ -138,29 +134,31 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
 
 def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
     """Count the commonest listed words in keys, or in wrong options."""
-    counts: Counter[str] = Counter()
-    for item in items if listed else ():
-        for at, choice in enumerate(item.choices):
-            counts.update(listed.intersection(words_of(choice)) if (at == item.key) == of_keys else ())
+    texts = (
+        [c for item in items for at, c in enumerate(item.choices) if (at == item.key) == of_keys]
+        if listed
+        else []
+    )
+    counts = Counter(word for text in texts for word in listed.intersection(words_of(text)))
     most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_WORDS]
-    where = "keys" if of_keys else "wrong options"
-    return f" ({', '.join(f'“{word}” in {n}' for word, n in most)} {where})" if most else ""
+    named, where = ", ".join(f"“{word}” in {n}" for word, n in most), "keys" if of_keys else "wrong options"
+    return f" ({named} {where})" if most else ""
 
 
 def _single(bench: Loaded, cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
     """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
-    defects: dict[str, list[str]] = {}
-    for one in bench.defects:
-        defects.setdefault(one.item, []).append(DEFECTS[one.kind])
+    defects = {(one.item, DEFECTS[one.kind]) for one in bench.defects}
     for item, file, line in zip(bench.items, bench.files, bench.lines, strict=True):
-        path = bench.path if len(bench.recognised) == 1 else file
-        texts = item.choices, item.key, item.question or item.stem
+        path, texts = (
+            bench.path if len(bench.recognised) == 1 else file,
+            (item.choices, item.key, asked(item)),
+        )
         for code, rule in RULES.items():
-            says, known = rule.cue.unlike("the key", *texts) if rule.cue else "", cues.get(code)
-            if code in defects.get(item.id, ()):
+            says = rule.cue.unlike("the key", *texts) if rule.cue else ""
+            if (item.id, code) in defects:
                 yield Finding(code, "warning", path, line, item.id, says or rule.meaning)
             elif rule.cue and says and not rule.defect:
-                if known and known.is_more == rule.cue.marks(texts[0], texts[2])[item.key]:
-                    yield Finding(code, "warning", path, line, item.id, says)
-                elif rule.alone and rule.cue.stands_out(*texts):
-                    yield Finding(code, "note", path, line, item.id, says)
+                found, marked = cues.get(code), rule.cue.marks(item.choices, asked(item))[item.key]
+                if (found and found.is_more == marked) or (rule.alone and rule.cue.stands_out(*texts)):
+                    severity: Severity = "warning" if found and found.is_more == marked else "note"
+                    yield Finding(code, severity, path, line, item.id, says)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.judging.screen.posterior import shortcut_probability, shortcut_share
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import ROBUST, SHORTCUT, UNDECIDED
 from robustify.judging.stats.intervals import Interval, Rate
@@ -96,32 +96,6 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
 
 
-def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Return the estimated share of shortcuts among items of each strength `at` (m,), or 0 below all observed strengths.
-
-    This is the isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent
-    violators (Ayer et al. 1955). `null` (n,) is c. Items of equal strength share one value.
-    """
-    if not len(strength):
-        return np.zeros(len(at))
-    kinds, place = np.unique(strength, return_inverse=True)
-    over, room = (np.bincount(place, weights=x) for x in (hit - null, 1 - null))
-    share = np.clip(isotonic_regression(over / room, weights=room).x, 0.0, 1.0)
-    below = np.searchsorted(kinds, at, side="right") - 1
-    return np.asarray(np.where(below >= 0, share[np.maximum(below, 0)], 0.0))
-
-
-def shortcut_probability(h: Floats, null: Floats) -> Floats:
-    """Return P(shortcut | hit) = (h - c) / ((1 - c) h) (n,), assuming that a shortcut is always a hit.
-
-    `h` is P(hit | weight) >= c > 0. If a share s of the items at a weight has a shortcut, then h = s + (1 - s) c, and a hit
-    has a shortcut with probability s / h.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = (h - null) / ((1 - null) * h)
-    return np.asarray(np.where((null < 1) & (h > 0), found, 0.0))
-
-
 @dataclass(frozen=True, repr=False)
 class Decision:
     """Outcome of the filter on n items.
@@ -129,8 +103,8 @@ class Decision:
     `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. `would` (n, K) marks
     the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
     answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
-    `posterior` (n,) is h, the probability that the top is the key at this strength, from items of other folds, NaN
-    without a top. `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
+    `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without a top.
+    `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
     """
 
     outcome: Ints
@@ -152,7 +126,8 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     for f in np.unique(ranking.fold).tolist():
         # An item's own hit must not affect the probability of its shortcut.
         mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
-        share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
+        sure = ranking.probable[enter][others]
+        share[mine] = shortcut_share(sure, won[others], null[others], ranking.probable[mine])
     posterior = share + (1 - share) * ranking.null
     would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.

@@ -63,8 +63,9 @@ class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
     `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
-    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `strength` (n,) is the sort
-    key. `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is
+    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `probable` (n,) is the mean
+    over partitions of the probability of a shortcut if the top is the key, and `strength` (n,) the sort key.
+    `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is
     unknown. `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group`
     (n,) is the representative of the item's near-duplicates, chosen without keys. `complete` (n,) marks items that
     every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name, centered within
@@ -75,6 +76,7 @@ class Ranking:
     log_p: Floats
     top: Ints
     p_pick: Floats
+    probable: Floats
     strength: Floats
     reachable: Floats
     null: Floats
@@ -156,6 +158,7 @@ class Ranker:
             log_p=log_p,
             top=top,
             p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
+            probable=np.where(ranked, np.round(np.mean([fit.probable for fit in fits], axis=0), 9), np.nan),
             strength=strengths(fits, ranked, counted),
             reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,

@@ -71,12 +71,6 @@ def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
     return [not one.endswith(("ing", "ed")) or len(one) < 5 for one in firsts] if last in _BEFORE_BASE else ()
 
 
-AFTER_ARTICLE = Cue(
-    _after_article, "fits “a” or “an” in the question", "does not fit “a” or “an” in the question"
-)
-IN_NUMBER = Cue(
-    _in_number, "is singular or plural as the question asks", "is not singular or plural as the question asks"
-)
-AS_VERB = Cue(
-    _as_verb, "has the verb form that the question needs", "lacks the verb form that the question needs"
-)
+AFTER_ARTICLE = Cue(_after_article, "fits “a” or “an” in the question")
+IN_NUMBER = Cue(_in_number, "is singular or plural as the question asks")
+AS_VERB = Cue(_as_verb, "begins with the verb form that the question needs")
