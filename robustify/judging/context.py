@@ -13,6 +13,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import FULL_OF, VIEW_OF, Mode, as_compared
 from robustify.items.views import VIEWS, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.baselines.near_duplicates import repeats
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.guardrails import Limits
@@ -31,6 +32,7 @@ from robustify.judging.screen.votes import (
     models_asked,
     who_votes,
 )
+from robustify.judging.stats.intervals import clusters
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
@@ -149,6 +151,14 @@ class Context:
     def topic_of(self) -> list[str]:
         """Topic of each item, or "" if it has none."""
         return [self.facts.topics.get(item, "") for item in self.index.items]
+
+    @cached_property
+    def repeated(self) -> Ints | None:
+        """Group of items that are copies or share a passage (n,), resampled together, or None if all items stand alone."""
+        if self.items is None:
+            return self.parts.groups
+        groups = repeats(self.items)
+        return groups if clusters(len(groups), groups) < len(groups) else self.parts.groups
 
     def first_rows(self, view: str, model: str) -> Block:
         """Return a model's first answer to each item under a view, with text scores per character."""

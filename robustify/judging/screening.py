@@ -116,7 +116,7 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
-    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.parts.groups)
+    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.repeated)
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
@@ -236,7 +236,7 @@ def _d4(ctx: Context) -> entries.D4Rule | None:
     if found is None:
         return None
     rule, cast = found
-    fields = flag_fields(ctx.screen(cast, rule).chance(ctx.parts.groups))
+    fields = flag_fields(ctx.screen(cast, rule).chance(ctx.repeated))
     return entries.D4Rule(**fields, template=str(cast.template))
 
 
@@ -250,7 +250,7 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     rows = []
     for name, rule, votes in _rules(ctx):
         found = ctx.screen(votes, rule)
-        chance = found.chance(ctx.parts.groups)
+        chance = found.chance(ctx.repeated)
         theirs = found.outcome == SHORTCUT
         either = int((removed | theirs).sum())
         alike = int((removed & theirs).sum()) / either if chance.n and either else None

@@ -16,6 +16,9 @@ from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation, cases, screen_probabilities
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.judging.baselines.wording import HEDGES, words_of
+from robustify.judging.context import Rules, context
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screening import screen
 from tests.judging.baselines.test_near_duplicates import jaccard
 
 LARGE = 60_000
@@ -164,3 +167,20 @@ def test_rates_that_cannot_be_are_refused() -> None:
     for wrong in ({"options": (1,)}, {"shortcut_rate": 1.5}, {"planted": ()}):
         with pytest.raises(ValidationError):
             Simulation(**wrong)
+
+
+def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
+    """With 60 % copies, as if all items stood alone, it held the planted rate in 65 % of sets, and now in 90 %."""
+    sim = Simulation(items=200, shortcut_rate=0.2, copies=0.6, correlation=0.3, outside=0, tested=0, seed=5)
+    drawn = draw(sim)
+    items, rules = drawn.items(), Rules(ScreenRules(criterion="unanimous"))
+    ctx = context(drawn.answers(items), drawn.facts, rules, items)
+    assert ctx.repeated is not None
+    source = [drawn.source[drawn.ids.index(name)] for name in ctx.index.items]
+    pairs = list(zip(ctx.repeated.tolist(), source, strict=True))
+    assert len(set(pairs)) == len(set(source)) == len(set(ctx.repeated.tolist())), (
+        "each group is an original's"
+    )
+    found, alone = screen(ctx).latent_shortcut_rate, ctx.screened.chance()
+    assert found.value == pytest.approx(alone.latent)
+    assert found.ci[1] - found.ci[0] > 1.4 * (alone.latent_ci[1] - alone.latent_ci[0])

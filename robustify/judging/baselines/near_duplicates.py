@@ -43,7 +43,7 @@ def near_duplicates(items: Sequence[Item]) -> Ints:
 
 
 @kept_for_last
-def fold_groups(items: Sequence[Item]) -> Ints:
+def repeats(items: Sequence[Item]) -> Ints:
     """Return, for each item, the index of the first item in its group of loose copies and passages (n,)."""
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
@@ -54,8 +54,14 @@ def fold_groups(items: Sequence[Item]) -> Ints:
         for least in (LOOSE, NEAR)
     )
     chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
+    return _read_only(np.where(chained, near, loose))
+
+
+@kept_for_last
+def fold_groups(items: Sequence[Item]) -> Ints:
+    """Return, for each item, the index of the first item in its group of repeats and relatives (n,)."""
     order = np.argsort(content_hashes(items), kind="stable")
-    return _read_only(joined(np.where(chained, near, loose), *relatives(items, order)))
+    return _read_only(joined(repeats(items), *relatives(items, order)))
 
 
 @kept_for_last
