@@ -87,7 +87,7 @@ slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 
-torture: $(VENV)/.dev ## test kills, changed inputs, pairs, and odd surroundings (about an hour); writes results/bench/torture.json
+torture: $(VENV)/.dev ## test kills, changed inputs, and odd surroundings (about an hour); writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
 
 mutation: $(VENV)/.dev ## run the tests of the release rules on mutated code (settings in pyproject.toml)

@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Seed, ..
 
 def test_every_change_ends_in_a_documented_way(home: tuple[Path, tuple[Seed, ...]]) -> None:
     # In a process of its own: what other tests loaded into this one does not survive a fork.
-    done = alone("-m", "bench.torture", "--short", "--workers", "1")
+    done = alone("-m", "bench.torture", "--short")
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["bytes"] >= len(home[1])
@@ -47,7 +47,7 @@ def test_odd_surroundings_end_in_a_documented_way(
     assert 1 not in CODES
 
 
-@pytest.mark.parametrize("name", [name for name in BY_HAND if not name.startswith("api")])
+@pytest.mark.parametrize("name", BY_HAND)
 def test_what_people_write_by_hand_is_read_as_it_is(home: tuple[Path, tuple[Seed, ...]], name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "robustify", *BY_HAND[name]], cwd=home[0], env=ENVIRONMENT, capture_output=True

@@ -1,6 +1,6 @@
-"""Kill runs, change files, pair runs, and vary surroundings: `make torture` writes results/bench/torture.json.
+"""Kill runs, change files, and vary surroundings: `make torture` writes results/bench/torture.json.
 
-`python -m bench.torture PART...` repeats these parts (surroundings, files, pairs, kills) and keeps the others in the file.
+`python -m bench.torture PART...` repeats these parts (surroundings, files, kills) and keeps the others in the file.
 `--short` takes a few minutes and writes nothing. `--again SEED KIND DRAW` repeats one draw and shows its output.
 """
 
@@ -17,20 +17,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench.torture.runs import REPOSITORY, killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
-from bench.torture.surroundings import COMMANDS, SURROUNDINGS, pairs, surrounded
-from bench.torture.trial import CODES, MEMORY, SECONDS, Fault, tried
+from bench.torture.surroundings import surrounded
+from bench.torture.trial import MEMORY, SECONDS, Fault, tried
 
 RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
 SLOWER = 20
 """A command that loads torch is tried this many times less often."""
-KILLS, PAIRS = 200, 20
+KILLS = 200
 FULL, SHORT = {"bytes": 5_000, "structured": 10_000}, {"bytes": 120, "structured": 240}
 """Numbers of changed files of each kind."""
-PARTS = ("surroundings", "files", "pairs", "kills")
+PARTS = ("surroundings", "files", "kills")
 
 
 def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
@@ -72,26 +71,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--short", action="store_true", help="run for a few minutes and write nothing")
     parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"), help="repeat one draw")
-    parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
-        home = folder / "seeds"
-        found = seeds(home, models=not given.short)
+        found = seeds(folder / "seeds", models=not given.short)
         if given.again:
             name, kind, draw = given.again
             seed = next(s for s in found if s.name == name)
-            print(tried(home, seed, kind, int(draw)) or "every promise was kept")
+            print(tried(folder / "seeds", seed, kind, int(draw)) or "every promise was kept")
             return 0
         if given.short:
-            counts, faults = fuzzed(home, found, SHORT, given.workers)
+            counts, faults = fuzzed(folder / "seeds", found, SHORT, 1)
             print(json.dumps(counts))
             return _printed(faults)
-        return max([
-            _full(part, folder, found, given.workers) for part in PARTS if part in given.parts or not given.parts
-        ])  # fmt: skip
+        return max([_full(part, folder, found) for part in given.parts or PARTS])
 
 
 def _printed(faults: list[Fault]) -> int:
@@ -100,43 +95,31 @@ def _printed(faults: list[Fault]) -> int:
     return int(bool(faults))
 
 
-def _full(part: str, folder: Path, found: tuple[Seed, ...], workers: int) -> int:
+def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> int:
     """Run a part and save it, so that an interrupted run keeps its results; return whether a promise was broken."""
-    begin = time.monotonic()
-    faults: list[Fault] = []
+    begin, faults = time.monotonic(), list[Fault]()
     match part:
         case "surroundings":
             n, faults = surrounded(folder / "seeds", folder)
             counts = {"tried": n}
         case "files":
-            counts, faults = fuzzed(folder / "seeds", found, FULL, workers)
-        case "pairs":
-            counts = {"tried": PAIRS}
-            faults = pairs(undisturbed(folder / "paired"), folder, PAIRS)
+            counts, faults = fuzzed(folder / "seeds", found, FULL, 2)
         case _:
             # It raises if the bytes differ or a score was lost.
             started = killed_often(undisturbed(folder / "killed"), folder, KILLS)
             counts = {"killed": KILLS, "started": started}
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True)
-    measured: dict[str, Any] = {
-        "commit": commit.strip(),
-        **counts,
-        "faults": [asdict(fault) for fault in faults],
-        "minutes": round((time.monotonic() - begin) / 60, 1),
-        "load_after": round(os.getloadavg()[0], 2),
-    }
     result = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    result[part] = {
+        "commit": commit.strip(), **counts, "faults": [asdict(fault) for fault in faults],
+        "minutes": round((time.monotonic() - begin) / 60, 1), "load_after": round(os.getloadavg()[0], 2),
+    }  # fmt: skip
     result |= {
-        part: measured,
-        "commands": len(COMMANDS),
-        "documented_codes": sorted(CODES),
         "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
         "seeds": [s.name for s in found],
-        "surroundings_named": [s.name for s in SURROUNDINGS],
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
     }
     RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
     return _printed(faults)
 
 

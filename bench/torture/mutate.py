@@ -124,23 +124,8 @@ def _parquet(data: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
-def _header(data: bytes, chance: random.Random) -> bytes:
-    """Change the JSON header of a safetensors file, with a correct or wrong length."""
-    n = int.from_bytes(data[:8], "little")
-    header = _tree("json", data[8 : 8 + n], chance)
-    said = len(header) if chance.random() < 0.8 else chance.choice((0, 1, 2**40, 2**63 - 1))
-    return said.to_bytes(8, "little") + header + data[8 + n :]
-
-
 def structured(path: Path, form: str, chance: random.Random) -> bytes:
-    """Return the file with valid syntax and odd values; `form` is json, jsonl, yaml, text, parquet or header."""
+    """Return the file with valid syntax and odd values; `form` is json, jsonl, yaml, text, parquet, or else bytes."""
     data = path.read_bytes()
-    match form:
-        case "text":
-            return _text(data, chance)
-        case "parquet":
-            return _parquet(data, chance)
-        case "header":
-            return _header(data, chance)
-        case _:
-            return _tree(form, data, chance)
+    change = {"text": _text, "parquet": _parquet, "bytes": bytewise}.get(form)
+    return change(data, chance) if change else _tree(form, data, chance)

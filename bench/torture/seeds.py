@@ -1,4 +1,4 @@
-"""Small valid inputs of every type, and the commands and functions that read them; all made up.
+"""Small valid inputs of every type, and the commands that read them; all made up.
 
 The files are those that people write by hand for a command, and all those that a run, an import and a grading write.
 """
@@ -34,7 +34,7 @@ from tests.support.model_cache import tiny_llama
 
 FORMS = {
     ".json": "json", ".jsonl": "jsonl", ".parquet": "parquet", ".csv": "text", ".tsv": "text", ".md": "text",
-    ".yaml": "yaml", ".safetensors": "header", ".sqlite": "header",
+    ".yaml": "yaml", ".safetensors": "bytes", ".sqlite": "bytes",
 }  # fmt: skip
 """How a structured change reads a file."""
 KEPT = (".json", ".jsonl", ".parquet", ".csv", ".safetensors", ".sqlite")
@@ -105,16 +105,6 @@ ON_RUNS: Mapping[str, tuple[str, ...]] = {
     "export sarif": ("export", "sarif", "run", "--data", "made.jsonl", "-o", "out.sarif"),
     **{f"cache {what}": ("models", "cache", what, "--cache-dir", "scores") for what in ("info", "clear")},
 }  # fmt: skip
-CALLS: Mapping[str, tuple[str, ...]] = {
-    "open": ("run", "audit = rb.open(file); print(audit, audit.passed, audit._repr_html_(), audit.summary)"),
-    "answers": ("run", "audit = rb.open(file); print(audit.answers, audit.verdicts, audit.evidence)"),
-    "judge": ("run", "rb.judge(file, criterion='majority').verdict"),
-    "heuristics": ("items.json", "rb.heuristics(read(file))"),
-    "heuristics of a table": ("items.csv", "rb.heuristics(read(file))"),
-    "audit": ("items.json", "rb.audit(read(file), public=True)"),
-    "import_logs": ("picks.csv", "rb.import_logs(file, data='items.jsonl').verdict"),
-}
-"""Of each public function: the file that it reads, and a snippet of Python that calls it."""
 ASK = ("run", "asked.yaml", "-o", "out", "--cache-dir", "scores", "--limit", "2", "--no-progress")
 
 
@@ -122,7 +112,7 @@ ASK = ("run", "asked.yaml", "-o", "out", "--cache-dir", "scores", "--limit", "2"
 class Seed:
     """A valid input: `file` (in the folder of seeds) is changed, then `arguments` are run beside it.
 
-    `model`: the command loads torch, so it is tried less often. Arguments that begin with "api" are a snippet of Python.
+    `model`: the command loads torch, so it is tried less often.
     """
 
     name: str
@@ -219,8 +209,7 @@ def seeds(home: Path, *, models: bool = True) -> tuple[Seed, ...]:
     home.mkdir(parents=True)
     _inputs(home)
     _written(home)
-    calls = {f"api {name}": ("api", *call) for name, call in CALLS.items()}
-    found = _seeds(home, {**BY_HAND, **ON_RUNS, **calls})
+    found = _seeds(home, {**BY_HAND, **ON_RUNS})
     if not models:
         return tuple(found)
     tiny_llama(home / "model")

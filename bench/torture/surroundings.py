@@ -1,18 +1,16 @@
-"""Commands in odd surroundings (closed outputs, no home, odd locales, read-only folders), and pairs of runs."""
+"""Commands in odd surroundings: closed outputs, no home, odd locales, read-only folders."""
 
 import ctypes
-import random
 import resource
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench.torture.runs import ENVIRONMENT, Undisturbed, assert_undisturbed, command, ended, rows, start
+from bench.torture.runs import ENVIRONMENT
 from bench.torture.trial import Fault, ended_badly
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -103,32 +101,3 @@ def _broken(here: Path, place: Surrounding, arguments: tuple[str, ...]) -> str |
     # 141: the reader of the pipe closed it, as with every Unix tool. A message may have no place to go.
     code = 0 if done.returncode == 141 else done.returncode
     return ended_badly(code, (done.stdout + done.stderr).decode(errors="replace") or "nothing")
-
-
-def pairs(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> list[Fault]:
-    """Start two runs at once, in turn with a shared cache and in one folder.
-
-    Both must end with the same bytes, or the second is refused (exit 6) and the first is undisturbed.
-    """
-    chance = random.Random(seed)
-    faults = []
-    for n in range(times):
-        cache = folder / f"pair-cache-{n}"
-        first = folder / f"pair-{n}-a"
-        second = first if n % 2 else folder / f"pair-{n}-b"
-        one = start(bench.home, command(first, cache))
-        time.sleep(chance.uniform(0, 0.5 * bench.seconds))
-        two = start(bench.home, command(second, cache))
-        ends = (ended(one), ended(two))
-        codes = {e.code for e in ends}
-        try:
-            may = {0, 6, 7} if n % 2 else {0, 7}
-            assert codes <= may, f"exit {sorted(codes)}: {ends[0].err} {ends[1].err}"
-            assert codes != {6}, "both were refused"
-            for out in {first, second}:
-                assert_undisturbed(out, bench)
-            assert rows(cache) == bench.rows
-        except AssertionError as error:
-            what = "two runs, one folder" if n % 2 else "two runs, one cache"
-            faults.append(Fault(what, "pairs", n, str(error)[:300]))
-    return faults

@@ -8,15 +8,12 @@ import shutil
 import signal
 import sys
 import tempfile
-import traceback
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.torture.mutate import bytewise, structured
 from bench.torture.runs import SAFE
 from bench.torture.seeds import Seed
-from robustify.base.errors import RobustifyError
 from robustify.base.files import sha256
 
 CODES = frozenset({0, 2, 3, 4, 5, 6, 7})
@@ -62,43 +59,13 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (4 * MEMORY, 4 * MEMORY))
         sys.argv = ["robustify", *arguments]
-        if arguments[0] == "api":
-            code = _called(*arguments[1:])
-        else:
-            cli.main()
+        cli.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def _called(file: str, snippet: str) -> int:
-    """Run a snippet that calls the API; treat typed errors like those of a command."""
-    import robustify
-
-    try:
-        exec(snippet, {"rb": robustify, "file": file, "read": _read})
-    except RobustifyError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        print(f"{type(error).__name__} at {frame.filename}:{frame.lineno}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _read(file: str) -> object:
-    """Return the table or the JSON value of a file as a caller of the API would have it; None if it is neither."""
-    import pandas as pd
-
-    with suppress(ValueError, RecursionError):
-        if file.endswith(".csv"):
-            return pd.read_csv(file, on_bad_lines="skip")
-        return json.loads(Path(file).read_text("utf-8", "replace"))
-    return None
 
 
 def renew_digest(file: Path) -> None:
