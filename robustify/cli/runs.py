@@ -243,7 +243,7 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         )
         return 0
     rows: list[dict[str, Any]] = found.to_dict("records")
-    names = [source["path"] or source["hub"] for source in run.manifest["config"]["data"]]
+    names = [source["path"] for source in run.manifest["config"]["data"]]
     file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
     print_result(rows, [_finding(file, row) for row in rows])
     none = "No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`."

@@ -148,12 +148,6 @@ class Config(Settings):
             raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
         return models
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Config":
-        if self.sensitivity == "restricted" and any(source.hub for source in self.data):
-            raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`.")
-        return self
-
     @property
     def voters(self) -> tuple[str, ...]:
         """Names of the models that vote in the screen."""

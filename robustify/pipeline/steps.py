@@ -254,7 +254,9 @@ RETIRED = {
 def _without_retired(tree: Mapping[str, Any]) -> None:
     """Remove settings of earlier versions from a stored config. Another value is left, and refused by its name."""
     for source in tree["data"]:
-        source.pop("layout", None)
+        source["path"] = source["path"] or source.get("hub")
+        for name in ("layout", "hub", "revision", "config", "files"):
+            source.pop(name, None)
     judge, asks = (tree.get("free") or {}).get("judge") or {}, tree.get("infer_question") or {}
     for part in (tree, tree.get("screen", {}), *tree.get("alternatives", ()), judge, asks):
         for name in [name for name, usual in RETIRED.items() if part.get(name) == usual]:

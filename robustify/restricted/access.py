@@ -104,7 +104,7 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
     for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
         with muted():
             bench = load_many([source])
-        pin = Pin(sha256(Path(source.path or "")), len(bench.items) + len(bench.quarantined))
+        pin = Pin(sha256(Path(source.path)), len(bench.items) + len(bench.quarantined))
         # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
         if file.records is None or (file.sha256 is None and own):
             raise AuthorisationError(

@@ -70,7 +70,7 @@ def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = 
     """Return every sign of sensitive content, including those that an attestation lifts. Raises `AuthorisationError` if an
     adapter cannot be read, because its set cannot be recognised."""
     paths = [Path(source.path) for source in sources if source.path]
-    called = [bench.name, *names, *(name for s in sources for name in (s.name, s.hub) if name)]
+    called = [bench.name, *names, *(source.name for source in sources if source.name)]
     return list(_signs(bench.items, paths, called))
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from robustify.base.errors import AuthorisationError
 from robustify.pipeline import config as configs
 from robustify.pipeline.steps import policy_for
-from robustify.reading.loaders import Source
 
 FOLDER = Path(__file__).parents[2] / "configs"
 ALL = sorted(FOLDER.glob("*.yaml"))
@@ -73,27 +71,6 @@ def test_where_the_models_lie_is_needed_by_nothing_that_asks_no_model(
     assert configs.load(path).models[0].reference == "$ROBUSTIFY_MODELS/Llama"
     monkeypatch.setenv("ROBUSTIFY_MODELS", "here")
     assert configs.load(path).models[0].reference == "here/Llama"
-
-
-def hub_forms(path: Path) -> list[dict[str, Any]]:
-    """The sources in the comment that says how the set is taken from the Hub."""
-    told = [line.removeprefix("# ") for line in path.read_text(encoding="utf-8").splitlines()]
-    start = next((at for at, line in enumerate(told) if line.startswith("data: {") or line == "data:"), None)
-    if start is None:
-        return []
-    lines = [told[start], *(line for line in told[start + 1 :] if line.startswith("  - {hub"))]
-    data = yaml.safe_load("\n".join(lines))["data"]
-    return data if isinstance(data, list) else [data]
-
-
-@pytest.mark.parametrize("name", [name for name in SETS if name != "mmlu_ten"])
-def test_the_hub_form_is_refused_until_a_commit_is_written_in_and_then_whole(name: str) -> None:
-    forms = hub_forms(FOLDER / f"{name}.yaml")
-    assert forms
-    for form in forms:
-        with pytest.raises(ValueError, match="revision is not a commit"):
-            Source.model_validate(form)
-        assert Source.model_validate({**form, "revision": "0" * 40}).split
 
 
 @pytest.mark.parametrize("name", [name for name, n in SETS.items() if n is not None])

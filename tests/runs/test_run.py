@@ -87,6 +87,8 @@ def test_judging_under_other_rules_needs_no_model(
     rules = run.manifest["config"]["screen"]
     assert rules.keys().isdisjoint(steps.RETIRED)
     rules.update(steps.RETIRED)  # as an earlier version wrote them
+    (source,) = run.manifest["config"]["data"]
+    source.update(path="", hub="owner/name", revision="0" * 40, config=None, files=None)
     again = steps.rejudge(run, {"screen.mode": "text"}, tmp_path / "again")
     assert again.summary.tree()["screen"]["mode"] == "text"
     rules["fdr_exact"] = True

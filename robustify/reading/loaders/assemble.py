@@ -18,7 +18,7 @@ from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
-from robustify.reading.loaders.open_file import open_hub, open_rows
+from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
 from robustify.reading.loaders.survey import find_defects
 
@@ -39,7 +39,7 @@ class _Part:
 
 
 def load(source: Source) -> Loaded:
-    """Load a benchmark from one file, Arrow folder, or Hub dataset. Raise as `load_many`."""
+    """Load a benchmark from one file or folder. Raise as `load_many`."""
     return load_many([source])
 
 
@@ -96,8 +96,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
 
 
 def _part(source: Source, base: str) -> _Part:
-    path = Path(source.path if source.hub is None else f"{source.hub}@{str(source.revision)[:8]}")
-    opened = open_hub(source) if source.hub else open_rows(source.path, source.sha256, source.split)
+    path, opened = Path(source.path), open_rows(source.path, source.sha256, source.split)
     table = item_table(path.name, opened.table)
     if not table.rows:
         none = f"{path.name} has no rows; expected items"
@@ -123,7 +122,7 @@ def _part(source: Source, base: str) -> _Part:
 
 def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
     """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
-    own = (source.config or _base(source)) if raw.how.layout == "mmlu_csv" else ""
+    own = _base(source) if raw.how.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
         it, key, group = read
@@ -146,29 +145,24 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
 
 
 def _base(source: Source) -> str:
-    """Return the prefix of generated IDs: the file name without its split, or the Hub dataset and config."""
-    if source.hub is not None:
-        return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))
+    """Return the prefix of generated IDs: the file name without its split."""
     return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
 
 
 def _name(source: Source) -> str:
     """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
-    if source.hub is not None:
-        return _base(source)
     path = Path(source.path)
     folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
     return f"{folder}-{path.stem}" if folder else path.stem
 
 
 def _distinction(source: Source) -> str:
-    """Return the folder of a file or the split of a Hub dataset, to distinguish sources that share a name."""
-    of_folder = source.hub is None and not source.split
-    return _folder(source) if of_folder else _slug(source.split or source.files or "all")
+    """Return the folder of a file or the split of a folder, to distinguish sources that share a name."""
+    return _slug(source.split) if source.split else _folder(source)
 
 
 def _folder(source: Source) -> str:
-    return _slug(Path(source.path).parent.name if source.hub is None else source.hub.split("/")[1])
+    return _slug(Path(source.path).parent.name)
 
 
 def _slug(name: str) -> str:

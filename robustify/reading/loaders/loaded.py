@@ -1,15 +1,14 @@
 """Inputs and outputs of loading: sources and field maps, loaded benchmarks, and their defects.
 
-Settings refuse unknown names, and a Hub dataset without a commit. A defect is a finding about a benchmark, not a fault in
+Settings refuse unknown names. A defect is a finding about a benchmark, not a fault in
 a file. It names an item and a line, and never contains text.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from robustify.base.errors import UsageError
 from robustify.base.settings_files import Settings
@@ -17,8 +16,6 @@ from robustify.items.item import Item
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
-_REPO = re.compile(r"[\w.-]+/[\w.-]+")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class FieldMap(Settings):
@@ -71,20 +68,11 @@ def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]
 
 
 class Source(Settings):
-    """File or Arrow folder of a benchmark, or split of a Hub dataset. `hub: owner/name` needs `revision`, a commit of 40
-    digits, because a branch or tag can move. `config`, `split`, or a glob in `files` select a part of the dataset."""
+    """File or folder of a benchmark."""
 
-    path: str = ""
-    hub: str | None = None
-    """Hub dataset, `owner/name`. Its files come from the local Hub cache or are downloaded."""
-    revision: str | None = None
-    """Commit of the Hub dataset, 40 hexadecimal digits."""
-    config: str | None = None
-    """Configuration of the Hub dataset, often a subject or a level."""
+    path: str = Field(min_length=1)
     split: str | None = None
-    """Split of the Hub dataset or of a folder, such as train or test, or sheet of a workbook."""
-    files: str | None = None
-    """Glob of file names in the Hub dataset, if config and split are not enough."""
+    """Split of a folder, such as train or test, or sheet of a workbook."""
     fields: FieldMap | None = None
     topic: str | None = None
     """Topic of all items. If None, topics come from the file."""
@@ -94,29 +82,6 @@ class Source(Settings):
     """Required SHA-256 digest of the data."""
     skip_bad: bool = False
     """Set aside rows that cannot become items, instead of refusing the file."""
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> "Source":
-        of_hub = [n for n in ("revision", "config", "files") if getattr(self, n) is not None]
-        if self.hub is None and of_hub:
-            raise ValueError(
-                f"`{of_hub[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{of_hub[0]}`."
-            )
-        if self.hub is None and not self.path:
-            raise ValueError(
-                "the source has neither `path` nor `hub`. Set `path: FILE`, or `hub: owner/name` with a `revision`."
-            )
-        if self.hub is not None and self.path:
-            raise ValueError("both `path` and `hub` are given. Remove one of them.")
-        if self.hub is not None and not _REPO.fullmatch(self.hub):
-            raise ValueError("hub is not a dataset name; expected `hub: owner/name`")
-        if self.hub is not None and not _COMMIT.fullmatch(self.revision or ""):
-            fault = "is missing" if self.revision is None else "is not a commit (a branch or tag can move)"
-            raise ValueError(
-                f"revision {fault}; expected 40 hexadecimal digits. The dataset's page lists its commits under "
-                "Files and versions, History."
-            )
-        return self
 
 
 @dataclass(frozen=True, slots=True)

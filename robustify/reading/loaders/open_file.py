@@ -1,23 +1,18 @@
-"""Functions that open benchmark files and splits of Hub datasets: they detect the type by content, check digests, and
-return rows.
+"""Functions that open benchmark files and folders: they detect the type by content, check digests, and return rows.
 
-Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file. A
-Hub dataset is pinned to a commit and loaded by the `datasets` library. No script is ever run.
+Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
 """
 
 import errno
 import hashlib
-import json
 import re
-import sys
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.base.errors import AuthorisationError, DataError, UsageError, installing
+from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders.json_rows import json_rows, whole_object
-from robustify.reading.loaders.loaded import Source
 from robustify.reading.loaders.rows import SourceTable, table_of
 from robustify.reading.loaders.tables import (
     QUIZ,
@@ -53,7 +48,6 @@ _HEAD = 4096
 _PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
-_RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,7 +115,7 @@ def _read(file: Path) -> bytes | None:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                why = "the path is a URL; expected a file. Download it with `curl -LO URL`, or name a Hub dataset (`hub:`)."
+                why = "the path is a URL; expected a file. Download it with `curl -LO URL` or `hf download`."
             case errno.ENOENT:
                 why = f"{file} does not exist; expected a file of items or an Arrow folder"
             case errno.EINVAL:
@@ -181,50 +175,3 @@ def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
     texts = (file.read_text("utf-8", "surrogateescape") for file in files)
     documents = [whole_object(file.name, text) for file, text in zip(files, texts, strict=True)]
     return Opened(table_of(enumerate(documents, start=1)), digest)
-
-
-def open_hub(source: Source) -> Opened:
-    """Return the rows of a Hub dataset split, from the local cache if there is no network.
-
-    The digest is computed from the rows, because one split may be stored in several formats. Raise `UsageError` if the
-    `datasets` package is not installed, `AuthorisationError` if the dataset is restricted, or it is gated and access
-    was not granted, and `DataError` if the dataset, commit, config, or split does not exist, or is neither cached nor
-    reachable.
-    """
-    named = f"{source.hub}@{str(source.revision)[:8]}"
-    if _RESTRICTED.search(str(source.hub)):
-        raise AuthorisationError(
-            f"{source.hub} is a restricted set, which robustify never downloads. Set `path` to a local file."
-        )
-    try:
-        import datasets
-    except ImportError:
-        raise UsageError(
-            f"{named} cannot be loaded without the `datasets` package. Run {installing('hub')}."
-        ) from None
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    try:
-        found = datasets.load_dataset(
-            source.hub, source.config, split=source.split, revision=source.revision, data_files=source.files
-        )
-    except Exception as error:
-        # The library raises many types of errors, and their messages may quote rows.
-        kind = type(error).__name__
-        if "gated" in str(error).casefold():
-            raise AuthorisationError(
-                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
-            ) from None
-        raise DataError(
-            f"{named} cannot be loaded ({kind}). Check the network connection and the commit, "
-            "`config`, `split`, and `files`."
-        ) from None
-    if isinstance(found, datasets.DatasetDict):
-        if len(found) > 1:
-            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}.")
-        (found,) = found.values()
-    rows = found.to_list()
-    digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()
-    return Opened(
-        table_of(enumerate(rows, start=1), flat=True), _require_pinned(named, digest, source.sha256)
-    )
