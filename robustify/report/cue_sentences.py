@@ -67,7 +67,9 @@ def cue_sentence(
             found = [_use(use) for use in uses]
         case _:
             trimmed = [*options[:pick], picked, *options[pick:]]
-            found = [one.unlike(subject, trimmed, pick) for one in TRAITS.get(code, ())]
+            found = [
+                one.unlike(subject, trimmed, pick, one.marks(trimmed, "")) for one in TRAITS.get(code, ())
+            ]
     usual = cue_words("usual").get(code, f"options differ in {cue_words('label')[code]}")
     return ", and ".join([*filter(None, found)][:2]) or usual
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -27,6 +28,7 @@ from robustify.reading.loaders import FieldMap, Source
 FILE = "manifest.yaml"
 LICENCE = "licence.txt"
 FEWEST_IN_A_CELL = 5
+_WHAT = "the manifest of an adapter (robustify.adapter/1)"
 _VARIABLE = "ROBUSTIFY_ADAPTERS"
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -172,15 +174,19 @@ def find_adapter(name: str) -> Adapter:
 
 def _read(folder: Path) -> Adapter:
     """Read the adapter in a folder. The SHA-256 is that of the bytes that were parsed."""
-    what = "the manifest of an adapter (robustify.adapter/1)"
-    raw = read_expected(folder / FILE, what, MOST_YAML)
+    raw = read_expected(folder / FILE, _WHAT, MOST_YAML)
+    return Adapter(folder, _parsed(raw, folder.name), sha256(raw).hexdigest())
+
+
+@lru_cache
+def _parsed(raw: bytes, folder: str) -> Manifest:
+    """Parse a manifest once, because each file of items is compared with every set."""
     try:
         # Strict models take dates and tuples from JSON, not from Python.
-        manifest = Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, what), default=str))
+        return Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, _WHAT), default=str))
     except ValidationError as error:
         lines = faults(error, Manifest, "manifest")
-        raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
-    return Adapter(folder, manifest, sha256(raw).hexdigest())
+        raise UsageError(*(f"{folder}/{FILE}: {line}" for line in lines)) from None
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:

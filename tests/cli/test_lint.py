@@ -13,7 +13,7 @@ import yaml
 
 from robustify.cli.lint import _MOST_LINES
 from robustify.items.item import Item
-from robustify.judging.lint.findings import cues_of, key_position
+from robustify.judging.lint.findings import cues_of, key_position, marks_of
 from robustify.judging.lint.rules import RULES
 from tests.cli.test_first_steps import rows as cooking
 from tests.test_action import ROOT, STEPS, outputs, step
@@ -142,7 +142,7 @@ def test_few_even_files_are_called_uneven_and_planted_ones_are(
         [Item(*map(str, (i, row[0])), row[1], row[2]) for i, row in enumerate(even(60, rng))]
         for _ in range(100)
     ]
-    assert sum(bool(cues_of(items) or key_position(items)) for items in sets) <= 10
+    assert sum(bool(cues_of(marks_of(items), items) or key_position(items)) for items in sets) <= 10
     rows = [
         (s, (*c[:k], f"{c[k]} of a longer sort of wood", *c[k + 1 :]) if n % 2 else c, k)
         for n, (s, c, k) in enumerate(even(60, rng))
@@ -303,3 +303,24 @@ def test_the_skill_names_what_is_there(robustify: Callable[..., Any]) -> None:
     assert set(head) == {"name", "description"}
     codes = set(re.findall(r"\bR\d\d+\b", text))
     assert all(any(code.startswith(one) for code in RULES) for one in codes)
+
+
+@pytest.mark.parametrize("document", [
+    {"title": "quiz", "questions": []}, {"questions": [], "more": [{"a": 1, "b": 2}]},
+    {"meta": {"questions": "no list"}, "quiz": {"questions": []}}, {"note": '"questions": [{', "questions": []},
+])  # fmt: skip
+def test_items_inside_a_document_have_their_lines(
+    robustify: Callable[..., Any], tmp_path: Path, document: dict[str, Any]
+) -> None:
+    rows = [{"question": f"Which {i}?", "options": ["red", "tin", "tin"], "answer": "A"} for i in range(3)]
+    inner = document.get("quiz", document)
+    inner["questions"] = rows
+    (tmp_path / "quiz.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+    lines = (tmp_path / "quiz.json").read_text("utf-8").splitlines()
+    shown = [
+        int(line.split(":")[1])
+        for line in robustify("lint", "quiz.json", "--select", "R061").out.splitlines()
+    ]
+    assert [json.loads(lines[at].split(": ", 1)[1].rstrip(",")) for at in shown] == [
+        row["question"] for row in rows
+    ]

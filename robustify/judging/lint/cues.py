@@ -47,10 +47,9 @@ class Cue:
                 return f"is not {what}"
         return f"does not {verb[:-1]} {what}"
 
-    def unlike(self, subject: str, choices: Sequence[str], pick: int, stem: str = "") -> str:
+    def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> str:
         """Describe how the option `pick` differs from some or all others, or return "" if it does not."""
-        marks, others = self.marks(choices, stem), len(choices) - 1
-        differ = sum(one != marks[pick] for one in marks)
+        others, differ = len(choices) - 1, sum(one != marks[pick] for one in marks)
         if not differ or (self.ahead and not marks[pick]):
             return ""
         says = f"{subject} {self.having if marks[pick] else self.lacking}"
@@ -58,12 +57,12 @@ class Cue:
             return f"{says} by {100 * self.ahead(choices, pick)[1]:.0f} %"
         return f"only {says}" if differ == others else f"{says}, unlike {differ} of the {others} others"
 
-    def stands_out(self, choices: Sequence[str], pick: int, stem: str = "") -> bool:
+    def stands_out(self, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> bool:
         """Return whether only the option `pick` has it or lacks it, or is clearly longer or shorter than all others."""
         if self.ahead:
             by, share = self.ahead(choices, pick)
             return by >= FEWEST_CHARS and share >= CLEARLY
-        return self.unlike("", choices, pick, stem).startswith("only")
+        return sum(one != marks[pick] for one in marks) == len(choices) - 1
 
 
 def _if(test: Callable[[str], bool]) -> Marks:

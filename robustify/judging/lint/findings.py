@@ -89,18 +89,16 @@ def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None
 
 
-def asked(item: Item) -> str:
-    """Return the question of an item without its passage."""
-    return item.question or item.stem
+def marks_of(items: Sequence[Item]) -> dict[str, list[Sequence[bool]]]:
+    """Return which options of each item have each cue, by the code of its rule."""
+    texts = [(item.choices, item.question or item.stem) for item in items]
+    return {code: [cue.marks(*one) for one in texts] for code, cue in CUES.items()}
 
 
-def cues_of(items: Sequence[Item]) -> dict[str, KeysMarked]:
+def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:
     """Return the cues that keys have significantly more or less often than expected (Holm's correction), by code."""
     keys = [item.key for item in items]
-    found = {
-        code: keys_marked([cue.marks(one.choices, asked(one)) for one in items], keys)
-        for code, cue in CUES.items()
-    }
+    found = {code: keys_marked(own, keys) for code, own in marks.items()}
     if not any(one.is_large for one in found.values()):
         return {}
     from robustify.judging.stats.tests import holm
@@ -113,12 +111,12 @@ def cues_of(items: Sequence[Item]) -> dict[str, KeysMarked]:
 
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
     """Return the findings of these rules: those about several files together, then those of each file."""
-    every = [item for bench in benches for item in bench.items]
-    together = cues_of(every)
+    marks, every = [marks_of(bench.items) for bench in benches], [i for bench in benches for i in bench.items]
+    together = cues_of({code: [m for own in marks for m in own[code]] for code in CUES}, every)
     found = list(_whole(f"{len(benches)} files", 0, every, together)) if len(benches) > 1 else []
-    for bench in benches:
-        own = cues_of(bench.items) if len(benches) > 1 else together
-        found += [*_whole(bench.path, 1, bench.items, own), *_single(bench, {**together, **own})]
+    for bench, own in zip(benches, marks, strict=True):
+        cues = cues_of(own, bench.items) if len(benches) > 1 else together
+        found += [*_whole(bench.path, 1, bench.items, cues), *_single(bench, own, {**together, **cues})]
     return [one for one in found if one.code in codes]
 
 
@@ -128,7 +126,7 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
     for code, one in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
         often = f"in {one.keys:,} of {counted(one.n, 'item')} whose options differ in this"
         words = _named(items, CUES[code].words, one.is_more)
-        says = f"the key {CUES[code].having} {often}, {one.expected:.0f} expected by chance{words}"
+        says = f"the key {CUES[code].having} {often}, {one.expected:,.0f} expected by chance{words}"
         yield Finding(code, "warning", path, line, "", says)
 
 
@@ -145,20 +143,21 @@ def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
     return f" ({named} {where})" if most else ""
 
 
-def _single(bench: Loaded, cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
+def _single(
+    bench: Loaded, marks: Mapping[str, Sequence[Sequence[bool]]], cues: Mapping[str, KeysMarked]
+) -> Iterator[Finding]:
     """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
     defects = {(one.item, DEFECTS[one.kind]) for one in bench.defects}
-    for item, file, line in zip(bench.items, bench.files, bench.lines, strict=True):
-        path, texts = (
-            bench.path if len(bench.recognised) == 1 else file,
-            (item.choices, item.key, asked(item)),
-        )
+    for at, item in enumerate(bench.items):
+        path = bench.path if len(bench.recognised) == 1 else bench.files[at]
         for code, rule in RULES.items():
-            says = rule.cue.unlike("the key", *texts) if rule.cue else ""
+            own: Sequence[bool] = marks[code][at] if rule.cue else ()
+            texts, found = (item.choices, item.key, own), cues.get(code)
+            says = rule.cue.unlike("the key", *texts) if rule.cue and own else ""
             if (item.id, code) in defects:
-                yield Finding(code, "warning", path, line, item.id, says or rule.meaning)
+                yield Finding(code, "warning", path, bench.lines[at], item.id, says or rule.meaning)
             elif rule.cue and says and not rule.defect:
-                found, marked = cues.get(code), rule.cue.marks(item.choices, asked(item))[item.key]
-                if (found and found.is_more == marked) or (rule.alone and rule.cue.stands_out(*texts)):
-                    severity: Severity = "warning" if found and found.is_more == marked else "note"
-                    yield Finding(code, severity, path, line, item.id, says)
+                if found and found.is_more == own[item.key]:
+                    yield Finding(code, "warning", path, bench.lines[at], item.id, says)
+                elif rule.alone and rule.cue.stands_out(*texts):
+                    yield Finding(code, "note", path, bench.lines[at], item.id, says)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 
 from robustify.base.errors import DataError, counted
 from robustify.reading.loaders.columns import (
@@ -71,11 +72,11 @@ def json_rows(name: str, text: str) -> SourceTable:
     if text.lstrip(_SPACE).startswith("["):
         return _table(name, _members(name, text, text.index("[") + 1, "]"))
     if not _one_a_line(text):
-        return _document_rows(name, whole_object(name, text))
+        return _document_rows(name, whole_object(name, text), text)
     table = line_rows(text)
     # A single line may also be a complete document without line breaks.
     single = len(table.rows) == 1 and not table.faults
-    return _document_rows(name, table.rows[0].cells) if single else table
+    return _document_rows(name, table.rows[0].cells, text) if single else table
 
 
 def whole_object(name: str, text: str) -> Mapping[str, object]:
@@ -164,7 +165,7 @@ def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, 
     return members
 
 
-def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
+def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
     """Read the rows of an object: an Inspect log, a list of rows, parallel columns, rows by their IDs, or a single row."""
     if "eval" in value and ("samples" in value or isinstance(value.get("plan"), dict)):
         samples = value.get("samples")
@@ -179,7 +180,9 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     if found:
         main = set(max(found.values(), key=len)[0])
         alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
-        table = _table(name, enumerate((row for rows in alike.values() for row in rows), start=1))
+        members = [row for rows in alike.values() for row in rows]
+        lines = [line for one, rows in alike.items() for line in _lines_of(text, one, rows)]
+        table = _table(name, zip(lines if len(lines) == len(members) else count(1), members, strict=False))
         others = [one for one in found if one not in alike]
         notes = [f"the items of {_named([*alike])} were read as one file"] * (len(alike) > 1)
         notes += [f"not read: {_named(others)}, whose members have other fields than the items"] * bool(
@@ -188,6 +191,27 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
         return replace(table, notes=tuple(notes))
     rows = _columns_or_named_rows(value)
     return _table(name, enumerate(rows, start=1)) if rows else table_of([(1, value)])
+
+
+def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
+    """Return the lines on which the rows of a list in a document start, or [] if the list is not found by its name."""
+    key = re.escape(json.dumps(name.rpartition(".")[2], ensure_ascii=False))
+    for start in re.finditer(rf"{key}[{_SPACE}]*:[{_SPACE}]*\[", text):
+        lines, line, seen, at = list[int](), 1, 0, start.end()
+        for row in rows:
+            at = _blank(text, at)
+            line, seen = line + text.count("\n", seen, at), at
+            try:
+                found, end = _DECODER.raw_decode(text, at)
+            except ValueError:
+                break
+            if found != row:
+                break
+            lines.append(line)
+            at = _blank(text, end) + 1
+        if len(lines) == len(rows):
+            return lines
+    return []
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:

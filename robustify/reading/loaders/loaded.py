@@ -129,7 +129,7 @@ class Recognised:
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """Benchmark in memory. `lines[i]` is the line, from 1, on which `items[i]` starts in `files[i]`. For Parquet, Arrow,
-    and JSON documents with an outer object, the row number replaces the line."""
+    and JSON documents without a list of items, the row number replaces the line."""
 
     name: str
     layout: str
