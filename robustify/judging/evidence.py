@@ -4,16 +4,19 @@ The evidence consists of numbers and codes from the question-free scorer's ranki
 probability that the pick is the key, is calibrated on the items of other folds (`posterior`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 
 import numpy as np
+import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.baselines.likeness import LEAST, TEMPLATES, VIEW
+from robustify.judging.baselines.wording import ABSOLUTES, HEDGES, NEGATIONS
 from robustify.judging.context import Context
 from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.ranking import Ranking
@@ -49,6 +52,14 @@ PART_OF: dict[str, CueCode] = {"words": "words", "text votes": "text_votes", "le
 """Cue of each other part of the scorer."""
 BY_LENGTH = ("words", "commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
 """Features that grow with an option's length, including words in no list. In a much longer option they count as length."""
+BY_MARK = (*BY_LENGTH, *f"{_FEATURES['length']} {_FEATURES['word_length']}".split())
+"""Features that a mark changes too. If only the pick has the mark, and is not the longest without it, they count as its."""
+MARKS: Mapping[CueCode, re.Pattern[str]] = {
+    "form": re.compile(r"\s*[(\[{].*[)\]}]"),
+    "numbers": re.compile(r"(?<=\d)\s*(?:[%°]|[^\W\d_]+)"),
+    "certainty": re.compile(rf"\b(?:{'|'.join(sorted(HEDGES | ABSOLUTES | NEGATIONS))})\b", re.IGNORECASE),
+}
+"""Marks that a single option may have, by their cue: brackets, a unit, and a hedge, an absolute word or a negation."""
 MUCH_LONGER, MORE_CHARACTERS = 1.5, 10
 """Ratio to the next longest option, and difference in characters, that make an option much longer."""
 TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none"))
@@ -123,22 +134,25 @@ class Evidence:
 def evidence(ctx: Context) -> Evidence | None:
     """Return the evidence on each item, regardless of the rule that flags it, or None if the ranking has no picks.
 
-    If the item texts are known, features that grow with length (`BY_LENGTH`) count as length for a much longer pick.
+    If the item texts are known, features that something else brings count as its cue (`_brought_by`).
     """
     ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
     if not (pick >= 0).any():
         return None
     features = {name: _at_pick(table, pick) for name, table in ranking.surface.items()}
     parts = {name: _at_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
-    long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
+    by = np.full(len(pick), "none") if items is None else _brought_by(items, pick)
     total: dict[CueCode, Floats] = {}
     # A feature and a part share a name.
     named = [(CUE_OF[n], n, v) for n, v in features.items()] + [(PART_OF[n], n, v) for n, v in parts.items()]
     for cue, name, values in named:
-        brought = long & (name in BY_LENGTH)
+        brought = (by == "length") & (name in BY_LENGTH) | ~np.isin(by, ("length", "none")) & (
+            name in BY_MARK
+        )
         total[cue] = total.get(cue, 0.0) + np.where(brought, 0.0, values)
-        if brought.any():
-            total["length"] = total.get("length", 0.0) + np.where(brought, values, 0.0)
+        for of in CUES if brought.any() else ():
+            if (here := brought & (by == of)).any():
+                total[of] = total.get(of, 0.0) + np.where(here, values, 0.0)
     cues = tuple(cue for cue in CUES if cue in total)
     carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
     return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, _likenesses(ctx))
@@ -192,11 +206,25 @@ def _at_pick(table: Floats, pick: Ints) -> Floats:
     return np.where(pick >= 0, found, np.nan)
 
 
-def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
-    out = np.zeros(len(items), dtype=bool)
+def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
+    """Return the cue that brings each pick's generic features (n,), or "none".
+
+    This is `length` if the pick is much longer than all others. Otherwise it is the cue of a mark that only the pick has,
+    if it is not the longest without it, or `numbers` if all options are numbers, because more digits are longer.
+    """
+    out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
-        if p >= 0:
-            sizes = [len(choice.strip()) for choice in item.choices]
-            own = sizes.pop(p)
-            out[at] = own >= max(MUCH_LONGER * max(sizes), max(sizes) + MORE_CHARACTERS)
+        if p < 0:
+            continue
+        choices = [choice.strip() for choice in item.choices]
+        own = choices.pop(p)
+        most = max(map(len, choices))
+        numeric = all(2 * sum(map(str.isdigit, one)) >= len(one) for one in (own, *choices))
+        alone = ((cue, mark.sub("", own)) for cue, mark in MARKS.items()
+                 if mark.search(own) and not any(map(mark.search, choices)))  # fmt: skip
+        cue, rest = next(alone, ("numbers" if numeric else "none", own))
+        if len(rest) >= max(MUCH_LONGER * most, most + MORE_CHARACTERS):
+            out[at] = "length"
+        elif numeric or len(rest) <= most:
+            out[at] = cue
     return out

@@ -136,6 +136,39 @@ def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes)
     assert of(ranking, decision, votes).leading[:2] == ("words", "form")
 
 
+@pytest.mark.parametrize(
+    ("choices", "leading"),
+    [
+        (("12", "14 km", "15", "16"), "numbers"),
+        (("12", "14 feathers", "15", "16"), "numbers"),
+        (("21", "1200", "23", "24"), "numbers"),
+        (("a word", "a word (so)", "two words", "one more"), "form"),
+        (("a word", "often a word", "two words", "one more"), "certainty"),
+        (
+            ("a word", "a longer word (so)", "two words", "one more"),
+            "length",
+        ),  # the longest without its brackets too
+        (
+            ("a (b) word", "a word (so)", "two words", "one more"),
+            "length",
+        ),  # another option has brackets as well
+        (("two", "a word and many others (so)", "some", "more"), "length"),
+        (("a word", "all words", "two words", "one more"), "certainty"),
+        (("a word", "other words", "two words", "one more"), "length"),
+    ],
+)
+def test_what_a_mark_brings_counts_as_its_cue(votes: Votes, choices: tuple[str, ...], leading: str) -> None:
+    """Units and brackets lost to length, which they also change; numbers of more digits were long words."""
+    n = len(votes.items)
+    surface = {
+        "characters": table(n, (0, 1, 2.0)), "longest_word": table(n, (0, 1, 1.0)),
+        **{name: table(n, (0, 1, 0.1)) for name in ("unit", "brackets", "hedges")},
+    }  # fmt: skip
+    ranking, decision = ranked(votes, {"surface": np.asarray(sum(surface.values()))}, surface)
+    items = [Item(name, "Which?", choices, 0) for name in votes.items]
+    assert of(ranking, decision, votes, items).leading[0] == leading
+
+
 def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     n = len(votes.items)
     surface = {"characters": table(n, *((i, 1, 1.0) for i in range(10)))}
