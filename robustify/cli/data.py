@@ -185,7 +185,7 @@ def mend(
     """Order and trim the options, or choose distractors from a pool.
 
     No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their order
-    and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
+    and are listed. `robustify lint` lists what else to edit.
 
     With --pool or --options, distractors are chosen so that no cue of the whole set points to or away from the key.
     Auditors that took no part prove the result, and requests name the candidates that the pool lacks.
@@ -214,12 +214,6 @@ def mend(
         "n_items": len(result.items),
         "trimmed": result.trimmed,
         "in_place": [_place(bench, at) for at in result.bound],
-        "lengths": {
-            "rule": result.rule or None,
-            "right": result.right,
-            "expected": result.expected,
-            "items": [_place(bench, one.at) | asdict(one) for one in result.uneven],
-        },
     }
     return print_result(tree, _mended_lines(result, bench, out, seed))
 
@@ -253,19 +247,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
     if result.bound:
         yield f"not shuffled because the text refers to an option by its position: {counted(len(result.bound), 'item')}"
         yield from map(at, result.bound)
-    if not result.rule:
-        yield "lengths: picking the longest or the shortest option is not significantly better than chance"
-    else:
-        which = result.rule.partition("_")[0]
-        yield (
-            f"lengths: the key is the {which} option in {result.right:.0f} items, {result.expected:.0f} expected by "
-            "chance. Even out the lengths in these items:"
-        )
-        for one in result.uneven:
-            least, most = one.others
-            others = f"{least} to {most}" if least < most else str(most)
-            yield f"{at(one.at)}  key {counted(one.key, 'character')}, others {others}"
-    yield f"next: edit {out}, then robustify {out} --public -o {out.stem}"
+    yield f"next: robustify lint {out}, edit it, then robustify {out} --public -o {out.stem}"
 
 
 @click.command()

@@ -36,7 +36,7 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     lines = [", ".join([f"{tree['name']}: {counted(n, 'item')}", *set_aside, verdict])]
     lines += [f"  {name:9} {says}" for name, says in _facts(tree)]
     if "data" in tree:
-        lines.append(f"next: robustify heuristics {data}, or robustify {data} --public; in a config:")
+        lines.append(f"next: robustify lint {data}, or robustify {data} --public; in a config:")
         lines += data_block(tree["data"])
     return lines
 

@@ -72,22 +72,6 @@ def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> N
     assert [one["item"] for one in json.loads(said)["in_place"]] == ["both", "all", "stem"]
 
 
-def test_lengths_are_listed_only_if_length_is_a_cue(tmp_path: Path) -> None:
-    _, plain = _mend(_write(tmp_path / "a.jsonl", _sums(60)), tmp_path / "a.csv")
-    _, long = _mend(_write(tmp_path / "b.jsonl", _sums(60, long_key=True)), tmp_path / "b.csv", "--json")
-    lengths = json.loads(long)["lengths"]
-    assert "not significantly better than chance" in plain
-    assert (lengths["rule"], lengths["right"], lengths["expected"]) == ("longest_answer", 60, 20)
-    assert lengths["items"][0] == {
-        "item": "s100",
-        "file": "b.jsonl",
-        "line": 1,
-        "at": 0,
-        "key": 24,
-        "others": [3, 3],
-    }
-
-
 def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     letters = [Item(f"n{x}", f"Which letter is {x}?", ("B", "C", "A"), 2) for x in range(10)]
     grouped = tmp_path / "g.jsonl"

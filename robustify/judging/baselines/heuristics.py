@@ -99,12 +99,6 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     return {"n": n, "chance_accuracy": chance, "heuristics": found}
 
 
-def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return, for each item, the heuristics in `names` whose only pick is the key."""
-    found = listed_credit(items, names)
-    return [tuple(name for name, won in found.items() if won[at] == 1) for at in range(len(items))]
-
-
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
     """Return the tie-fair credit (n,) of the named heuristics."""
     features = surface_features(items)
