@@ -28,7 +28,7 @@ RULES = (*_LENGTHS, *(f"{which} {trait}" for trait in _TRAITS for which in ("wit
 class Bound:
     """Least accuracy of a rule over n items, whatever is chosen. In `lacking` of them, no candidate has as much as the key.
 
-    `above` says whether the bound exceeds chance by more than luck explains, with Bonferroni's correction over the rules.
+    `above` says whether the bound exceeds chance by more than luck explains (one-sided, 5 %).
     """
 
     rule: str
@@ -64,7 +64,7 @@ class Request:
 def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
     """Return the bound of each rule for pools of which at most `most` options are shown, the worst first."""
     credit, chance, _ = _least_credits(pools, most)
-    n, level = len(pools), 1 - 2 * LEVEL / len(RULES)
+    n, level = len(pools), 1 - 2 * LEVEL
     even, found = float(chance.mean()) if n else 0.0, []
     for rule, won in zip(RULES, credit.T, strict=True):
         above = clopper_pearson(int(won.sum()), n, level)[0] > even
