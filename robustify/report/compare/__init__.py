@@ -69,8 +69,8 @@ def _numbers(pair: RunPair, caption: str) -> Table:
 def _moves(pair: RunPair) -> Table:
     """Return the matched items with another verdict or another text."""
     rows = [
-        (item.one, "edited" if item.mended else "same text", item.was, item.now)
-        for item in pair.items if item.mended or item.moved
+        (item.one, "edited" if item.edited else "same text", item.was, item.now)
+        for item in pair.items if item.edited or item.moved
     ]  # fmt: skip
     return text_table(
         "Items with another verdict or another text", ("Item", "Text", "First", "Second"), rows, names=2
@@ -89,10 +89,11 @@ def _first(found: Comparison) -> FirstScreen:
         verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
     most = max(changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
     modes = {s.full_mode for s in found.summaries}
-    edited = [pair for pair in known if pair.mended]
+    edited = [pair for pair in known if pair.edited]
     facts = []
     if len(known) == len(edited) == 1:
-        verdict, facts = f"{edited[0].mended_words}.", [verdict]
+        facts = [*edited[0].effect, verdict]
+        verdict = facts.pop(0)
     facts += [f"Largest change: {in_points(most.difference.value or 0.0)}, {most.label}."] if most else []
     if known:
         both = "both" if len(found.runs) == 2 else "every two"

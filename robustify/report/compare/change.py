@@ -7,7 +7,6 @@ from pydantic import Field
 
 from robustify.base.arrays import Floats, Ints
 from robustify.judging.accuracy import compare_pair
-from robustify.judging.measures import Measure
 from robustify.judging.stats.balance import weighted_difference
 from robustify.judging.stats.tests import LEVEL, NORMAL, detectable, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
@@ -88,7 +87,7 @@ class Change(Part):
 
 
 def paired_change(
-    measure: Measure, models: Models, x: Floats, y: Floats, groups: Ints | None, weight: Floats | None = None
+    number: str, models: Models, x: Floats, y: Floats, groups: Ints | None, weight: Floats | None = None
 ) -> Change:
     """Return the change on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     there = ~np.isnan(x + y if weight is None else x + y + weight)
@@ -102,13 +101,13 @@ def paired_change(
     means = (float(np.average(v[there], weights=weight)) if found.n else None for v in (x, y))
     first, second = (Quantity(value=mean, n=found.n) for mean in means)
     return Change(
-        number=measure.name, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
+        number=number, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
         error=found.error, p=None if same else p, p_mid=None if same else mid, paired=True, same=same,
     )  # fmt: skip
 
 
 def unpaired_change(
-    measure: Measure, models: Models, part: Split, first: Quantity | None, second: Quantity | None
+    number: str, models: Models, part: Split, first: Quantity | None, second: Quantity | None
 ) -> Change | None:
     """Return the change of a number that two summaries contain, or None if one of them lacks it."""
     q, r = first, second
@@ -120,6 +119,6 @@ def unpaired_change(
         error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
         p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
     return Change(
-        number=measure.name, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
+        number=number, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
         difference=Quantity(value=value, ci=ci), error=error, p=p, p_mid=p, paired=False,
     )  # fmt: skip

@@ -16,6 +16,8 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
+from robustify.judging.baselines.artifact_probe import NAME as PROBE_NAME
+from robustify.judging.baselines.artifact_probe import VIEW as PROBE
 from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -33,10 +35,12 @@ from robustify.report.compare.change import (
     unpaired_change,
 )
 from robustify.report.compare.matching import SameItem, same_items
-from robustify.report.format import counted
+from robustify.report.format import counted, percent
 from robustify.runs.run import SPLIT_FILES, VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"
+READER = "reader"
+"""Number of the probe that is fitted to other items and sees only the options."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,11 @@ class Side:
             rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")
         return scored(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
 
+    def read(self) -> Floats | None:
+        """Return the credits of the cross-fitted probe on the matched items (n_items,), or None if it was not fitted."""
+        block = self.run.answers.block(PROBE, PROBE_NAME).first()
+        return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
+
     def values(self, measure: Measure, model: Scored) -> Floats | None:
         """Return a measure's value for each matched item (n_items,), or None if it has none."""
         if measure is ADJUSTED:
@@ -103,9 +112,9 @@ class RunPair:
         return [item for item in self.items if item.moved]
 
     @property
-    def mended(self) -> list[SameItem]:
+    def edited(self) -> list[SameItem]:
         """Items whose text or key changed."""
-        return [item for item in self.items if item.mended]
+        return [item for item in self.items if item.edited]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -141,15 +150,46 @@ class RunPair:
     def mended_words(self) -> str:
         """Effect of the edits, such as `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
 
-        An item is mended if it was edited and is no longer flagged.
+        An item is mended if it was edited and is now kept, in a run that could still flag items.
         """
         flagged = [item for item in self.items if item.was == "shortcut"]
-        still = sum(item.mended and not item.moved for item in flagged)
-        mended = sum(item.mended for item in flagged) - still
+        edited = Counter(item.now for item in flagged if item.edited)
         newly = sum(item.now == "shortcut" for item in self.moved)
-        counts = {"not edited": sum(not item.mended for item in flagged), "still flagged": still}
-        parts = "".join(f", {n} {words}" for words, n in counts.items() if n)
-        return f"{mended} of {counted(len(flagged), 'flagged item')} mended{parts}, {newly} newly flagged"
+        mended, of = edited["robust"], counted(len(flagged), "flagged item")
+        screen = self.two.summary.screen
+        if screen is not None and screen.cut is not None and screen.cut.threshold is None:
+            return (
+                f"{edited.total()} of {of} edited; mended or not, because the second run could flag no item"
+            )
+        left = {
+            "not edited": len(flagged) - edited.total(),
+            "still flagged": edited["shortcut"],
+            "undecided": edited["undecided"],
+        }
+        parts = "".join(f", {n} {words}" for words, n in left.items() if n)
+        return f"{mended} of {of} mended{parts}, {newly} newly flagged"
+
+    @property
+    def reader(self) -> Change | None:
+        """Change of a reader without questions on the items of both runs, else of the fresh probe, if there is one."""
+        named = {change.number: change for change in self.changes if change.part == "all"}
+        return named.get(READER, named.get("probe"))
+
+    @property
+    def reader_words(self) -> str:
+        """Change of the reader, such as `Without questions, a reader gets 25.0 %, then 23.9 %: within noise`."""
+        found, chance = self.reader, self.two.summary.benchmark.chance_accuracy
+        if found is None or found.first.value is None or found.second.value is None:
+            return ""
+        by_chance = "" if chance is None else f" (chance {percent(chance)})"
+        was, now = percent(found.first.value), percent(found.second.value)
+        return f"Without questions, a reader gets {was}, then {now}{by_chance}: {found.noise}"
+
+    @property
+    def effect(self) -> list[str]:
+        """Effect of the edits on a reader and on the flagged items, and what is not seen of it, as sentences."""
+        unseen = "Not seen: whether new options make sense, and whether the keys are right"
+        return [f"{words}." for words in (self.reader_words, self.mended_words, unseen) if words]
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
@@ -170,8 +210,8 @@ class RunPair:
             "jaccard": rate((one * two)[one + two > 0]).json(),
             "moved": self.counts,
             "moved_items": _listed(self.moved),
-            "mended": len(self.mended),
-            "mended_items": _listed(self.mended),
+            "edited": len(self.edited),
+            "edited_items": _listed(self.edited),
         }
 
     @property
@@ -185,11 +225,13 @@ class RunPair:
         """Yield the change of every number that both runs contain, without `p_holm`."""
         for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
             if measure is measures.FLAGGED and self.items:
-                found = [paired_change(measure, None, *self.removed, self.one.groups)]
+                found = [paired_change(measure.name, None, *self.removed, self.one.groups)]
             else:
                 found = list(self._unpaired(measure, None))
             yield from (change.untested() for change in found) if self._by_cut(measure) else found
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
+        if by_item and (x := self.one.read()) is not None and (y := self.two.read()) is not None:
+            yield paired_change(READER, None, x, y, self.one.groups)
         first, second = self.one.summary.models, self.two.summary.models
         for a, b in _same_models(list(first), list(second)):
             scores = (self.one.scored(a), self.two.scored(b)) if by_item else None
@@ -217,7 +259,7 @@ class RunPair:
         if x is None or y is None:
             yield from self._unpaired(measure, models)
             return
-        change = paired_change(measure, models, x, y, self.one.groups, weight)
+        change = paired_change(measure.name, models, x, y, self.one.groups, weight)
         if weight is not None:
             yield from [change] if change.first.n else []
         elif change.same:
@@ -228,7 +270,9 @@ class RunPair:
             yield change
             kept = np.array([item.was == item.now == "robust" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
-            yield paired_change(measure, models, x, y, self.one.groups).model_copy(update={"part": "kept"})
+            yield paired_change(measure.name, models, x, y, self.one.groups).model_copy(
+                update={"part": "kept"}
+            )
 
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
@@ -238,7 +282,7 @@ class RunPair:
         found = [measure.of(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
             q, r = (one.all if part == "all" else one.kept for one in found)
-            if (change := unpaired_change(measure, models, part, q, r)) is not None:
+            if (change := unpaired_change(measure.name, models, part, q, r)) is not None:
                 yield change
 
 

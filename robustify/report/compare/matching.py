@@ -18,13 +18,16 @@ Items = Mapping[str, Item]
 
 @dataclass(frozen=True, slots=True)
 class SameItem:
-    """Item of two runs: its ID (`one`, `two`) and verdict (`was`, `now`) in each; `mended` if its text or key changed."""
+    """Item of two runs: its ID (`one`, `two`) and verdict (`was`, `now`) in each.
+
+    It is `edited` if its stem, its options in any order, or the text of its key changed.
+    """
 
     one: str
     two: str
     was: str
     now: str
-    mended: bool = False
+    edited: bool = False
 
     @property
     def moved(self) -> bool:
@@ -49,9 +52,11 @@ def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
     found |= _by(lambda item: item.stem, left, right, found)
     found |= _by(lambda item: item.choices, left, right, found)
     both = ((item, right[found[name]]) for name, item in left.items() if name in found)
-    return tuple(
-        SameItem(a.id, b.id, was[a.id], now[b.id], not _same(a, b, "stem", "choices", "key")) for a, b in both
-    )
+    return tuple(SameItem(a.id, b.id, was[a.id], now[b.id], _content(a) != _content(b)) for a, b in both)
+
+
+def _content(item: Item) -> tuple[str, list[str], str]:
+    return item.stem, sorted(item.choices), item.choices[item.key]
 
 
 def _same(one: Item, two: Item, *parts: str) -> bool:
