@@ -54,10 +54,7 @@ class FreeGrades:
 
     `lines` are the rows of free.jsonl, at most one per model and item. The other fields come from `free` in run.json.
     `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out` counts the
-    items that were not asked by reason.
-
-    Raises:
-        DataError: some lines are not grades.
+    items that were not asked by reason. Raise `DataError` if some lines are not grades.
     """
 
     lines: tuple[Mapping[str, Any], ...]

@@ -41,12 +41,9 @@ class Judgement:
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
-    """Judge the answers. Without `items`, as for an imported log, results that need text are null.
-
-    Raises:
-        UsageError: the rules name voters or a template that the answers do not contain.
-        DataError: rows contradict each other or the items.
-    """
+    """Judge the answers. Without `items`, as for an imported log, results that need text are null. Raise `UsageError`
+    if the rules name voters or a template that the answers do not contain, and `DataError` if rows contradict each
+    other or the items."""
     ctx = context(answers, facts, rules, items)
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance

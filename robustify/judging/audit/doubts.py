@@ -61,11 +61,8 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
 
 
 def contamination(ctx: Context) -> Contamination | None:
-    """Return the overlap of the items with text files, or None if there are no files.
-
-    Raises:
-        DataError: the overlap was computed on other items.
-    """
+    """Return the overlap of the items with text files, or None if there are no files. Raise `DataError` if the overlap
+    was computed on other items."""
     found, parts = ctx.facts.overlap, ctx.parts
     if found is None:
         return None

@@ -37,11 +37,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def require_files(paths: Sequence[Path]) -> None:
-    """Check that every path is a nonempty file, before any file is read.
-
-    Raises:
-        DataError: One line for each fault.
-    """
+    """Check that every path is a nonempty file, before any file is read. Raise `DataError` with one line for each fault."""
     if bad := [path for path in paths if not (os.path.isfile(path) and os.path.getsize(path))]:
         raise DataError.gather(
             [f"{path} does not exist, is not a regular file, or is empty; {_WANTED}." for path in bad]

@@ -58,11 +58,8 @@ class ScreenRules(BaseModel):
 
 
 def parse_criterion(criterion: str) -> tuple[int, int] | None:
-    """Return the k and n of a `k-of-n` criterion, or None for `fdr`, `unanimous` and `majority`.
-
-    Raises:
-        ValueError: the criterion is unknown, needs more votes than voters, or needs no vote.
-    """
+    """Return the k and n of a `k-of-n` criterion, or None for `fdr`, `unanimous` and `majority`. Raise `ValueError` if
+    the criterion is unknown, needs more votes than voters, or needs no vote."""
     if criterion in (FDR, "unanimous", "majority"):
         return None
     match = _COUNTED.fullmatch(criterion)
@@ -90,11 +87,8 @@ def votes_needed(criterion: str, voters: int) -> int:
 
 
 def require_voters(criterion: str, voters: int) -> None:
-    """Check that the `n` of a `k-of-n` criterion is the number of voters. Without voters, every criterion passes.
-
-    Raises:
-        UsageError: the number of voters is different.
-    """
+    """Check that the `n` of a `k-of-n` criterion is the number of voters. Without voters, every criterion passes. Raise
+    `UsageError` if the number of voters is different."""
     match parse_criterion(criterion):
         case (_, n) if voters and n != voters:
             raise UsageError(
