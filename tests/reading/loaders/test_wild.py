@@ -93,10 +93,6 @@ def scores(options: Sequence[str], key: int) -> dict[str, int]:
     return {one: int(at == key) for at, one in enumerate(options)}
 
 
-def right_label(options: Sequence[str], key: int) -> str:
-    return f"({LETTERS[key]})"
-
-
 def separated(rows: Sequence[Mapping[str, object]], by: str = ";", header: bool = True) -> str:
     cells = [[*rows[0]]] * header + [[*row.values()] for row in rows]
     return "".join(by.join("" if cell is None else str(cell) for cell in record) + "\n" for record in cells)
