@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.shares import alarm_verdict, rounded
-from bench.simulate import worlds
+from bench.simulate import dependent
+from bench.simulate.dependent import DEPENDENT
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
-from bench.simulate.worlds import WORLDS
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.context import Facts, Rules, context
@@ -88,15 +88,15 @@ def scenarios() -> Iterator[Scenario]:
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             yield Scenario(says, sim, text, repeats)
-    for world in WORLDS:
-        sim = Simulation(items=360, shortcut_rate=worlds.PLANTED, outside=0, tested=0)
+    for world in DEPENDENT:
+        sim = Simulation(items=360, shortcut_rate=dependent.PLANTED, outside=0, tested=0)
         yield Scenario(f"options alone, {world}", sim, True, WORLD_REPEATS, world)
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:
     """Make and filter a benchmark of a scenario at q = 0.1."""
     if scenario.world:
-        drawn = WORLDS[scenario.world](scenario.sim.items, np.random.default_rng(seed))
+        drawn = DEPENDENT[scenario.world](scenario.sim.items, np.random.default_rng(seed))
         found, clean = context(Answers.of([]), Facts("made up"), Rules(), drawn.items).decision, drawn.clean
     else:
         made = draw(scenario.sim.model_copy(update={"seed": seed}))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
-from robustify.judging.baselines.relatives import joined, relatives
+from robustify.judging.baselines.relatives import joined, parallels, relatives
 from robustify.judging.baselines.wording import words_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def repeats(items: Sequence[Item]) -> Ints:
 def fold_groups(items: Sequence[Item]) -> Ints:
     """Return, for each item, the index of the first item in its group of repeats and relatives (n,)."""
     order = np.argsort(content_hashes(items), kind="stable")
-    return _read_only(joined(repeats(items), *relatives(items, order)))
+    pairs = zip(parallels(items, order), relatives(items, order), strict=True)
+    return _read_only(joined(repeats(items), *map(np.concatenate, pairs)))
 
 
 @kept_for_last

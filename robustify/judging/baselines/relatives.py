@@ -7,14 +7,17 @@ Likeness is the cosine of TF-IDF vectors of the words and letter sequences in tw
 common directions are removed. Without this step, the same language or subject makes unrelated items look alike.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.spatial import cKDTree
 
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.items.item import Item
+from robustify.judging.baselines.wording import NUMBER
 from robustify.judging.baselines.words import columns
 
 NEAREST = 3
@@ -25,6 +28,12 @@ LARGEST, SHARE = 20, 0.1
 """Most items in a group of relatives, and largest share of the items, so that small sets still fill several folds."""
 FEWEST_SHARING, MOST_SHARING = 2, 300
 """Fewest and most items that contain a compared column. More common columns hardly tell relatives from other items."""
+FEWEST_EQUAL, EQUAL = 10, 0.2
+"""Fewest pairs of items with similar lengths and the same numbers, and their share of those with numbers, in a parallel
+set."""
+_LONGEST_OPTIONS = 8
+"""Number of options, longest first, whose lengths are compared."""
+_MARK = re.compile(r"[^\w\s]")
 _COMPARED = 500
 """Number of items per batch of comparisons."""
 
@@ -43,6 +52,32 @@ def relatives(items: Sequence[Item], order: Ints) -> tuple[Ints, Ints]:
     mutual = (near[to] == row[:, None]).any(axis=1) & (row < to)
     best = np.argsort(-likeness[row, nth][mutual], kind="stable")
     return order[row[mutual][best]], order[to[mutual][best]]
+
+
+def parallels(items: Sequence[Item], order: Ints) -> tuple[Ints, Ints]:
+    """Return the numbers of both items of each pair of likely translations (p,), (p,), with the most similar first.
+
+    Without shared letters, only lengths, punctuation, and numbers show translations. Each item is among those of the
+    other that are most similar in the first two, and their numbers are equal. No pair is returned if numbers of such
+    items mostly differ, because the set is then not parallel. Profiles of more than `LARGEST` items are too common.
+    """
+    sorted_items = [items[i] for i in order.tolist()]
+    profile = np.array([_profile(item) for item in sorted_items])
+    texts = [" ".join(sorted(NUMBER.findall(" ".join(item.choices)))) for item in sorted_items]
+    _, kind, sharing = np.unique(profile, axis=0, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(sharing[kind.ravel()] <= LARGEST)
+    if len(rows) <= 2 * NEAREST:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    apart, near = map(np.asarray, cKDTree(profile[rows]).query(profile[rows], 2 * NEAREST + 1))
+    of = np.repeat(np.arange(len(rows)), near.shape[1])
+    mutual = (near[near.ravel()] == of[:, None]).any(axis=1) & (of < near.ravel())
+    a, b = rows[of[mutual]], rows[near.ravel()[mutual]]
+    said = np.array(texts, dtype=object)
+    alike, numbered = said[a] == said[b], (said[a] != "") | (said[b] != "")
+    if np.count_nonzero(alike & numbered) < max(FEWEST_EQUAL, EQUAL * np.count_nonzero(numbered)):
+        alike = np.zeros_like(alike)
+    best = np.argsort(apart.ravel()[mutual][alike], kind="stable")
+    return order[a[alike][best]], order[b[alike][best]]
 
 
 def joined(group: Ints, a: Ints, b: Ints) -> Ints:
@@ -65,6 +100,15 @@ def joined(group: Ints, a: Ints, b: Ints) -> Ints:
             of[high] = low
             size[low] += size[high]
     return np.array([first(i) for i in range(len(of))], dtype=np.int64)
+
+
+def _profile(item: Item) -> Floats:
+    """Return the relative lengths of an item's options in order, their number, and that of punctuation marks (d,)."""
+    sizes = np.log1p(sorted(map(len, item.choices), reverse=True))
+    out = np.zeros(_LONGEST_OPTIONS + 2)
+    out[: min(len(sizes), _LONGEST_OPTIONS)] = (sizes - sizes.mean())[:_LONGEST_OPTIONS]
+    out[-2:] = len(sizes), sum(len(_MARK.findall(text)) for text in item.choices) / 4
+    return np.round(out, 6)
 
 
 def _weights(items: Sequence[Item], order: Ints) -> csr_array:

@@ -56,6 +56,10 @@ RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
 FOLD_SEEDS, MANY = 5, 5_000
 """Number of fold partitions to average, and number of items from which one partition is enough."""
+FEWEST_OF_KIND, SMALLEST_KIND = 100, 0.05
+"""Fewest items of a kind, and their smallest share, for its own fit."""
+_OF_KIND = " of its kind"
+"""End of the name of a column that is fitted on items of the same kind only."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,6 +205,18 @@ class Ranker:
         return None if self._items is None else padded(matrix(self._items), self._there)
 
     @cached_property
+    def _kinds(self) -> Ints:
+        """Kind of each item (n,) by topic and number of options, or -1 if it is too rare for a fit or the only one.
+
+        A cue may point to the key in one kind of items and away from it in another. Kinds do not depend on keys.
+        """
+        topic = group_numbers([item.topic for item in self._items or ()], {})
+        kind = np.unique(topic * (self._index.width + 1) + self._index.k, return_inverse=True)[1]
+        fewest = max(FEWEST_OF_KIND, SMALLEST_KIND * len(kind))
+        common = np.bincount(kind[self._known], minlength=len(kind))[kind] >= fewest
+        return np.where(common & (len(np.unique(kind[common])) > 1), kind, -1)
+
+    @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
         """Logits (n, K) of each text-based fit by name, for each partition into folds."""
         if self._features is None:
@@ -211,9 +227,12 @@ class Ranker:
         for fold in self._folds:
             surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
             words = np.split(nested(by_words, fold), len(LEAST), axis=2)
-            out.append(
-                {"surface": surface} | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)}
-            )
+            columns = {"surface": surface}
+            if (self._kinds >= 0).any():
+                columns[f"surface{_OF_KIND}"] = nested(
+                    lambda train, test: (x[test] * self._of_kind(train & known, test)).sum(axis=2), fold
+                )
+            out.append(columns | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)})
         return out
 
     def _coefficients(self, train: Bools) -> Floats:
@@ -223,6 +242,15 @@ class Ranker:
             assert self._features is not None
             self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
         return self._fits[mark]
+
+    def _of_kind(self, train: Bools, rows: Bools | Ints) -> Floats:
+        """Return coefficients (m, 1, f) of the features, fitted on the items of the same kind in the mask `train` (n,)."""
+        assert self._features is not None
+        kind = self._kinds[rows]
+        out = np.zeros((len(kind), 1, self._features.shape[2]))
+        for one in np.unique(kind[kind >= 0]).tolist():
+            out[kind == one] = self._coefficients(train & (self._kinds == one))
+        return out
 
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints]
@@ -262,7 +290,10 @@ class Ranker:
                 for name, add in adds.items():
                     parts[name][mine] += add / len(folds)
                 if x is not None:
-                    added = x[mine] * (weights["surface"] * self._coefficients(others)) / len(folds)
+                    weight = weights["surface"] * self._coefficients(others)
+                    if (name := f"surface{_OF_KIND}") in weights:
+                        weight = weight + weights[name] * self._of_kind(others, mine)
+                    added = x[mine] * weight / len(folds)
                     for at, name in enumerate(NAMES):
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
             fits.append(fit)
@@ -298,7 +329,7 @@ class Ranker:
 
 
 def _part(name: str) -> str:
-    return "words" if name.startswith("words ") else name.removesuffix(GRADED)
+    return "words" if name.startswith("words ") else name.removesuffix(GRADED).removesuffix(_OF_KIND)
 
 
 def _enough_to_fit(fold: Ints) -> bool:

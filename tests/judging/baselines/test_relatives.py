@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bench.simulate.worlds import WORLDS
+from bench.simulate.dependent import DEPENDENT
 from robustify.items.item import Item
 from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups
-from robustify.judging.baselines.relatives import LARGEST, joined, relatives
+from robustify.judging.baselines.relatives import LARGEST, joined, parallels, relatives
 
 
 def order_of(items: list[Item]) -> np.ndarray:
@@ -14,15 +14,33 @@ def order_of(items: list[Item]) -> np.ndarray:
 
 
 def test_most_translations_are_relatives_of_their_original() -> None:
-    items = WORLDS["four languages with cognates"](360, np.random.default_rng(0)).items
+    items = DEPENDENT["four languages with cognates"](360, np.random.default_rng(0)).items
     a, b = relatives(items, order_of(items))
     original = np.array([int(item.stem.split()[-1]) % 90 for item in items])
     assert (original[a] == original[b]).mean() > 0.6
     assert len(a) > 180
 
 
+@pytest.mark.parametrize(
+    ("world", "found"),
+    [("four languages without shared letters", 0.8), ("plain", None), ("one pool of answers", None)],
+)
+def test_translations_without_shared_letters_are_known_by_lengths_and_numbers(
+    world: str, found: float | None
+) -> None:
+    items = DEPENDENT[world](360, np.random.default_rng(0)).items
+    a, b = parallels(items, order_of(items))
+    original = np.array([int(item.stem.split()[-1]) % 90 for item in items])
+    if found is None:
+        assert len(a) == 0, "unrelated items of similar lengths have other numbers"
+        return
+    group = fold_groups(items)
+    assert (original[a] == original[b]).mean() > found
+    assert sum(len(set(group[original == one].tolist())) == 1 for one in range(90)) > 80
+
+
 def test_the_most_similar_pairs_come_first_and_no_group_is_too_large() -> None:
-    items = WORLDS["half-changed copies"](360, np.random.default_rng(1)).items
+    items = DEPENDENT["half-changed copies"](360, np.random.default_rng(1)).items
     assert np.bincount(fold_groups(items)).max() <= LARGEST
     pairs = np.array([0, 2, 1]), np.array([1, 3, 2])
     assert joined(np.arange(40), *pairs)[:5].tolist() == [0, 0, 0, 0, 4]
@@ -30,7 +48,7 @@ def test_the_most_similar_pairs_come_first_and_no_group_is_too_large() -> None:
 
 
 def test_relatives_depend_on_content_alone() -> None:
-    items = WORLDS["plain"](120, np.random.default_rng(2)).items
+    items = DEPENDENT["plain"](120, np.random.default_rng(2)).items
     shuffled = [items[i] for i in np.random.default_rng(3).permutation(120).tolist()]
     found = [{frozenset((its[i].id, its[j].id)) for i, j in zip(*relatives(its, order_of(its)), strict=True)}
              for its in (items, shuffled)]  # fmt: skip
@@ -42,3 +60,5 @@ def test_options_that_tell_nothing_have_no_relatives(choices: tuple[str, str]) -
     items = [Item(f"i{n}", f"Question {n}", choices, 0) for n in range(400)]
     assert [len(part) for part in relatives(items, order_of(items))] == [0, 0]
     assert [len(part) for part in relatives(items[:3], order_of(items[:3]))] == [0, 0]
+    assert [len(part) for part in parallels(items, order_of(items))] == [0, 0]
+    assert [len(part) for part in parallels(items[:3], order_of(items[:3]))] == [0, 0]

@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.simulate.dependent import DEPENDENT
 from robustify.base.arrays import Ints, tied_best
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.items.scoring import picks
 from robustify.judging.baselines.conditional_logit import fitted, log_probabilities, nested
 from robustify.judging.baselines.features import NAMES
+from robustify.judging.context import Facts, Rules, context
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking, top_options
@@ -46,6 +48,18 @@ def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[I
         for i, cue in zip(made, has.tolist(), strict=True)
     ]
     return b, items, has.astype(np.int64)
+
+
+def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
+    found, false, planted = 0, 0, 0
+    for seed in range(2):
+        made = DEPENDENT["a cue that one topic turns round"](360, np.random.default_rng([seed, 5]))
+        flagged = context(Answers.of([]), Facts("made up"), Rules(), made.items).decision.outcome == SHORTCUT
+        planted += int((~made.clean).sum())
+        found += int((flagged & ~made.clean).sum())
+        false += int((flagged & made.clean).sum())
+    assert found > 0.5 * planted
+    assert false < 0.2 * found
 
 
 def test_shortcuts_of_the_voters_are_found_without_text() -> None:

@@ -68,12 +68,21 @@ def pool(n: int, rng: np.random.Generator) -> World:
     return _world(cued + texts, np.append(key, np.zeros(len(answers), np.int64)), clean, rng)
 
 
-WORLDS: dict[str, Callable[[int, np.random.Generator], World]] = {
+def turned(n: int, rng: np.random.Generator) -> World:
+    """Draw items with hedging words that mark the key in one topic, and a wrong option in the other."""
+    key, cue, away = rng.integers(0, 4, size=n), rng.random(n) < PLANTED, rng.random(n) < 0.5
+    marked = np.where(cue & away, (key + rng.integers(1, 4, size=n)) % 4, key)
+    texts = choices(marked, np.full(n, 4), np.where(cue, "hedge", "clean").tolist(), rng)
+    return _world(texts, key, ~cue | away, rng, np.where(away, "away", "to").tolist())
+
+
+DEPENDENT: dict[str, Callable[[int, np.random.Generator], World]] = {
     "plain": plain,
     "half-changed copies": copies,
     "four languages with cognates": languages,
     "four languages without shared letters": scripts,
     "one pool of answers": pool,
+    "a cue that one topic turns round": turned,
 }
 
 
@@ -113,7 +122,11 @@ def _reworded(text: Sequence[str], share: float, rng: np.random.Generator) -> tu
 
 
 def _world(
-    texts: Texts, key: np.ndarray[tuple[int], np.dtype[np.int64]], clean: Bools, rng: np.random.Generator
+    texts: Texts,
+    key: np.ndarray[tuple[int], np.dtype[np.int64]],
+    clean: Bools,
+    rng: np.random.Generator,
+    topics: Sequence[str] | None = None,
 ) -> World:
     """Return the items in a random order, each with its options in a random order."""
     items: list[Item] = []
@@ -121,7 +134,8 @@ def _world(
     for i in order.tolist():
         shown = rng.permutation(len(texts[i])).tolist()
         options = tuple(texts[i][j] for j in shown)
+        topic = "all" if topics is None else topics[i]
         items.append(
-            Item(f"q{len(items) + 1}", f"Made-up question {i}", options, shown.index(int(key[i])), "all")
+            Item(f"q{len(items) + 1}", f"Made-up question {i}", options, shown.index(int(key[i])), topic)
         )
     return World(items, clean[order])
