@@ -246,10 +246,12 @@ class Ranker:
     def _of_kind(self, train: Bools, rows: Bools | Ints) -> Floats:
         """Return coefficients (m, 1, f) of the features, fitted on the items of the same kind in the mask `train` (n,)."""
         assert self._features is not None
-        kind = self._kinds[rows]
+        kind, sampled = self._kinds[rows], np.zeros_like(train)
+        # All kinds together are fitted on no more items than the pooled fit.
+        sampled[drawn(train)] = True
         out = np.zeros((len(kind), 1, self._features.shape[2]))
         for one in np.unique(kind[kind >= 0]).tolist():
-            out[kind == one] = self._coefficients(train & (self._kinds == one))
+            out[kind == one] = self._coefficients(sampled & (self._kinds == one))
         return out
 
     def _fitted(
