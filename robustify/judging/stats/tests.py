@@ -48,12 +48,8 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     return out
 
 
-def mcnemar_exact(b: int, c: int) -> float:
-    """Return the two-sided exact p-value for b versus c discordant pairs (McNemar 1947, binomial form)."""
-    return _binomial_tails(b, c)[0]
-
-
-def _binomial_tails(b: int, c: int) -> tuple[float, float]:
+def mcnemar(b: int, c: int) -> tuple[float, float]:
+    """Return the two-sided exact p-value (McNemar 1947, binomial form) and mid-p for b versus c discordant pairs."""
     if b + c == 0:
         return 1.0, 1.0
     from scipy.special import bdtr  # loaded only when needed
@@ -172,7 +168,7 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
     if not len(size):
         return 1.0, 1.0
     if int(size.max()) == 1:
-        return _binomial_tails((total + distance) // 2, (total - distance) // 2)
+        return mcnemar((total + distance) // 2, (total - distance) // 2)
     kinds, counts = np.unique(size, return_counts=True)
     steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
     # The sum is twice the sum of the positive parts (0 to total) minus the total.
