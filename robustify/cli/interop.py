@@ -138,7 +138,12 @@ class _Exports(click.Group):
 
 def _export_command(exporter: "Exporter") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
+        from robustify.reading.loaders.loaded import NOBODY
+
         lines = exporter.export(run, out, **options)
+        for note in run.manifest["data"].get("notes", ()):
+            if NOBODY in note:
+                say(f"{note}.")
         if "trim" in options and (
             n := sum(item.trimmed().choices != item.choices for item in run.items or ())
         ):

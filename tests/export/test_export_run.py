@@ -1,5 +1,7 @@
 """What every export refuses, and that a folder is written whole or not at all."""
 
+import json
+import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +48,16 @@ def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: 
         held = [i for path in paths if "free" not in path.name for i in load(Source(path=str(path))).items]
         assert held
         assert all((item.trimmed().choices == item.choices) == bool(more) for item in held)
+
+
+def test_an_export_says_how_many_options_nobody_reviewed(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, folder := tmp_path / "run")
+    manifest = json.loads((folder / "run.json").read_text())
+    manifest["data"]["notes"] = ["7 items with options that nobody reviewed (`unreviewed`)", "another note"]
+    (folder / "run.json").write_text(json.dumps(manifest))
+    done = CliRunner().invoke(cli, ["export", "dataset", str(folder), "-o", str(tmp_path / "out")])
+    assert "robustify: 7 items with options that nobody reviewed (`unreviewed`).\n" in done.stderr
+    assert "another note" not in done.output
 
 
 @every

@@ -28,7 +28,7 @@ from robustify.reading.loaders.columns import (
     usual_names,
 )
 from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
-from robustify.reading.loaders.loaded import FieldMap, Recognised
+from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
 from robustify.reading.loaders.rows import (
     Cells,
     Fault,
@@ -104,7 +104,13 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         key_forms=dict(Counter(keys[at].form for at in good)),
         labelled=labelled,
         cut=raws[good[0]].cut if good else "",
-        unread=(*table.notes, *said, *_beside(raws), *(_unread(table, found, columns) if columns else ())),
+        unread=(
+            *table.notes,
+            *said,
+            *_beside(raws),
+            *_unreviewed(table),
+            *(_unread(table, found, columns) if columns else ()),
+        ),
     )
     rows = tuple(made[at][0] for at in good)
     places = tuple(keys[at].index for at in good)
@@ -279,10 +285,17 @@ def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
         yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
 
 
+def _unreviewed(table: SourceTable) -> Iterator[str]:
+    """Say how many items of a composed set have options that nobody reviewed."""
+    names = UNREVIEWED, UNREVIEWED.capitalize()
+    if n := sum(any(map(row.cells.get, names)) for row in table.rows):
+        yield f"{counted(n, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
+
+
 def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[str]:
     """Say which fields of the rows were not read."""
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
-    taken = {LOGGED_TARGET, *(str(part).split(".")[0] for part in parts)}
+    taken = {LOGGED_TARGET, UNREVIEWED, UNREVIEWED.capitalize(), *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
     full = columns.filled.get(fields.key or "", 0)
     for name in [name for rank in KEYS for name in usual_names(names, [rank])]:

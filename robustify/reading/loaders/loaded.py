@@ -16,6 +16,10 @@ from robustify.items.item import Item
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
+UNREVIEWED = "unreviewed"
+"""Field with the letters of options that nobody reviewed, in a set that robustify composed."""
+NOBODY = "options that nobody reviewed"
+"""Part of the note about such items, which exports repeat."""
 
 
 class FieldMap(Settings):
