@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.options import F, say
+from robustify.cli.options import DIR, FILE, F, print_result, say, watcher
 
 if TYPE_CHECKING:
     from robustify.composing.composed import Composed
-    from robustify.composing.pool import Pool
+    from robustify.composing.consulting import Consulting, Grow
+    from robustify.composing.pool import Candidate, Pool
     from robustify.reading.loaders import Loaded
 
 
@@ -61,6 +62,17 @@ _OPTIONS = (
     ),
     _about("--meaning", is_flag=True, help="Let the encoder take part in choosing. It is then no proof."),
     _about("--people", metavar="WRITER", help="Compare with the distractors of this column or file of the pool."),
+    _about("--writer", metavar="MODEL", help="Ask this model for lacking candidates: ID=openai:URL, hf:..., or a name."),
+    _about("--price", type=(float, float), metavar="IN OUT", help="Price of a million tokens of prompts and replies."),
+    _about("--budget", type=float, metavar="COST", help="Stop asking the writer before its replies cost more."),
+    _about("--dry-run", is_flag=True, help="Print the price of the writer, but ask and write nothing."),
+    _about(
+        "-m", "--models", multiple=True, metavar="NAME",
+        help="Show questions to this model, and set candidates aside that are as likely as the key (repeatable).",
+    ),
+    _about("--run", type=DIR, metavar="RUN", help="Do the same by the answers of this run."),
+    _about("--review", "reviews", multiple=True, type=FILE, help="Apply verdicts of a review sheet (repeatable)."),
+    _about("--cache-dir", "cache", type=DIR, help="Store models and replies here."),
     _about("--prefer", type=click.Choice(["own"]), help="Keep as many of the author's own distractors as possible."),
 )  # fmt: skip
 
@@ -75,32 +87,67 @@ def composing(command: F) -> F:
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
     """Compose a set from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError` or
     `DataError` if it cannot be read."""
+    from dataclasses import replace
     from functools import partial
 
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from robustify.composing.choosing import Choosing
     from robustify.composing.composed import Proving, compose
+    from robustify.composing.consulting import consulted, wanted
+    from robustify.composing.writers import price
     from robustify.models.downloads import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
+    from robustify.report.opening import forecast_lines
 
-    pools = _pools(bench, pooling)
     usual = mode(item.k for item in bench.items)
+    shown, cache = pooling.get("shown", (usual, usual)), cache_folder(pooling.get("cache"))
+    grow = _growing(bench, pooling)
+    pools, asks = grow([()] * len(bench.items)), _consulting(pooling)
+    if asks.writer is not None:
+        cost = price(pools, wanted(pools, shown), asks.writer)
+        if "dry_run" in pooling:
+            click.get_current_context().exit(print_result(cost.tree(), forecast_lines(cost)))
+        for line in forecast_lines(cost):
+            say(line)
+    advice = consulted(pools, grow, shown, asks, cache, watcher())
     how = Choosing(
-        shown=pooling.get("shown", (usual, usual)), seed=seed, prefer_own=PREFERENCE * ("prefer" in pooling),
+        shown=shown, seed=seed, prefer_own=PREFERENCE * ("prefer" in pooling),
         meaning="meaning" in pooling,
     )  # fmt: skip
     named = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
-    vectors = partial(text_vectors, cache=cache_folder(None), keep=True)
+    vectors = partial(text_vectors, cache=cache, keep=True)
     with threadpool_limits(1, "blas"):
-        return compose(bench.items, pools, how, Proving(**named), vectors)
+        return replace(compose(bench.items, advice.pools, how, Proving(**named), vectors), consulted=advice)
 
 
 PREFERENCE = 1.0
 """Weight of an author's own distractor with `--prefer own`."""
 
 
-def _pools(bench: "Loaded", pooling: Mapping[str, Any]) -> "Sequence[Pool]":
+def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
+    """Return who is consulted. Raise `UsageError` if a model is unknown, and the errors of `open_run`."""
+    from robustify.composing.consulting import Consulting
+    from robustify.composing.review import read_votes
+    from robustify.composing.writers import WriterSettings
+    from robustify.pipeline.config import mode_of, models_named
+    from robustify.runs.run import open_run
+
+    writer, run, names = None, None, pooling.get("models", ())
+    if "writer" in pooling:
+        (model,) = models_named([pooling["writer"]])
+        prices = dict(zip(("price_in", "price_out"), pooling.get("price", ()), strict=False))
+        writer = WriterSettings(model.model_copy(update=prices), budget=pooling.get("budget"))
+    if "run" in pooling:
+        found = open_run(pooling["run"])
+        run = (found.items or (), found.answers)
+    return Consulting(
+        writer, models_named(names), mode_of(names), run, read_votes(pooling.get("reviews", ()))
+    )
+
+
+def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "Grow":
+    """Return the function that pools the candidates of files and those of a writer. Raises as `compose_set`."""
     from robustify.composing.candidates import offered
     from robustify.composing.pool import pools_of
     from robustify.composing.right_answers import whole_questions
@@ -111,9 +158,14 @@ def _pools(bench: "Loaded", pooling: Mapping[str, Any]) -> "Sequence[Pool]":
     found = offered(bench.items, files, pooling.get("candidates", ()))
     for name, n in found.unmatched.items():
         say(f"{name}: {counted(n, 'row')} left out, because no item has the question or ID.")
-    pools = pools_of(bench.items, found.by_item, same_typography="as_typed" not in pooling)
+
+    def grow(more: "Sequence[Sequence[Candidate]]") -> "tuple[Pool, ...]":
+        every = [(*one, *other) for one, other in zip(found.by_item, more, strict=True)]
+        return pools_of(bench.items, every, same_typography="as_typed" not in pooling)
+
+    pools = grow([()] * len(bench.items))
     require_ordinary_files(bench.name, [*whole_questions(pools)], [Path(source.path) for source in files])
-    return pools
+    return grow
 
 
 def composed_closing(found: "Composed", paths: Sequence[Path], out: Path) -> Iterator[str]:

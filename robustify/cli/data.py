@@ -221,8 +221,10 @@ def mend(
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
     from robustify.export.composed_folder import composed_tree, write_composed
 
-    if not pooling.keys() & {"pool", "shown"}:
-        raise UsageError(f"--{next(iter(pooling))} works only with --pool CANDIDATES or --options K.")
+    if not pooling.keys() & {"pool", "shown", "writer"}:
+        raise UsageError(
+            f"--{next(iter(pooling))} works only with --pool CANDIDATES, --options K, or --writer MODEL."
+        )
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file. With --pool or --options, -o names a new folder.")
     bench = public_items(data, how)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
+from robustify.composing.consulting import Consulted
 from robustify.composing.pool import OWN, Pool
 from robustify.composing.proof import AFTER, BEFORE, Proof, Vectors, proof
+from robustify.composing.review import reviewed, unreviewed
 from robustify.composing.shortage import Bound, Request, bounds, requests
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS, Kind
@@ -39,6 +41,13 @@ class Composed(HoldsText):
     bounds: tuple[Bound, ...]
     requests: tuple[Request, ...]
     proof: Proof
+    consulted: Consulted | None = None
+
+    @property
+    def unreviewed(self) -> list[tuple[int, ...]]:
+        """Chosen candidates of each pool that no person reviewed, except an author's own."""
+        review = reviewed(self.pools, {}) if self.consulted is None else self.consulted.review
+        return unreviewed(self.pools, self.picks, review)
 
     @property
     def writers(self) -> dict[str, int]:

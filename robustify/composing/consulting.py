@@ -51,8 +51,8 @@ class Consulting:
 class Consulted(HoldsText):
     """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates.
 
-    `ratios` holds the largest ratio of each candidate in `checks`, and `review` the verdicts, both for the pools that are
-    left. `second` and `judged` count all candidates: second keys, and those by verdict.
+    `review` has the verdicts on the candidates that are left. Its agreements, `checks`, and `judged`, which counts
+    candidates by verdict, are of all candidates.
     """
 
     pools: tuple[Pool, ...]
@@ -60,6 +60,20 @@ class Consulted(HoldsText):
     checks: tuple[Checked, ...]
     review: Review
     judged: Mapping[str, int]
+
+    def tree(self) -> dict[str, Any]:
+        """Return the numbers as a JSON object, without text."""
+        checks = [
+            {"voices": one.voices, "found": {name: r.json() for name, r in one.found.items()}}
+            for one in self.checks
+        ]
+        kappas = [{"raters": pair, **one.json()} for pair, one in self.review.agreements.items()]
+        review = {
+            "raters": self.review.raters,
+            "verdicts": dict(self.judged),
+            "unmatched": self.review.unmatched,
+        }
+        return {"writer": self.writer, "checks": checks, "review": {**review, "agreement": kappas}}
 
 
 def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Request]:
@@ -107,7 +121,9 @@ def consulted(
             reasons[at][j] = reasons[at][j] or (None if review.verdicts[at][j] else SECOND_KEY)
     left = without(pools, reasons, shown[0] - 1)
     judged = Counter(verdict for some in review.verdicts for verdict in some if verdict)
-    return Consulted(left, said, tuple(checks), reviewed(left, how.votes), judged)
+    # Raters are compared on all candidates, also on those that they set aside.
+    review = replace(review, verdicts=reviewed(left, how.votes).verdicts)
+    return Consulted(left, said, tuple(checks), review, judged)
 
 
 def _asked(

@@ -4,15 +4,18 @@ import csv
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from robustify.base.files import QUOTED, neutral, write_json, write_text
 from robustify.composing.composed import Composed
 from robustify.composing.pool import set_aside
 from robustify.composing.proof import Finder
+from robustify.composing.review import review_sheet, write_sheet
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
 from robustify.report.composed_page import composed_html
+from robustify.report.explorer import page
 from robustify.runs.run import write_lines
 
 
@@ -23,9 +26,13 @@ def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) ->
     cannot be written.
     """
     with staged(folder) as place:
-        write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"))
+        write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"), _marks(found))
         write_json(place / "composed.json", composed_tree(found))
         write_text(place / "report.html", composed_html(found, name))
+        if any(found.unreviewed):
+            sheet = review_sheet(found.pools, found.unreviewed, name)
+            write_sheet(place / "review.csv", sheet)
+            write_text(place / "review.html", page(sheet, "review"))
         if found.requests:
             rows = list(_requests(found))
             write_lines(place / "requests.jsonl", rows)
@@ -50,6 +57,11 @@ def composed_tree(found: Composed) -> dict[str, Any]:
         "left_as_they_were": [found.items[at].id for at in found.stays],
         "writers": found.writers,
         "set_aside": set_aside(found.pools),
+        "unreviewed": {
+            "candidates": sum(map(len, found.unreviewed)),
+            "items": sum(map(bool, found.unreviewed)),
+        },
+        "consulted": found.consulted and found.consulted.tree(),
         "proof": {
             "hidden": proof.hidden,
             "plausible": proof.plausible,
@@ -61,6 +73,17 @@ def composed_tree(found: Composed) -> dict[str, Any]:
         "requests": len(found.requests),
         "rounds": [asdict(one) for one in found.composition.trace],
     }
+
+
+def _marks(found: Composed) -> dict[str, str]:
+    """Return the letters of the options that nobody reviewed, by item."""
+    rows = zip(found.items, found.pools, found.unreviewed, strict=True)
+    marks = {}
+    for item, pool, some in rows:
+        texts = [pool.candidates[at].text for at in some]
+        if letters := [ascii_uppercase[at] for at, text in enumerate(item.choices) if text in texts]:
+            marks[item.id] = ", ".join(letters)
+    return marks
 
 
 def _numbers(one: Finder) -> dict[str, Any]:

@@ -5,7 +5,7 @@ meaning.
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
@@ -13,10 +13,10 @@ from string import ascii_uppercase
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import QUOTED, move_up, neutral, staging, writable
 from robustify.composing.choosing import placed
-from robustify.items.item import Item
+from robustify.items.item import Item, item_row
 from robustify.judging.cloze import keeps_order
-from robustify.reading.loaders import Source, load
-from robustify.runs.run import write_items
+from robustify.reading.loaders import UNREVIEWED, Source, load
+from robustify.runs.run import write_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,24 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     )
 
 
-def write_set(items: Sequence[Item], path: Path) -> None:
+def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
     """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
 
-    A CSV has a column for the ID, the question, each option, the key, and the topic. Raise `UsageError` for another ending,
+    A CSV has a column for the ID, the question, each option, the key, and the topic. `marks` are the letters of options
+    that nobody reviewed by item, in a further column if there are any. Raise `UsageError` for another ending,
     `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written.
     """
+    marks = marks or {}
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name
         match path.suffix.lower():
             case ".jsonl":
-                write_items(part, items)
+                write_lines(
+                    part, (item_row(i) | ({UNREVIEWED: marks[i.id]} if i.id in marks else {}) for i in items)
+                )
             case ".csv":
                 with part.open("w", encoding="utf-8", newline="") as file:
-                    csv.writer(file, lineterminator="\n").writerows(_rows(items))
+                    csv.writer(file, lineterminator="\n").writerows(_rows(items, marks))
             case ending:
                 raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
         if not _reads_back(part, items):
@@ -80,11 +84,14 @@ def _reads_back(path: Path, items: Sequence[Item]) -> bool:
     return one == two
 
 
-def _rows(items: Sequence[Item]) -> Iterator[list[str]]:
+def _rows(items: Sequence[Item], marks: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield the rows of a CSV. If spreadsheets would take a cell for a formula, it is quoted, and a column says so."""
     letters = ascii_uppercase[: max(item.k for item in items)]
     head = ["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"]
     rows = [[i.id, i.stem, *i.choices, *[""] * (len(letters) - i.k), letters[i.key], i.topic] for i in items]
+    if marks:
+        head.append(UNREVIEWED.capitalize())
+        rows = [[*row, marks.get(i.id, "")] for i, row in zip(items, rows, strict=True)]
     safe = [list(map(neutral, row)) for row in rows]
     mark = [] if safe == rows else [QUOTED]
     yield [*head, *mark]

@@ -36,6 +36,7 @@ from robustify.base.settings_files import (
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
 from robustify.freeform.settings import FreeSettings
+from robustify.items.scoring import Mode
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.cloze import ClozeSettings
@@ -201,7 +202,7 @@ def config_for(
     return parse(overridden(tree, overrides or {}), name)
 
 
-def mode_of(models: Sequence[str]) -> str:
+def mode_of(models: Sequence[str]) -> Mode:
     """Return the mode for asking these models. The embedded models are too small to answer by letter."""
     return "text" if any(model in KNOWN for model in models) else "letter"
 
@@ -319,6 +320,12 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
         out[key] = _merged(out[key], value) if both else value
     return out
+
+
+def models_named(names: Sequence[str]) -> tuple[ModelSettings, ...]:
+    """Return the settings of models that a command line names as `with_models` does. Raises as `parse`."""
+    tree = {"name": "models", "sensitivity": "public", "data": "-", "models": [*names]}
+    return parse(tree, "--models").models
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:

@@ -6,6 +6,7 @@ from typing import Any
 from robustify.composing.composed import Composed
 from robustify.composing.pool import set_aside
 from robustify.composing.proof import AFTER, BEFORE, Finder
+from robustify.judging.stats.intervals import Rate
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.report.cells import Table, Tone, cell, table
 from robustify.report.format import plain
@@ -17,6 +18,8 @@ REASONS = {
     "repeats_key": "repeat the key", "contains_key": "contain the key", "in_key": "are a part of the key",
     "other_key": "are the key of another item with this question", "refers_to_options": "refer to other options",
     "repeated": "repeat another candidate", "blank": "are blank",
+    "second_key": "are at least as likely as the key for models that see the question", "right_too": "are right too",
+    "unclear": "are unclear to people",
 }  # fmt: skip
 """Reasons why candidates are set aside, in words."""
 
@@ -25,6 +28,17 @@ def composed_html(found: Composed, name: str) -> str:
     """Return the page of a composed set."""
     rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
     rounds = ((str(one.number), one.kind, one.accuracy, one.p) for one in found.composition.trace)
+    consulted, unreviewed = found.consulted, [len(some) for some in found.unreviewed if some]
+    checks = [] if consulted is None else consulted.checks
+    models = (
+        (model, _rate(rate), "yes" if model in one.voices else "no")
+        for one in checks for model, rate in one.found.items()
+    )  # fmt: skip
+    pairs = {} if consulted is None else consulted.review.agreements
+    kappas = (
+        (" and ".join(pair), one.n, cell(_rate(one.kappa), "number"), _rate(one.raw))
+        for pair, one in pairs.items()
+    )
     return html(
         "composed.html.j2", name=plain(name), signature="", first=_first(found), found=found,
         aside=set_aside(found.pools), reasons=REASONS,
@@ -32,9 +46,16 @@ def composed_html(found: Composed, name: str) -> str:
         auditors=_finders("Keys found without the question", found.proof.auditors),
         readers=_finders("Keys found with the question", found.proof.readers),
         bounds=table("Bounds", ("Option with", "Found at least", "Chance", "Items that lack", "Items"), rules),
+        unreviewed=unreviewed, consulted=consulted,
+        models=table("Models that saw the question", ("Model", "Prefers the key", "Has a voice"), models),
+        raters=table("Raters", ("Raters", "Candidates", "Kappa", "Raw agreement"), kappas),
         writers=table("Chosen distractors", ("Writer", "Distractors"), found.writers.items()),
         rounds=table("Rounds", ("Round", "Probe", "Keys found", "p"), rounds, names=2),
     )  # fmt: skip
+
+
+def _rate(found: Rate) -> Quantity:
+    return Quantity(value=found.value, n=found.n, ci=found.ci)
 
 
 def composed_lines(found: Composed) -> Iterator[str]:

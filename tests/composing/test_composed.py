@@ -156,7 +156,7 @@ def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(tmp
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--meaning",), "--meaning works only with --pool CANDIDATES or --options K"),
+        (("--meaning",), "--meaning works only with --pool CANDIDATES, --options K"),
         (("--options", "1"), "is no number of options; expected 2 to 26"),
         (("--options", "5-4"), "is no number of options"),
         (("--pool", "absent.jsonl"), "absent.jsonl does not exist"),
