@@ -92,6 +92,6 @@ def test_answers_of_larger_models_give_rules_scores_and_what_others_see(
     without = picks["a", "choices_only"] == key
     assert found["also_without"]["a"]["value"] == pytest.approx(without[right].mean())
     assert set(found["adjusted"]) == {"a", "b", "c"}
-    assert set(found["weights"]["left"]) >= {"extremes", "latent_words"}
+    assert set(found["weights"]["left"]) >= {"form", "words", "characters"}
     assert all({"kept", "before", "value"} <= set(row) for row in found["weights"]["left"].values())
     assert {part["n"] for part in found["seen"]["probe"].values()} == {alike.sum(), (~alike).sum()}

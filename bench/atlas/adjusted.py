@@ -16,11 +16,11 @@ from bench.atlas.sample import Data, loaded
 from robustify.base.arrays import Floats
 from robustify.items.answers import Answers
 from robustify.judging.adjusted import MOST_AUDITED, Balanced, balanced
+from robustify.judging.audit.probing import FROM_TEXT, probed
 from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.conditional_logit import drawn
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.baselines.meaning import VIEW as MEANING
-from robustify.judging.baselines.other_probes import other_probes
 from robustify.judging.context import Context, Rules, context
 from robustify.models.downloads import cache_folder
 from robustify.pipeline.asked import asked_again, bench_facts, rules
@@ -62,8 +62,8 @@ def _on_kept(ctx: Context) -> dict[str, float]:
     assert scores is not None
     assert ctx.items is not None
     rows = drawn(scores.known & ctx.parts.robust, MOST_AUDITED)
-    key, there, chance = ctx.index.key[rows], scores.there[rows], 1 / ctx.index.k[rows]
-    probes = other_probes([ctx.items[row] for row in rows.tolist()], key, there, scores.fold[rows])
+    key, chance = ctx.index.key[rows], 1 / ctx.index.k[rows]
+    probes = probed([ctx.items[row] for row in rows.tolist()], scores.fold[rows], FROM_TEXT)
     credit: dict[str, Floats] = {p: tie_fair(logits, key, ctx.index.k[rows]) for p, logits in probes.items()}
     for view, name, _ in ctx.answers.askings():
         if view == MEANING:

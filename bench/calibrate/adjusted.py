@@ -1,8 +1,10 @@
-"""Error of the adjusted score against known truth, on options of real sets with new keys.
+"""Error of the adjusted score against known truth, and what fresh probes still find under the weights of real sets.
 
 In `redrawn`, keys are uniform. In `planted`, the key of 40 % of the items is the only longest option. Each model knows half
-of the items, whatever their text. The truth is this knowledge plus the gain from guessing. Weights depend on form and
-words, without an encoder or language model. Texts stay in the process.
+of the items, whatever their text. The truth is this knowledge plus the gain from guessing. The encoder is not asked.
+
+In `real`, the keys are the sets' own, and the encoder is asked. Fresh probes of all kinds, with folds that took no part in
+the weights, look for the keys before and after weighting. Texts stay in the process.
 """
 
 import sys
@@ -17,14 +19,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from bench.atlas.fitted import tie_fair
 from bench.atlas.sample import items_of
 from bench.calibrate.shares import rounded, share_of
 from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import RobustifyError
+from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.adjusted import balanced
+from robustify.judging.audit.probing import gains, probed
+from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.heuristics import guess
+from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.context import Facts, Rules, context
+from robustify.judging.summary.scored import LeftToFind
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.by_meaning import ask_by_meaning, text_vectors
 
 Arm = Literal["redrawn", "planted"]
 SETS = {
@@ -32,6 +42,14 @@ SETS = {
     "arc-challenge": "$ROBUSTIFY_DATA/arc/ARC-Challenge-Test.jsonl",
     "arct": "$ROBUSTIFY_DATA/arct/train.tsv",
 }
+REAL = SETS | {
+    "commonsenseqa": "$ROBUSTIFY_DATA/commonsenseqa/dev_rand_split.jsonl",
+    "mmlu-pro (people)": "$ROBUSTIFY_DATA/distractors/mmlu_pro/items_people.jsonl",
+    "mmlu-pro (GPT-5.2)": "$ROBUSTIFY_DATA/distractors/mmlu_pro/items_gpt52.jsonl",
+    "arc-challenge (GPT-5.2)": "$ROBUSTIFY_DATA/distractors/arc/items_gpt52.jsonl",
+}
+FRESH = range(900_000, 900_003)
+"""Seeds of the partitions of fresh probes. Their gains are averaged."""
 ITEMS, KNOWS, PLANTED = 500, 0.5, 0.4
 DRAWS: dict[Arm, int] = {"redrawn": 40, "planted": 20}
 MODELS = 20
@@ -43,17 +61,19 @@ GOALS = {"bias_points": 0.5, "worth": 0.95, "left": 0.1}
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The result of a draw: relative worth of the weights, their status, and three score errors per type of model."""
+    """The result of a draw: relative worth of the weights, their status, and by type of model, the errors of three scores
+    and the share of intervals of the adjusted score that contain the truth."""
 
     worth: float
     status: str
     errors: dict[str, dict[str, float]]
+    covered: dict[str, float]
 
 
 @lru_cache(maxsize=4)
 def options_of(name: str) -> tuple[Item, ...]:
     """Return the items of a set as they are read."""
-    return items_of(SETS[name])
+    return items_of(REAL[name])
 
 
 def drawn(items: Sequence[Item], arm: Arm, draw: Generator) -> tuple[list[Item], Floats, Bools]:
@@ -93,18 +113,56 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
     assert found is not None
     truth, kept = float(np.mean(KNOWS + (1 - KNOWS) / (size >= 0).sum(axis=1))), ctx.parts.robust
     errors: dict[str, dict[str, list[float]]] = {}
+    covered: dict[str, list[bool]] = {}
     for _ in range(MODELS):
         for kind, credit in answered(np.array([i.key for i in items]), size, planted, draw):
             scores = {"raw": float(credit.mean()), "kept": float(credit[kept].mean())}
             if (rate := found.rate(credit)) is not None and rate.value is not None:
                 scores["adjusted"] = rate.value
+                covered.setdefault(kind, []).append(rate.ci is not None and rate.ci[0] <= truth <= rate.ci[1])
             for score, value in scores.items():
                 errors.setdefault(kind, {}).setdefault(score, []).append(value - truth)
     means, part = (
         {kind: {s: float(np.mean(e)) for s, e in of.items()} for kind, of in errors.items()},
         found.part,
     )
-    return Weighed(part.worth / part.n, part.status, means)
+    within = {kind: float(np.mean(held)) for kind, held in covered.items()}
+    return Weighed(part.worth / part.n, part.status, means, within)
+
+
+def remaining(name: str) -> dict[str, Any]:
+    """Weigh a real set as a run does, and return what auditors and fresh probes gain before and after weighting."""
+    items, settings = options_of(name), ProbeSettings()
+    meant = Answers.of(ask_by_meaning(items, settings, cache_folder(), keep=True))
+    ctx = context(Answers.concat([guess(items), meant]), Facts(name), Rules(), items)
+    found = balanced(ctx)
+    assert found is not None
+    vectors = text_vectors([text for item in items for text in item.choices], cache_folder(), keep=True)
+    groups, k, key = fold_groups(items), ctx.index.k, ctx.index.key
+    fresh: dict[str, list[LeftToFind]] = {}
+    for seed in FRESH:
+        fold = balanced_folds(groups, content_hashes(items), settings.folds, seed)
+        probes = probed(items, fold, seed=seed, vectors=vectors)
+        won = {kind: tie_fair(logits, key, k) for kind, logits in probes.items()}
+        for kind, one in gains(won, k, found.scored, groups).items():
+            fresh.setdefault(kind, []).append(one)
+    part = found.part
+    return {
+        "set": name, "n": part.n, "status": part.status, "worth": rounded(part.worth / part.n),
+        "left": {kind: _points([one]) for kind, one in part.left.items()},
+        "fresh": {kind: _points(every) for kind, every in fresh.items()},
+    }  # fmt: skip
+
+
+def _points(found: Sequence[LeftToFind]) -> dict[str, float]:
+    """Return the mean gain over partitions in points, before and after weighting, and the mean standard error."""
+    before, after = (
+        [100 * (x or 0.0) for x in of] for of in zip(*((one.before, one.value) for one in found), strict=True)
+    )
+    se = [100 * (one.ci[1] - one.ci[0]) / 3.92 for one in found if one.ci is not None]
+    return {
+        name: rounded(float(np.mean(x))) for name, x in (("before", before), ("after", after), ("se", se))
+    }
 
 
 def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
@@ -120,7 +178,10 @@ def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
             print(f"{name}: left out of adjusted.json: {error.lines[0]}", file=sys.stderr)
     commit = check_output(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True)
     fixed = {"knows": KNOWS, "planted": PLANTED, "models_of_a_kind": MODELS, "goals": GOALS}
-    return {"format": 1, "commit": commit.strip(), **fixed, "simulations": rows} if rows else None
+    real = list(pool.map(remaining, REAL)) if rows else []
+    return (
+        {"format": 2, "commit": commit.strip(), **fixed, "simulations": rows, "real": real} if rows else None
+    )
 
 
 def measured(name: str, arm: Arm, first: int, found: Sequence[Weighed]) -> dict[str, Any]:
@@ -136,5 +197,6 @@ def measured(name: str, arm: Arm, first: int, found: Sequence[Weighed]) -> dict[
     return {
         "set": name, "arm": arm, "n": min(ITEMS, len(options_of(name))), "draws": len(found), "first_seed": first,
         "worth": rounded(float(np.mean(worth))), "least_worth": rounded(min(worth)), "bias": kinds,
+        "covered": {k: rounded(float(np.mean([one.covered[k] for one in found if k in one.covered]))) for k in kinds},
         "left": share_of([said == "partly adjusted" for said in status]), "withheld": status.count("withheld"),
     }  # fmt: skip

@@ -1,46 +1,44 @@
-"""Adjusted scores: item weights that balance the listed cues, and audits of the shortcuts that remain.
+"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them.
 
-Weights can make the listed cues worthless even if the filter can flag no item. `docs/filter.md` explains what the adjusted
-score estimates, and under which conditions.
+Weights can make cues worthless even if the filter can flag no item. Fresh probes and the encoder look for keys under the
+weights. What they find is balanced too, and fresh ones look again (multiaccuracy, Kim et al. 2019). `docs/filter.md`
+explains what the adjusted score estimates, and under which conditions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.scoring import best, credit
+from robustify.judging.audit.probing import FROM_TEXT, TO_SEE, gains, probed
 from robustify.judging.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.judging.baselines.heuristics import listed_credit
+from robustify.judging.baselines.meaning import TEMPLATES
 from robustify.judging.baselines.meaning import VIEW as MEANING
-from robustify.judging.baselines.other_probes import other_probes
+from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.context import Context
 from robustify.judging.screen.ranking import OptionScores
 from robustify.judging.screen.votes import models_asked
-from robustify.judging.stats.balance import (
-    Z,
-    balancing,
-    weighted_difference,
-    weighted_mean,
-    weighted_rate,
-    weights,
-    worth,
-)
-from robustify.judging.stats.tests import LEVEL, holm
-from robustify.judging.summary.quantity import AuditorKind, Reason, Score
+from robustify.judging.stats.balance import balancing, weighted_difference, weighted_rate, weights, worth
+from robustify.judging.stats.tests import LEVEL
+from robustify.judging.summary.quantity import Reason, Score
 from robustify.judging.summary.scored import AdjustedDifference, Adjustment, LeftToFind
 
+Cues = Mapping[str, Floats]
+"""Columns (n,) by name: what a strategy gains over chance on each item, with unit standard deviation."""
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
 """Length heuristics that the weights make worthless."""
 LEAST_WORTH, LEAST_WORTH_SHARE, LARGEST_SHARE = 100, 0.25, 0.05
 """Minimum effective sample size, also as a share of the items, and maximum share of the weight for one item."""
-AUDIT_RIDGE = 50.0
-"""Stronger than the penalty of the score, because weights fitted on fewer items must generalize to others."""
-MOST_AUDITED = 5_000
-"""Maximum number of items that the other probes see."""
+REFITS, LEAST_REFITTED = 3, 0.6
+"""Most times that the weights are fitted again, and the minimum worth of such weights as a share of the items."""
+MOST_AUDITED, MOST_REFITTED = 5_000, 20_000
+"""Number of items that auditors see of a set with more than `MOST_REFITTED` items, whose weights are fitted only once."""
 _HOTTEST = 3.0
+_PARTITIONS = 10_000
+"""Seed of the auditors' first partition into folds, which are not the scorer's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,70 +78,117 @@ def balanced(ctx: Context) -> Balanced | None:
     scores = ctx.ranker.by_options()
     if scores is None or ctx.items is None:
         return None
-    known = scores.known
-    cues = listed_cues(ctx, scores)
-    columns = np.column_stack([np.empty((np.count_nonzero(known), 0)), *cues.values()])
-    weight, table = np.full(len(known), np.nan), np.full((len(known), len(cues)), np.nan)
-    weight[known], table[known] = weights(columns, balancing(columns)), columns
-    found = weight[known]
-    n, items, largest = len(found), worth(found), float(found.max() / found.sum())
-    reason = _withheld(n, items, largest)
-    left = {} if reason else _remaining_gains(ctx, scores, columns)
-    partly = any(one.p_holm <= LEVEL for one in left.values())
+    cues: Cues = listed_cues(ctx, scores)
+    known, found = scores.known, _solved(cues, int(scores.known.sum()))
+    reason, left = _withheld(found), dict[str, LeftToFind]()
+    if reason is None:
+        cues, found, left = _refitted(_Auditors(ctx, scores), cues, found)
+    partly = any(_finds(one, one.p_holm) for one in left.values())
     part = Adjustment(
         status="withheld" if reason else "partly adjusted" if partly else "adjusted",
-        n=n,
-        worth=items,
-        largest_share=largest,
+        n=len(found),
+        worth=worth(found),
+        largest_share=float(found.max() / found.sum()),
         columns=tuple(cues),
         left=left,
         reason=reason,
     )
+    weight, table = np.full(len(known), np.nan), np.full((len(known), len(cues)), np.nan)
+    weight[known], table[known] = found, np.column_stack([np.empty((len(found), 0)), *cues.values()])
     return Balanced(weight, ctx.parts.groups, part, table)
 
 
-def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
-    """Return the cue columns (n,) by name for items with a known key, leaving out constant columns.
+def _solved(cues: Cues, n: int) -> Floats:
+    columns = np.column_stack([np.empty((n, 0)), *cues.values()])
+    return weights(columns, balancing(columns))
 
-    Each is the gain over chance of a strategy that sees only the choices, scaled to unit standard deviation: the scorer's
-    centered logit of the key, its probability and its pick, the contributions of the key's form and words, and the
-    tie-fair credits of four length heuristics.
+
+def _refitted(
+    auditors: "_Auditors", cues: Cues, weight: Floats
+) -> tuple[Cues, Floats, dict[str, LeftToFind]]:
+    """Return the cues, with those that auditors found, the weights (n,) that balance them, and what is left.
+
+    Fresh auditors look under the weights until they find nothing, or further weights would be worth too little.
     """
-    known, there = scores.known, scores.there
-    rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
-    log_p = tempered(scores, ctx.index.key)[known]
-    at = np.arange(len(rows)), key
+    for times in range(REFITS + 1):
+        logits = auditors.logits(times)
+        left, more = auditors.left(logits, weight), dict(cues)
+        for name in auditors.balanceable(logits, times):
+            if _finds(left[name], left[name].p):
+                more |= strategy(
+                    f"{name}_{times + 1}", logits[name], auditors.there, auditors.key, auditors.fold(times)
+                )
+        found = _solved(more, len(weight))
+        too_few = worth(found) < LEAST_REFITTED * len(found) or _withheld(found) is not None
+        if times == REFITS or len(more) == len(cues) or too_few:
+            break
+        cues, weight = more, found
+    return cues, weight, left
+
+
+def _finds(one: LeftToFind, p: float) -> bool:
+    return p <= LEVEL or (one.value or 0.0) > TO_SEE
+
+
+def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
+    """Return the cues of items with a known key by name, leaving out constant columns.
+
+    They are what the scorer gives to the key (`strategy`), the contributions of the key's form and words, and the tie-fair
+    credits of four length heuristics.
+    """
+    known, there = scores.known, scores.there[scores.known]
+    rows, key = np.flatnonzero(known), ctx.index.key[known]
     found = {
-        "scorer_logit": centred(np.where(there[known], log_p, 0.0), there[known])[at],
-        "scorer_probability": np.exp(log_p[at]) - chance,
-        # By logits, because a temperature near 0 would make all options tie.
-        "scorer_pick": credit(_picked(scores.logits[known], there[known]), key) - chance,
         "form": scores.surface[rows, key],
         "words": scores.words[rows, key],
-        **{name: won[known] - chance for name, won in listed_credit(ctx.items or (), RULES).items()},
+        **{
+            name: won[known] - 1 / there.sum(axis=1)
+            for name, won in listed_credit(ctx.items or (), RULES).items()
+        },
     }
+    return strategy("scorer", scores.logits[known], there, key, scores.fold[known]) | _scaled(found)
+
+
+def strategy(name: str, logits: Floats, there: Bools, key: Ints, fold: Ints) -> dict[str, Floats]:
+    """Return the cues of a strategy by name: its centered logit of the key, the key's probability, and the pick.
+
+    `logits` and `there` are (n, K), `key` and `fold` are (n,).
+    """
+    log_p, at = tempered(logits, there, key, fold), (np.arange(len(key)), key)
+    chance = 1 / there.sum(axis=1)
+    found = {
+        "logit": centred(np.where(there, log_p, 0.0), there)[at],
+        "probability": np.exp(log_p[at]) - chance,
+        # By logits, because a temperature near 0 would make all options tie.
+        "pick": credit(_picked(logits, there), key) - chance,
+    }
+    return _scaled({f"{name}_{of}": column for of, column in found.items()})
+
+
+def _scaled(found: Cues) -> dict[str, Floats]:
     return {name: column / column.std() for name, column in found.items() if column.std() > ROUNDING}
 
 
-def tempered(scores: OptionScores, key: Ints) -> Floats:
+def tempered(logits: Floats, there: Bools, key: Ints, fold: Ints) -> Floats:
     """Return log probabilities (n, K), using a temperature for each fold that is fitted to the keys of the other folds."""
     from scipy.optimize import minimize_scalar  # loaded only when needed
 
-    out = np.full(scores.logits.shape, -np.inf)
-    for f in np.unique(scores.fold).tolist():
-        mine = scores.fold == f
-        others = drawn(scores.known & ~mine)
+    out = np.full(logits.shape, -np.inf)
+    for f in np.unique(fold).tolist():
+        mine = fold == f
+        others = drawn(~mine)
 
         def loss(scale: float, others: Ints = others) -> float:
-            log_p = log_probabilities(scale * scores.logits[others], scores.there[others])
+            log_p = log_probabilities(scale * logits[others], there[others])
             return -float(log_p[np.arange(len(others)), key[others]].sum())
 
         scale = minimize_scalar(loss, bounds=(0, _HOTTEST), method="bounded").x
-        out[mine] = log_probabilities(scale * scores.logits[mine], scores.there[mine])
+        out[mine] = log_probabilities(scale * logits[mine], there[mine])
     return out
 
 
-def _withheld(n: int, items: float, largest: float) -> Reason | None:
+def _withheld(weight: Floats) -> Reason | None:
+    n, items, largest = len(weight), worth(weight), float(weight.max() / weight.sum())
     if items < LEAST_WORTH:
         return Reason.of("worth_few", worth=items, n=n, limit=LEAST_WORTH)
     if items < LEAST_WORTH_SHARE * n:
@@ -153,45 +198,64 @@ def _withheld(n: int, items: float, largest: float) -> Reason | None:
     return None
 
 
-def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
-    """Return each auditor's gain over chance. For each fold, weights and probes are fitted on the other folds."""
-    of = np.flatnonzero(scores.known)
-    seen = drawn(np.ones(len(of), dtype=bool), MOST_AUDITED)
-    rows, c, items = of[seen], columns[seen], ctx.items or ()
-    key, there, fold = ctx.index.key[rows], scores.there[rows], scores.fold[rows]
-    weight = np.empty(len(rows))
-    for f in np.unique(fold).tolist():
-        mine = fold == f
-        weight[mine] = np.exp(-c[mine] @ balancing(c[~mine], AUDIT_RIDGE))
-    together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
-    groups, chance = together[rows], 1 / there.sum(axis=1)
-    probes = other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
-    auditors: list[tuple[str, AuditorKind, Floats]] = [
-        (name, "probe", credit(_picked(logits, there), key)) for name, logits in probes
-    ]
-    auditors += [(name, kind, won[rows]) for name, kind, won in _asked_auditors(ctx)]
-    found: dict[str, LeftToFind] = {}
-    for name, kind, won in auditors:
-        if (answered := ~np.isnan(won)).any():
-            beyond = (won - chance)[answered]
-            value, error = weighted_mean(beyond, weight[answered], groups[answered])
-            p = float(ndtr(-value / error)) if error else 1.0
-            ci, before = (value - Z * error, value + Z * error), float(beyond.mean())
-            found[name] = LeftToFind(
-                kind=kind, value=value, n=len(beyond), ci=ci, before=before, p=p, p_holm=p
+class _Auditors:
+    """Auditors of the weights of m items with a known key: fresh probes, and the cross-fitted encoder if it was asked.
+
+    They see all m items, or a sample if there are too many to balance what they find. Of the items that they see, `key` is
+    (s,) and `there` is (s, K).
+    """
+
+    def __init__(self, ctx: Context, scores: OptionScores) -> None:
+        of = np.flatnonzero(scores.known)
+        self._all = len(of) <= MOST_REFITTED
+        self._seen = drawn(np.ones(len(of), dtype=bool), len(of) if self._all else MOST_AUDITED)
+        self._ctx, self._rows = ctx, of[self._seen]
+        self.key, self.there = ctx.index.key[self._rows], scores.there[self._rows]
+
+    def fold(self, times: int) -> Ints:
+        """Return the fold (s,) of each item in a partition of its own for each time that auditors look."""
+        items, settings = self._ctx.items or (), self._ctx.rules.probe
+        groups, content = fold_groups(items)[self._rows], content_hashes(items)[self._rows]
+        return balanced_folds(groups, content, settings.folds, _PARTITIONS * (1 + settings.seed) + times)
+
+    def logits(self, times: int) -> dict[str, Floats]:
+        """Return the logits (s, K) of each auditor by name, NaN for items that the encoder did not answer."""
+        items, index, answers = self._ctx.items or (), self._ctx.index, self._ctx.answers
+        found = probed([items[row] for row in self._rows.tolist()], self.fold(times), FROM_TEXT, seed=times)
+        for name in models_asked(answers, MEANING):
+            templates = self._templates(name)
+            block = answers.block(MEANING, name, templates[min(times, len(templates) - 1)]).first()
+            found[name] = np.full(self.there.shape, np.nan)
+            for option, scores in enumerate(block.scores.T[: index.width]):
+                found[name][:, option] = index.spread(block, scores)[self._rows]
+        return found
+
+    def _templates(self, name: str) -> list[str | None]:
+        asked = [t for t in TEMPLATES if name in models_asked(self._ctx.answers, MEANING, t)]
+        return [*asked] or [None]
+
+    def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:
+        """Return the auditors that saw all items and that fresh ones can follow. The encoder has one further cross-fit."""
+        return [
+            name
+            for name, one in logits.items()
+            if self._all
+            and (
+                name in FROM_TEXT
+                or (times == 0 and len(self._templates(name)) > 1 and not np.isnan(one[self.there]).any())
             )
-    corrected = holm([one.p for one in found.values()])
-    return {
-        name: one.model_copy(update={"p_holm": p_holm})
-        for (name, one), p_holm in zip(found.items(), corrected, strict=True)
-    }
+        ]
 
-
-def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield the name, kind and credits (n,), NaN if unanswered, of the cross-fitted encoder if it was asked."""
-    for name in models_asked(ctx.answers, MEANING):
-        block = ctx.answers.block(MEANING, name).first()
-        yield name, "encoder", ctx.index.spread(block, block.correct)
+    def left(self, logits: Mapping[str, Floats], weight: Floats) -> dict[str, LeftToFind]:
+        """Return what auditors with these logits (s, K) gain over chance under the weights (m,)."""
+        ctx = self._ctx
+        together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
+        won = {name: credit(_picked(one, self.there), self.key) for name, one in logits.items()}
+        found = gains(won, self.there.sum(axis=1), weight[self._seen], together[self._rows])
+        return {
+            name: one.model_copy(update={"kind": "probe" if name in FROM_TEXT else "encoder"})
+            for name, one in found.items()
+        }
 
 
 def _picked(logits: Floats, there: Bools) -> Bools:

@@ -92,7 +92,7 @@ def _without_folders(config: Config) -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     found = {"robustify": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
+    for package in ("numpy", "scipy", "scikit-learn", "pyarrow", "torch", "transformers", "tokenizers"):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

@@ -16,7 +16,17 @@ from robustify.judging.summary.quantity import Part, Quantity, Reason
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import PositionBias
 from robustify.judging.summary.screened import OffPosition
-from robustify.report.format import count, counted, in_points, ordinal, p_value, percent, plain, spaced
+from robustify.report.format import (
+    between,
+    count,
+    counted,
+    in_points,
+    ordinal,
+    p_value,
+    percent,
+    plain,
+    spaced,
+)
 
 LONGEST = 2000
 KINDS = {
@@ -77,15 +87,15 @@ def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
     env.filters |= {
         "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
-        "plain": plain, "spaced": spaced, "items": in_items, "in_points": in_points, "sentences": _sentences,
-        "too_often": _too_often,
+        "plain": plain, "between": between, "in_points": in_points, "spaced": spaced, "items": in_items,
+        "sentences": _sentences, "too_often": _too_often,
     }  # fmt: skip
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)
 
 
-def _sentences(reasons: Iterable[Reason], between: str = "") -> str:
-    return between.join(map(sentence, reasons))
+def _sentences(reasons: Iterable[Reason], separator: str = "") -> str:
+    return separator.join(map(sentence, reasons))
 
 
 def _by(auditor: str, kind: str, value: float, n: int) -> str:

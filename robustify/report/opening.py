@@ -71,8 +71,6 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
             None if status == "partly adjusted" else STATES.get(status, "not evaluated"),
             finding("worth", s.adjustment),
         )
-        if said := finding("meaning", s.adjustment):
-            yield None, said
     failed = [
         f"{plain(check.name)}: {sentence(check.reason)}"
         for check in s.guardrails

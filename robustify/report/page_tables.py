@@ -102,8 +102,8 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
     ]  # fmt: skip
     return {
         "left": table(
-            "Auditors above chance", ("Auditor", "Unweighted", "Weighted", "p"),
-            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm))
+            "Auditors above chance", ("Auditor", "Unweighted", "Weighted", "p", "Power to see 3 points"),
+            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm), q.power)
              for name, q in (s.adjustment.left if s.adjustment else {}).items()),
         ),
         "pairs": table(

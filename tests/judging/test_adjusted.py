@@ -1,13 +1,17 @@
 """The adjusted score: a cue that pays is worthless under the weights, knowledge is not, and what is left is said."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.items.orders import own
+from robustify.judging import adjusted
 from robustify.judging.baselines.heuristics import guess
+from robustify.judging.baselines.meaning import TEMPLATES
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.stats.balance import balancing, weighted_mean, weights, worth
@@ -54,13 +58,13 @@ def judged(items: list[Item], *models: list[Answer]) -> Judgement:
     return judge(Answers.concat(tables), Facts("made up"), Rules(), items)
 
 
-def by_meaning(items: list[Item], knows: float, view: str = "meaning", name: str = "encoder") -> list[Answer]:
-    """What sees the options alone, and prefers the key in a share of the items."""
+def by_meaning(items: list[Item], knows: float, template: str) -> list[Answer]:
+    """An encoder that sees the options alone, and prefers the key in a share of the items."""
     draw, rows = np.random.default_rng(5), []
     for item in items:
         pick = item.key if draw.random() < knows else int(draw.integers(4))
         scores = [float(np.log(0.7 if i == pick else 0.1)) for i in range(4)]
-        rows.append(answer(Asked(item.id, view, name, own(4), "t", item.key), scores))
+        rows.append(answer(Asked(item.id, "meaning", "encoder", own(4), template, item.key), scores))
     return rows
 
 
@@ -87,31 +91,82 @@ def test_where_nothing_is_given_away_the_adjusted_score_is_the_full_one() -> Non
     assert found.adjustment is not None
     assert found.adjustment.status == "adjusted"
     assert found.adjustment.worth >= 0.93 * 600
-    adjusted, full = (measured(found, name, "m")["all"]["value"] for name in ("adjusted", "full"))
-    assert adjusted == pytest.approx(full, abs=0.01)
+    weighted, full = (measured(found, name, "m")["all"]["value"] for name in ("adjusted", "full"))
+    assert weighted == pytest.approx(full, abs=0.01)
 
 
-def test_what_a_probe_of_another_kind_still_finds_is_said_with_its_p(monkeypatch: pytest.MonkeyPatch) -> None:
-    def finds(share: float) -> Adjustment:
-        def probe(_: object, key: Ints, there: Bools, __: Ints) -> dict[str, Floats]:
-            draw = np.random.default_rng(3)
-            known = draw.random(len(key)) < share
-            picked = np.where(known, key, draw.integers(4, size=len(key)))
-            return {"a probe": (np.arange(4) == picked[:, None]) * 1.0}
+def finder(share: float, again: bool) -> Callable[..., dict[str, Floats]]:
+    """A probe that knows the key of a share of the items: the same items every time, or others."""
 
-        monkeypatch.setattr("robustify.judging.adjusted.other_probes", probe)
-        part = judged(items_with(600, longest=0.3)).summary.adjustment
-        assert part is not None
-        return part
+    def probe(items: Sequence[Item], _: Ints, kinds: object, seed: int) -> dict[str, Floats]:
+        draw = np.random.default_rng(0 if again else seed)
+        known = draw.random(len(items)) < share
+        picked = np.where(known, [item.key for item in items], draw.integers(4, size=len(items)))
+        return {"form": (np.arange(4) == picked[:, None]) * 1.0}
 
-    part = finds(0.15)
-    left = part.left["a probe"]
+    return probe
+
+
+def weighed(
+    monkeypatch: pytest.MonkeyPatch, probe: Callable[..., dict[str, Floats]], *rows: list[Answer]
+) -> Adjustment:
+    monkeypatch.setattr("robustify.judging.adjusted.probed", probe)
+    part = judged(items_with(600, longest=0.3), *rows).summary.adjustment
+    assert part is not None
+    return part
+
+
+def test_what_a_fresh_probe_finds_is_balanced_and_a_fresh_one_looks_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = weighed(monkeypatch, finder(0.15, again=True))
+    left = part.left["form"]
+    assert part.status == "adjusted"
+    assert {"form_1_logit", "form_1_pick"} <= set(part.columns)
+    assert not any(column.startswith("form_2") for column in part.columns)
+    assert left.before > 0.08 > 0.03 > abs(left.value or 0)
+    taken = left.before - max(left.value or 0, 0)
+    of = f"{100 * taken:.1f} of {100 * left.before:.1f} points of cues."
+    assert (
+        finding("worth", part) == f"The adjusted score, worth {part.worth:.0f} of 600 items, takes out {of}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "refits"),
+    [(0.15, adjusted.REFITS), (0.7, 0)],
+    ids=["always something else", "worth too little"],
+)
+def test_what_weights_cannot_balance_is_said_with_its_size(
+    monkeypatch: pytest.MonkeyPatch, share: float, refits: int
+) -> None:
+    part = weighed(monkeypatch, finder(share, again=False))
+    left = part.left["form"]
     assert part.status == "partly adjusted"
+    assert part.worth >= 0.6 * part.n
+    assert {name[:6] for name in part.columns if name.startswith("form_")} == {
+        f"form_{n + 1}" for n in range(refits)
+    }
     assert left.p_holm <= 0.05
-    assert left.value == pytest.approx(0.11, abs=0.05)
     assert left.ci is not None
     assert left.ci[0] > 0
-    assert finds(0.0).status == "adjusted"
+    said = finding("worth", part)
+    assert said.startswith("The partly adjusted score, worth ")
+    assert f"; form still gains {100 * (left.value or 0):.1f} ({100 * left.ci[0]:.1f} to " in said
+
+
+def test_a_gain_of_more_than_three_points_counts_even_if_it_may_be_luck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adjusted, "MOST_REFITTED", 100)
+    monkeypatch.setattr(adjusted, "MOST_AUDITED", 90)
+    part = weighed(monkeypatch, finder(0.11, again=True))
+    left = part.left["form"]
+    assert (left.n, part.n, part.status) == (90, 600, "partly adjusted")
+    assert left.p_holm > 0.05
+    assert left.value is not None
+    assert left.value > 0.03
+    assert not [name for name in part.columns if name.startswith("form_")]
 
 
 def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
@@ -125,12 +180,26 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     assert found.balance is None
 
 
-def test_meaning_is_found_under_the_weights_of_form() -> None:
+def test_meaning_is_balanced_if_a_second_cross_fit_can_audit_the_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
     items = items_with(600)
-    part = judged(items, by_meaning(items, 0.3)).summary.adjustment
-    assert part is not None
-    assert (part.status, part.left["encoder"].kind) == ("partly adjusted", "encoder")
-    assert finding("meaning", part).startswith("Meaning also gives keys away")
+    first, again = (by_meaning(items, 0.3, template) for template in TEMPLATES)
+    alone, both, part_only = (
+        judged(items, *rows).summary.adjustment for rows in ([first], [first, again], [first[1:], again])
+    )
+    assert alone is not None
+    assert both is not None
+    assert part_only is not None
+    assert (alone.status, alone.left["encoder"].kind) == ("partly adjusted", "encoder")
+    assert "of cues; encoder still gains" in finding("worth", alone)
+    assert both.status == "adjusted"
+    assert "encoder_1_logit" in both.columns
+    assert both.left["encoder"].before > 0.15
+    # A cue of some items cannot be balanced for all of them.
+    assert part_only.status == "partly adjusted"
+    assert "encoder_1_logit" not in part_only.columns
 
 
 def test_without_texts_or_with_too_few_items_to_fit_on_there_is_no_adjustment() -> None:

@@ -1,6 +1,6 @@
 """Fresh probes: classifiers of several kinds that look for the keys in the options alone, and what they gain over chance.
 
-The filter and the weights use none of them. `form` is gradient boosting on the features of `baselines.features`, `words`
+The filter uses none of them. `form` is gradient boosting on the features of `baselines.features`, `words`
 and `characters` are logits on TF-IDF, and `meaning` is a logit on the vectors of a sentence encoder. All are cross-fitted.
 """
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.items.item import Item
+from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.artifact_probe import padded
-from robustify.judging.baselines.conditional_logit import centred
+from robustify.judging.baselines.conditional_logit import centred, drawn
 from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.meaning import places
 from robustify.judging.stats.balance import Z, weighted_mean
@@ -21,6 +21,10 @@ from robustify.judging.summary.scored import LeftToFind
 
 Kind = Literal["form", "words", "characters", "meaning"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FROM_TEXT: tuple[Kind, ...] = ("form", "words", "characters")
+"""Kinds that need no encoder."""
+MOST_LEARNED = 5_000
+"""Most items in one fit. They are sampled with a fixed seed."""
 TO_SEE = 0.03
 """Gain over chance that an audit should be able to see."""
 _TOKEN = r"(?u)\b\w+\b|[^\w\s]"
@@ -32,30 +36,30 @@ def probed(
     kinds: Sequence[Kind] = KINDS,
     *,
     seed: int = 0,
-    weight: Floats | None = None,
     vectors: Floats | None = None,
 ) -> dict[str, Floats]:
     """Return the cross-fitted logits (n, K) of each kind of probe, centered within the item.
 
     Each `fold` (n,) is predicted by a fit on the others, so copies and passages must share one (`artifact_probe.folds`).
-    `weight` (n,) weighs the items of a fit. `vectors` (sum of k, d) are the encoder's, and without them there is no
-    `meaning`. The same input gives the same bytes, because all fits use one thread.
+    `vectors` (sum of k, d) are the encoder's, and without them there is no `meaning`. The same input gives the same bytes,
+    because all fits use one thread.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max(initial=1))) < k[:, None]
-    key = np.arange(there.shape[1]) == np.array([item.key for item in items])[:, None]
+    key = (np.arange(there.shape[1]) == np.array([item.key for item in items])[:, None])[there]
     # A limit holds only for libraries that are loaded, so it comes after the classifiers.
     models = {kind: _classifier(kind, seed) for kind in kinds if kind != "meaning" or vectors is not None}
     found: dict[str, Floats] = {}
     with threadpool_limits(1):
         for kind, model in models.items():
-            x, logits = _columns(kind, items, there, vectors), np.zeros(len(key[there]))
+            x, logits = _columns(kind, items, there, vectors), np.zeros(len(key))
             for f in np.unique(fold).tolist():
-                test = np.repeat(fold == f, k)
-                weighed = None if weight is None else np.repeat(weight, k)[~test]
-                logits[test] = model.fit(x[~test], key[there][~test], weighed).decision_function(x[test])
+                learned = np.zeros(len(items), dtype=bool)
+                learned[drawn(fold != f, MOST_LEARNED)] = True
+                train, test = np.repeat(learned, k), np.repeat(fold == f, k)
+                logits[test] = model.fit(x[train], key[train]).decision_function(x[test])
             found[kind] = centred(padded(logits[:, None], there)[:, :, 0], there)
     return found
 
@@ -65,13 +69,27 @@ def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | 
     match kind:
         case "form":
             return compared(padded(amounts(items), there), there)[there]
+        case "words":
+            return _words(items)
+        case "characters":
+            return _characters(items)
         case "meaning":
             return places(np.empty((0, 0)) if vectors is None else vectors, there)[there]
-    return tf_idf(kind, [choice for item in items for choice in item.choices])
+
+
+@kept_for_last
+def _words(items: Sequence[Item]) -> Any:
+    return tf_idf("words", [choice for item in items for choice in item.choices])
+
+
+@kept_for_last
+def _characters(items: Sequence[Item]) -> Any:
+    return tf_idf("characters", [choice for item in items for choice in item.choices])
 
 
 def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
     """Return the weights of words and pairs of them, or of sequences of 2 to 4 characters, in texts (n, terms), sparse."""
+    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
 
     units = (
@@ -79,7 +97,10 @@ def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
         if kind == "words"
         else {"ngram_range": (2, 4), "analyzer": "char_wb"}
     )
-    return TfidfVectorizer(min_df=min(2, len(texts)), sublinear_tf=True, **units).fit_transform(texts)
+    try:
+        return TfidfVectorizer(min_df=2, sublinear_tf=True, **units).fit_transform(texts)
+    except ValueError:  # no two texts share a term
+        return csr_array((len(texts), 1))
 
 
 def compared(raw: Floats, there: Bools) -> Floats:
@@ -99,9 +120,9 @@ def _classifier(kind: Kind, seed: int) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
 
         return HistGradientBoostingClassifier(
-            max_iter=100,
-            learning_rate=0.07,
-            max_leaf_nodes=10,
+            max_iter=60,
+            learning_rate=0.1,
+            max_leaf_nodes=8,
             max_bins=64,
             early_stopping=False,
             random_state=seed,
@@ -114,7 +135,7 @@ def _classifier(kind: Kind, seed: int) -> Any:
 def gains(
     credits: Mapping[str, Floats], k: Ints, weight: Floats | None = None, groups: Ints | None = None
 ) -> dict[str, LeftToFind]:
-    """Return what each auditor gains over chance, 1 / `k` (n,), from its `credits` (n,) with NaN where it did not answer.
+    """Return what each auditor gains over chance, 1 / `k` (n,), from its `credits` (n,), NaN if it did not answer.
 
     The items weigh `weight` (n,) (fixed, as in `balance.weighted_mean`) and items of one of `groups` (n,) count together.
     p-values are one-sided and corrected by Holm over the auditors. `power` is that to see 3 points at their joint level.

@@ -16,7 +16,8 @@ from robustify.judging.baselines.artifact_probe import ProbeSettings, fitted_row
 from robustify.judging.baselines.conditional_logit import centred, drawn
 
 VIEW = "meaning"
-TEMPLATE = "meaning-v1"
+TEMPLATES = "meaning-v1", "meaning-v1-again"
+"""Names of two cross-fits in different folds, so that the second can audit weights that balance the first."""
 AXES = 64
 RIDGE = 10.0
 MOST_ENCODED = 5_000
@@ -29,13 +30,17 @@ def encoded(items: Sequence[Item]) -> list[Item]:
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return one answer row per item, with cross-fitted log probabilities from unit vectors `vectors` (sum of k, d).
+    """Return an answer row per item and cross-fit, with log probabilities from unit vectors `vectors` (sum of k, d).
 
     With fewer than 50 items, nothing is fitted, and each row contains the reason.
     """
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
-    return fitted_rows(items, places(vectors, there)[there], (VIEW, model, TEMPLATE), RIDGE, settings)
+    x, rows = places(vectors, there)[there], list[Answer]()
+    for times, template in enumerate(TEMPLATES):
+        seeded = settings.model_copy(update={"seed": settings.seed + times})
+        rows += fitted_rows(items, x, (VIEW, model, template), RIDGE, seeded)
+    return rows
 
 
 def places(vectors: Floats, there: Bools) -> Floats:

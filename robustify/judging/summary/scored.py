@@ -198,7 +198,7 @@ class Adjustment(Part):
     """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`.
 
     The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
-    `left` still finds keys at 5 % after Holm's correction.
+    `left` still finds keys: at 5 % after Holm's correction, or more than 3 points above chance.
     """
 
     status: AdjustedStatus
@@ -208,3 +208,7 @@ class Adjustment(Part):
     columns: tuple[str, ...]
     left: dict[str, LeftToFind]
     reason: Reason | None
+
+    def most(self, of: Literal["before", "value"]) -> str | None:
+        """Return the auditor that gains most before weighting or under the weights, or None without auditors."""
+        return max(self.left, key=lambda name: getattr(self.left[name], of), default=None)
