@@ -40,7 +40,7 @@ def exit_code(error: BaseException) -> int:
         case RobustifyError():
             return _ended(error.exit_code, *error.lines)
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return _ended(130, "Interrupted. Run the same command again.")
+            return _ended(130, "Interrupted. Run the same command to go on.")
         case click.exceptions.Exit():
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
@@ -78,7 +78,7 @@ def exit_code(error: BaseException) -> int:
 
 def terminated(_signal: int, _frame: FrameType | None) -> None:
     """End the process on SIGTERM."""
-    raise SystemExit(_ended(143, "Terminated. Run the same command again."))
+    raise SystemExit(_ended(143, "Terminated. Run the same command to go on."))
 
 
 def _reader_is_gone() -> bool:

@@ -4,6 +4,7 @@ Every command has `--json` and `--quiet`, which `output` stores in the Click con
 """
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -133,9 +134,10 @@ def say(line: str) -> None:
         click.echo(f"robustify: {printable(line)}", err=True)
 
 
-EVERY_SECONDS = 30.0
+EVERY_SECONDS, TICK_SECONDS = 30.0, 1.0
+"""Least time between two lines of a log, and between two looks of a bar."""
 LOADING = "loading "
-"""Prefix of a progress label until the model has returned its first result."""
+"""Prefix of a progress label until the model has returned its first result, which is what the cache has."""
 Advance = Callable[[int], None]
 
 
@@ -147,23 +149,55 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
         if shown is False or is_set("quiet"):
             return nullcontext(lambda _: None)
-        return _bar(label, total, UNMUTED) if UNMUTED.isatty() else _lines(label, total, UNMUTED)
+        return _watched(label, total, UNMUTED, _bar if UNMUTED.isatty() else _lines)
 
     return watch
+
+
+@contextmanager
+def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
+    """Show progress, and if the user interrupts it, say how much is kept."""
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        done += n
+        shown(n)
+
+    try:
+        with display(label, total, err) as shown:
+            yield advance
+    except (KeyboardInterrupt, SystemExit):
+        if label.startswith(LOADING):
+            kept = f"{done:,} of {counted(total, 'request')} are kept in the cache"
+            err.write(f"robustify: {label.removeprefix(LOADING)}: {kept}; run the same command to go on\n")
+        raise
 
 
 @contextmanager
 def _bar(label: str, total: int, err: Any) -> Iterator[Advance]:
     from tqdm import tqdm
 
+    ended, cached = threading.Event(), label.startswith(LOADING)
     with tqdm(total=total, desc=label, unit="req", file=err, dynamic_ncols=True) as bar:
 
+        def tick() -> None:
+            while not ended.wait(TICK_SECONDS):
+                bar.refresh()
+
         def advance(n: int) -> None:
+            nonlocal cached
+            if cached:  # neither loading nor the cache counts in the rate
+                bar.initial, bar.start_t, cached = n, time.time(), False
             if n:
                 bar.set_description(label.removeprefix(LOADING), refresh=False)
             bar.update(n)
 
-        yield advance
+        threading.Thread(target=tick, daemon=True).start()
+        try:
+            yield advance
+        finally:
+            ended.set()
 
 
 @contextmanager
@@ -171,14 +205,17 @@ def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
     """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
     name = label.removeprefix(LOADING)
     start = latest = time.monotonic()
-    done = 0
+    done, cached = 0, None if name != label else 0
 
     def advance(n: int) -> None:
-        nonlocal done, latest
+        nonlocal done, latest, start, cached
         done += n
-        if (now := time.monotonic()) - latest >= EVERY_SECONDS:
-            latest, took = now, now - start
-            left = f", about {took / done * (total - done):.0f} s left" if 0 < done < total else ""
+        now = time.monotonic()
+        if cached is None:  # neither loading nor the cache counts in the rate
+            start, cached = now, n
+        if now - latest >= EVERY_SECONDS:
+            latest, took, new = now, now - start, done - cached
+            left = f", about {took / new * (total - done):.0f} s left" if new and done < total else ""
             err.write(f"robustify: {name}: {done:,} of {total:,} requests in {took:.0f} s{left}\n")
 
     if name != label:

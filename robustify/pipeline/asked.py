@@ -46,7 +46,7 @@ class RunInput:
     spent: Sequence[Mapping[str, object]] = ()
 
     def log(self, folder: Path) -> None:
-        """Append one line per server to run.log: requests, tokens, and cost. Raise `ResourceError` if it cannot be
+        """Append one line per server to run.log: calls, tokens, and cost. Raise `ResourceError` if it cannot be
         written."""
         if not self.spent:
             return

@@ -1,15 +1,19 @@
 """The face: exit codes, what goes to stdout and what to stderr, and that nothing leaks or crashes."""
 
 import csv
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tqdm import tqdm
 
 from robustify import cli
 from robustify.cli import options
@@ -140,10 +144,51 @@ def test_loading_is_said_at_once_and_progress_without_a_terminal(
 ) -> None:
     with options.watcher()("loading one", 1200) as progress:
         assert capsys.readouterr().err == "robustify: loading one (1,200 requests) ...\n"
+        progress(0)  # nothing is in the cache
         monkeypatch.setattr(options, "EVERY_SECONDS", 0)
         progress(300)
         said = capsys.readouterr().err
         assert re.match(r"robustify: one: 300 of 1,200 requests in \d+ s, about \d+ s left", said)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_cached_answers_are_not_in_the_rate_and_an_interrupt_says_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    now, screen = [100.0], Screen()
+    for clock in ("time", "monotonic"):
+        monkeypatch.setattr(options.time, clock, lambda: now[0])
+    monkeypatch.setattr(options, "EVERY_SECONDS", 5)
+    monkeypatch.setattr("robustify.base.redaction.UNMUTED", screen)
+    bars: list[Any] = []
+    made = tqdm.__init__
+    monkeypatch.setattr(tqdm, "__init__", lambda bar, *a, **k: (bars.append(bar), made(bar, *a, **k))[1])
+    with pytest.raises(KeyboardInterrupt), options.watcher()("loading one", 1200) as progress:  # noqa: PT012
+        now[0] += 50  # loading takes long
+        progress(1000)  # all from the cache
+        now[0] += 10
+        progress(20)
+        if terminal:
+            assert bars[0].format_dict["initial"] == 1000
+            assert bars[0].start_t == 150
+        raise KeyboardInterrupt
+    shown = screen.getvalue()
+    assert terminal or "robustify: one: 1,020 of 1,200 requests in 10 s, about 90 s left\n" in shown
+    assert shown.endswith(
+        "robustify: one: 1,020 of 1,200 requests are kept in the cache; run the same command to go on\n"
+    )
+
+
+def test_a_bar_moves_although_no_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = threading.Event()
+    monkeypatch.setattr(options, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(tqdm, "refresh", lambda *_, **__: moved.set())
+    with options._bar("loading one", 10, io.StringIO()):
+        assert moved.wait(60)
 
 
 def test_each_command_has_a_whole_line_in_the_help_of_80_columns(

@@ -106,7 +106,7 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on(
     process.send_signal(sent)
     told = ended(process)
     assert told.code == code, told.err
-    assert one_line(told) == f"robustify: {word.capitalize()}. Run the same command again."
+    assert one_line(told) == f"robustify: {word.capitalize()}. Run the same command to go on."
     assert not (out / "run.json").exists()
     assert 0 < rows(cache) < bench.rows
     finish(bench.home, out, cache)

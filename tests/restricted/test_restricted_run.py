@@ -128,14 +128,14 @@ def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, out = steps.ask_models, mock / "out" / "run"
-    spent = {"model": "m", "requests": 3}
+    spent = {"model": "m", "calls": 3}
     monkeypatch.setattr(steps, "ask_models", lambda *args: replace(real(*args), spent=[spent]))
     (left := out / f"{TEMPORARY}dead").mkdir(parents=True, mode=0o700)
     out.chmod(0o700)
     (left / "left").write_text("of a killed run")
     run = restricted_run.run(mock, out)
     assert not list(out.glob(f"{TEMPORARY}*"))
-    assert json.loads((out / "run.log").read_text())["requests"] == 3
+    assert json.loads((out / "run.log").read_text())["calls"] == 3
     assert (out / "run.log").stat().st_mode & 0o777 == 0o600
     assert "run.log" not in run.manifest["files"]
 

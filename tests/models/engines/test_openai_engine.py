@@ -297,7 +297,7 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub) -> None:
         found = engine.loglikelihoods(REQUESTS)
         usage = engine.usage()
     assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
-    assert (usage["tried_again"], usage["requests"]) == (2, server.completions + 1)
+    assert (usage["tried_again"], usage["calls"]) == (2, server.completions + 1)
 
 
 def test_an_error_behind_the_status_200_is_tried_again_like_one_before_it(server: Stub) -> None:

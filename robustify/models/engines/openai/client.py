@@ -94,9 +94,10 @@ class Client:
         self._sdk.close()
 
     def usage(self) -> Json:
-        """Return the numbers of requests and tokens sent as an entry for run.log. The cost is in the currency of the
-        prices, or None without them. A run's files do not depend on it, because a run from the cache sends nothing."""
-        names = ("requests", "tried_again", "tokens_in", "tokens_out")
+        """Return the numbers of calls and tokens sent as an entry for run.log. A call may answer several requests. The
+        cost is in the currency of the prices, or None without them. A run's files do not depend on it, because a run from
+        the cache sends nothing."""
+        names = ("calls", "tried_again", "tokens_in", "tokens_out")
         cost = self.model.cost(self._counts["tokens_in"], self._counts["tokens_out"])
         return {"model": self.model.name, **{name: self._counts[name] for name in names}, "cost": cost}
 
@@ -185,7 +186,7 @@ class Client:
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
-            self._counts["requests"] += 1
+            self._counts["calls"] += 1
             self._counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
         for name in set(request.headers) - SENT:
             del request.headers[name]

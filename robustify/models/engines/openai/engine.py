@@ -92,10 +92,12 @@ class OpenAIServer(Closing):
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
                 progress(sum(asked[key] for key in fresh))
         except ModelError as error:
-            left, sent = len(asked) - len(known), client.usage()["tokens_in"]
-            cached = f"{len(known):,} are cached, so the same command continues from there"
+            # Equal requests count as often as they are asked, as in the forecast and in progress.
+            done, sent = sum(asked[key] for key in known), client.usage()["tokens_in"]
+            cached = f"{done:,} are cached, so the same command continues from there"
             last = (
-                f"{self.name}: {left:,} of {len(asked):,} requests remain; {cached if self._cache else 'none are cached'} "
+                f"{self.name}: {len(keys) - done:,} of {len(keys):,} requests remain; "
+                f"{cached if self._cache else 'none are cached'} "
                 f"({sent:,} tokens were sent)"
             )
             raise type(error)(*error.lines, last) from None
