@@ -118,7 +118,8 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     named = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
     vectors = partial(text_vectors, cache=cache, keep=True)
     with threadpool_limits(1, "blas"):
-        return replace(compose(bench.items, advice.pools, how, Proving(**named), vectors), consulted=advice)
+        found = compose(bench.items, advice.pools, how, Proving(**named), vectors, advice.checks)
+        return replace(found, consulted=advice)
 
 
 PREFERENCE = 1.0

@@ -1,14 +1,18 @@
 """A composed set: items whose distractors were chosen from pools, with its shortage and its proof."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from robustify.base.arrays import Floats
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.consulting import Consulted
 from robustify.composing.pool import OWN, Pool
 from robustify.composing.proof import AFTER, BEFORE, Proof, Vectors, proof
 from robustify.composing.review import reviewed, unreviewed
+from robustify.composing.right_answers import Checked
 from robustify.composing.shortage import Bound, Request, bounds, requests
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS, Kind
@@ -31,12 +35,14 @@ class Proving:
 class Composed(HoldsText):
     """Composed set. Items at `stays` were left as they are, because they depend on the order of their options or have too
     few candidates. `pools` are those of all items, and `picks` number their chosen candidates, none for `stays`.
+    Typography changed in the options of the items at `retyped`.
     """
 
     items: tuple[Item, ...]
     pools: tuple[Pool, ...]
     picks: tuple[tuple[int, ...], ...]
     stays: tuple[int, ...]
+    retyped: tuple[int, ...]
     composition: Composition
     bounds: tuple[Bound, ...]
     requests: tuple[Request, ...]
@@ -61,11 +67,13 @@ class Composed(HoldsText):
 
 
 def compose(
-    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, proving: Proving, vectors: Vectors
-) -> Composed:
+    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, proving: Proving, vectors: Vectors,
+    checks: Sequence[Checked] = (),
+) -> Composed:  # fmt: skip
     """Choose the distractors of items from their pools, and prove the result.
 
-    `items` are as they were read, and those of `pools` may have other typography.
+    `items` are as they were read, and those of `pools` may have other typography. `checks` are what models that see the
+    question say of the candidates.
     """
     few = how.shown[0]
     free = [
@@ -96,10 +104,11 @@ def compose(
         pools=tuple(pools),
         picks=tuple(picks.get(at, ()) for at in range(len(pools))),
         stays=tuple(at for at in range(len(pools)) if at not in picks),
+        retyped=tuple(at for at, pool in enumerate(pools) if pool.item.choices != items[at].choices),
         composition=found,
         bounds=bounds(some, how.shown[1]),
         requests=requests(pools, how.shown),
-        proof=proof(versions, kinds, vectors),
+        proof=proof(versions, kinds, vectors, _answered(pools, picks, checks) if checks else None),
     )
 
 
@@ -111,6 +120,21 @@ def _movable(pool: Pool) -> bool:
 def _shown(pool: Pool, picks: Sequence[int]) -> Item:
     key, *others = pool.texts
     return pool.item.with_choices((key, *(others[at] for at in picks)), 0)
+
+
+def _answered(
+    pools: Sequence[Pool], picks: Mapping[int, Sequence[int]], checks: Sequence[Checked]
+) -> dict[str, Floats]:
+    """Return the probability of each key among the options shown (n,), by models that see the question, before and after.
+    NaN if no model saw all of them, or distractors that an item had are no candidates any more."""
+    won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
+    for at, chosen_ones in picks.items():
+        ratios = np.fmax.reduce([check.ratios[at] for check in checks])
+        own = [j for j, one in enumerate(pools[at].candidates) if one.writer == OWN]
+        for version, some in ((BEFORE, own), (AFTER, list(chosen_ones))):
+            if len(some) == len(chosen_ones):
+                won[version][at] = 1 / (1 + ratios[some].sum())
+    return won
 
 
 def _by(writer: str, pool: Pool, item: Item) -> Item | None:

@@ -82,8 +82,8 @@ def proof(
 ) -> Proof:  # fmt: skip
     """Audit the versions of a set, which have an item or None at each of n places.
 
-    `kinds` says of each auditor whether it took no part in choosing. `answered` has the credits (n,) of models that saw
-    the question, by version. With fewer than 50 items, nothing is fitted, and there are no auditors.
+    `kinds` says of each auditor whether it took no part in choosing. `answered` has the probabilities (n,) that models
+    which see the question give the key, by version. With fewer than 50 items, nothing is fitted, and there are no auditors.
     """
     won, k = dict[str, dict[str, Floats]](), dict[str, Ints]()
     for name, places in versions.items():

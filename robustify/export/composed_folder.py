@@ -7,6 +7,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+from robustify.base.errors import DataError
 from robustify.base.files import QUOTED, neutral, write_json, write_text
 from robustify.composing.composed import Composed
 from robustify.composing.pool import set_aside
@@ -20,13 +21,14 @@ from robustify.runs.run import write_lines
 
 
 def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder, as CSV or JSON Lines. Return the paths of the files.
-
-    Raise `UsageError` if the folder is not empty, `DataError` if CSV would change items, and `ResourceError` if a file
-    cannot be written.
+    """Write a composed set into a new or empty folder, as JSON Lines, or as CSV if it would change no item. Return the
+    paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
     """
     with staged(folder) as place:
-        write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"), _marks(found))
+        try:
+            write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"), _marks(found))
+        except DataError:
+            write_set(found.items, place / "composed.jsonl", _marks(found))
         write_json(place / "composed.json", composed_tree(found))
         write_text(place / "report.html", composed_html(found, name))
         if any(found.unreviewed):
@@ -55,6 +57,7 @@ def composed_tree(found: Composed) -> dict[str, Any]:
     return {
         "n_items": len(found.items),
         "left_as_they_were": [found.items[at].id for at in found.stays],
+        "retyped": [found.items[at].id for at in found.retyped],
         "writers": found.writers,
         "set_aside": set_aside(found.pools),
         "unreviewed": {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +14,8 @@ from robustify.base.errors import AuthorisationError, UsageError
 from robustify.cli import cli
 from robustify.composing import composed
 from robustify.composing.choosing import Choosing, Composition
-from robustify.composing.pool import Pool
+from robustify.composing.pool import Candidate, Pool, pooled
+from robustify.composing.right_answers import Checked
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
 from robustify.reading.loaders import Source, load
@@ -134,8 +136,8 @@ def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(
 def test_typography_is_made_alike_unless_it_is_kept(quick: None, tmp_path: Path) -> None:
     item = Item("q", "Which one is cold?", ("Ice and snow", "“Tea”.", "warm soup", "Hot sand"), 0)
     data = _write(tmp_path / "a.jsonl", [item])
-    _mend(data, tmp_path / "alike", "--options", 4)
-    _mend(data, tmp_path / "typed", "--options", 4, "--as-typed")
+    assert _mend(data, tmp_path / "alike", "--options", 4)["retyped"] == ["q"]
+    assert _mend(data, tmp_path / "typed", "--options", 4, "--as-typed")["retyped"] == []
     assert _texts(tmp_path / "alike" / "composed.jsonl")[0][2] == sorted(
         ['"Tea"', "Hot sand", "Ice and snow", "Warm soup"]
     )
@@ -151,6 +153,23 @@ def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(tmp
     made = tmp_path / "one" / "composed.jsonl"
     _mend(made, tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == made.read_bytes()
+
+
+def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: None) -> None:
+    items = _items(60)
+    pools = [pooled(item, [Candidate(f"a stone {item.id}", "file")]) for item in items]
+    easy = Checked({}, (), tuple(np.array([0.9, 0.9, 0.2, 0.2]) for _ in pools))
+    found = composed.compose(items, pools, Choosing(), composed.Proving(), lambda _: None, [easy])
+    (models,) = (one for one in found.proof.readers if one.name == "models")
+    assert models.change["before"].value == pytest.approx(1 / 2.3 - 1 / 3.0)
+    assert (models.finds_more, found.proof.plausible) == (True, "failed")
+
+
+def test_a_csv_that_cannot_hold_the_set_becomes_json_lines(quick: None, tmp_path: Path) -> None:
+    data = _write(
+        tmp_path / "woods.csv", [*_items(9), _items(10)[9].with_choices(("yes", "no", "yes\r", "n"), 0)]
+    )
+    assert "composed.jsonl" in _mend(data, tmp_path / "out", "--options", 4, "--as-typed")["files"]
 
 
 @pytest.mark.parametrize(
