@@ -1,14 +1,14 @@
 """Choice of distractors from pools, so that over the whole set no cue points to the key or away from it.
 
-Sets of candidates are drawn at odds that start equal. In each round, fresh probes are fitted to the drawn sets, and the
-odds of the sets that give their key away fall (`refitting`). This is a game between a composer and its auditors in which
-the composer learns by multiplicative weights (Freund and Schapire 1999), and its equilibrium hides the key as well as the
-pools allow. Odds change no more than needed, so that no new cue appears, as it does if distractors are chosen against one
-classifier. Finally, one set per item is drawn at these odds, given that the moments of simple rules and of the last
-probes sum to zero.
+Sets of candidates are drawn in proportion to weights that start equal. In each round, fresh probes are fitted to the drawn
+sets, and the weights of the sets that give their key away fall (`refitting`). This is a game between a composer and its
+auditors in which the composer learns by multiplicative weights (Freund and Schapire 1999), and its equilibrium hides the
+key as well as the pools allow. Weights change no more than needed, so that no new cue appears, as it does if distractors
+are chosen against one classifier. Finally, one set per item is drawn by weight, given that the moments of simple rules
+and of the last probes sum to zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,19 +22,23 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
 from robustify.judging.stats.tests import NORMAL
 
-MOST_ROUNDS = 24
+MOST_ROUNDS = 16
 QUIET_ROUNDS, LOUD = 2, 0.1
-"""Rounds in succession in which no probe has a p-value up to `LOUD`, after which the odds are left alone."""
+"""Rounds in succession in which no probe has a p-value up to `LOUD`, after which the weights are left alone."""
 STEP = 2.0
-"""Power of a probe's probabilities by which odds are divided in one round."""
-_SWEEPS = 6
+"""Power of a probe's probabilities by which weights are divided in one round."""
+_SLACKS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Squared distance of the moments' sums from their aim in each sweep of the last draw, as a share of the items."""
+_NOISE = 2.0
+_NEW = 0.25
+"""Weight of a new probe in the mean of the recent ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
     """How to choose. `shown` are the fewest and the most options of an item.
 
-    Each distractor that an item had already multiplies a set's odds by exp(`prefer_own`). With `meaning`, a probe of
+    Each distractor that an item had already multiplies a set's weight by exp(`prefer_own`). With `meaning`, a probe of
     the encoder's vectors takes part, and is no proof any more.
     """
 
@@ -47,12 +51,16 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Chosen distractors: indices into the candidates of each pool, and what the probes found in each round."""
+    """Chosen distractors: indices into the candidates of each pool, and what the probes found in each round.
+
+    `quiet` says whether the last rounds' probes found nothing. `least` is the mean accuracy that recent probes of a kind
+    have at least, whatever is chosen from these pools. If it is above chance, the pools cannot hide the keys.
+    """
 
     picks: tuple[tuple[int, ...], ...]
     trace: tuple[Round, ...]
     quiet: bool
-    """Whether the last rounds' probes found nothing."""
+    least: Mapping[Kind, float]
 
 
 def chosen(pools: Sequence[Pool], how: Choosing, vectors: Floats | None = None) -> Composition:
@@ -61,7 +69,7 @@ def chosen(pools: Sequence[Pool], how: Choosing, vectors: Floats | None = None) 
     `vectors` (t, d) are the encoder's of all pools' texts, in order. The result does not depend on the order of the pools.
     """
     if not pools:
-        return Composition((), (), True)
+        return Composition((), (), True, {})
     order = np.argsort(content_hashes([pool.item for pool in pools]), kind="stable").tolist()
     sorted_pools = [pools[at] for at in order]
     sets = candidate_sets(sorted_pools, how.shown, how.seed)
@@ -69,7 +77,7 @@ def chosen(pools: Sequence[Pool], how: Choosing, vectors: Floats | None = None) 
     nth, quiet = game.played()
     options = sets.option[np.arange(len(order)), nth], sets.there[np.arange(len(order)), nth]
     picks = {at: tuple((row[there][1:] - 1).tolist()) for at, row, there in zip(order, *options, strict=True)}
-    return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), quiet)
+    return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), quiet, game.least)
 
 
 def _sorted(pools: Sequence[Pool], order: Sequence[int], vectors: Floats | None) -> Floats | None:
@@ -80,18 +88,20 @@ def _sorted(pools: Sequence[Pool], order: Sequence[int], vectors: Floats | None)
 
 
 class _Game:
-    """Odds of candidate sets, and the probes that change them."""
+    """Weights of candidate sets, and the probes that change them."""
 
     def __init__(self, probes: Probes, how: Choosing) -> None:
         self._probes, self._sets, self._how = probes, probes.sets, how
-        self._odds = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
+        self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
         self._rng = np.random.default_rng(how.seed)
         self._moments: list[Floats] = []
         self.trace: list[Round] = []
+        self.least: dict[Kind, float] = {}
+        self._recent: dict[Kind, Floats] = {}
 
     def played(self) -> tuple[Ints, bool]:
         """Return the set of each item (n,), and whether the last probes found nothing."""
-        quiet, fitted = 0, len(self._odds) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
+        quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
         for number in range(1, (self._how.rounds if fitted else 0) + 1):
             found = self._round(number)
             quiet = quiet + 1 if all(one.p > LOUD for one in found) else 0
@@ -103,34 +113,51 @@ class _Game:
     def _round(self, number: int) -> list[Round]:
         picked, seed = self._drawn(), 1_000 * self._how.seed + number
         at, sets, found = np.arange(len(picked)), self._sets, list[Round]()
-        change: Floats = np.zeros(self._odds.shape)
+        change: Floats = np.zeros(self._log_weight.shape)
         self._moments = []
         for kind in self._probes.kinds:
             logits = _centred(self._probes.scores(kind, picked, seed), sets.there)
             slope = _slope(logits[at, picked], sets.there[at, picked])
             log_p = _log_p_of_key(slope * logits, sets.there)
             change += log_p + np.log(sets.k)
-            self._moments += [_credit(logits, sets.there) - 1 / sets.k, np.exp(log_p) - 1 / sets.k]
-            found.append(_found(number, kind, self._moments[-2][at, picked], 1 / sets.k[at, picked], slope))
-        self._odds = np.where(sets.open, self._odds - STEP * change, -np.inf)
+            credit, chance = _credit(logits, sets.there), 1 / sets.k
+            self._moments += [credit - chance, np.exp(log_p) - chance]
+            found.append(_found(number, kind, (credit - chance)[at, picked], chance[at, picked], slope))
+            self._remember(kind, credit)
+        self._log_weight = np.where(sets.open, self._log_weight - STEP * change, -np.inf)
         return found
 
+    def _remember(self, kind: Kind, credit: Floats) -> None:
+        """Raise the bound by the credits (n, S) of a probe. The least credit of each item's sets is that of a best reply to
+        the mean of the recent probes, and each such mean gives a bound, as in any game of two players."""
+        recent = self._recent.get(kind, credit)
+        self._recent[kind] = recent + _NEW * (credit - recent)
+        least = np.where(self._sets.open, self._recent[kind], np.inf).min(axis=1)
+        self.least[kind] = max(self.least.get(kind, 0.0), float(least.mean()))
+
     def _drawn(self) -> Ints:
-        """Draw a set for each item at its odds (n,), by the Gumbel trick."""
-        return np.asarray((self._odds + self._rng.gumbel(size=self._odds.shape)).argmax(axis=1))
+        """Draw a set for each item in proportion to its weight (n,), by the Gumbel trick."""
+        return np.asarray((self._log_weight + self._rng.gumbel(size=self._log_weight.shape)).argmax(axis=1))
 
     def _settled(self) -> Ints:
-        """Return a set for each item (n,), drawn at its odds given that all moments sum to about zero (Gibbs sampling)."""
+        """Return a set for each item (n,), drawn by weight given the sums of the moments (Gibbs sampling).
+
+        A sum is to be zero, or what the weights expect less `_NOISE` standard errors, because moving it further would
+        disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
+        """
         picked, sets = self._drawn(), self._sets
         n = len(picked)
         moments = np.stack([*self._moments, *_rules(sets)], axis=2)
         spread = moments[sets.open].std(axis=0)
         moments = moments / np.where(spread > ROUNDING, spread, np.inf)
-        total = moments[np.arange(n), picked].sum(axis=0)
-        for _ in range(_SWEEPS):
+        weight = np.exp(self._log_weight - self._log_weight.max(axis=1, keepdims=True))
+        expected = ((weight / weight.sum(axis=1, keepdims=True))[:, :, None] * moments).sum(axis=(0, 1))
+        beyond = np.maximum(np.abs(expected) - _NOISE * np.sqrt(n), 0.0)
+        total = moments[np.arange(n), picked].sum(axis=0) - np.sign(expected) * beyond
+        for slack in _SLACKS:
             for i in self._rng.permutation(n).tolist():
                 rest = total - moments[i, picked[i]]
-                fit = self._odds[i] - ((rest + moments[i]) ** 2).sum(axis=1)
+                fit = self._log_weight[i] - ((rest + moments[i]) ** 2).sum(axis=1) / (slack * n)
                 picked[i] = (fit + self._rng.gumbel(size=len(fit))).argmax()
                 total = rest + moments[i, picked[i]]
         return picked

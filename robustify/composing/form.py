@@ -40,7 +40,7 @@ class CandidateSets(HoldsText):
     """Candidate sets of n items: at most S sets of at most K options each, of which the first is the key.
 
     `texts` are the keys and candidates of all pools, and `start` (n,) is the row of each key. `option` (n, S, K) numbers
-    the options within their pool from 0, the key, and is 0 where a set has fewer (`there`, n, S, K) or an item has fewer
+    the options within their pool from 0, the key, and is 0 if a set has fewer (`there`, n, S, K) or an item has fewer
     sets (`open`, n, S). `own` (n, S) counts the distractors that the item had already.
     """
 

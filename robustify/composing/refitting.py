@@ -1,7 +1,7 @@
-"""Probes that look for the key of a composed set, and the odds by which candidate sets are drawn against them.
+"""Probes that look for the key of a composed set.
 
 Each probe is cross-fitted: the sets of an item are scored by a fit on the drawn sets of other folds. If a probe gives the
-key of a set the probability p, the set's odds are divided by p. Where keys are as likely as other options, all p are
+key of a set the probability p, the set's weight is divided by it. Where keys are as likely as other options, all p are
 1 / k, and nothing changes.
 """
 

@@ -51,6 +51,17 @@ def test_a_cue_of_the_pool_vanishes_and_the_order_of_items_does_not_matter() -> 
     assert chosen(pools[::-1], how).picks == found.picks[::-1]
 
 
+def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
+    rng, pools = random.Random(1), []
+    for at in range(150):
+        key, *others = (_text(rng, size) for size in (2, 5, 6, 5, 6, 7))
+        item = Item(f"q{at}", f"What is the {at}th?", (key, *others[:3]), 0)
+        pools.append(pooled(item, [Candidate(text, "machine") for text in others[3:]]))
+    found = chosen(pools, Choosing(rounds=2))
+    assert found.least["form"] > 0.9
+    assert not found.quiet
+
+
 def test_preferring_own_distractors_keeps_more_of_them() -> None:
     pools = _pools(120)
 
