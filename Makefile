@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate compose dist torture mutation coverage shots slides clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,10 @@ bench-demo: $(VENV)/.dev ## measure a cold `make demo` in a new clone; writes re
 atlas: $(VENV)/.dev ## audit real public sets in $$ROBUSTIFY_DATA (at most 3 hours on two cores, minutes when repeated); writes results/atlas
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
+
+compose: $(VENV)/.dev ## compose sets from pools in $$ROBUSTIFY_DATA (an hour); writes results/bench/compose.json
+	$(BIN)/robustify models pull minilm-l6-v2
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.compose
 
 dist: $(VENV)/.dev ## build a wheel twice and install it by hashes on every local Python; writes results/bench/dist.json
 	$(BIN)/python -m tools.dist
