@@ -102,8 +102,8 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
 
     usual = mode(item.k for item in bench.items)
     shown, cache = pooling.get("shown", (usual, usual)), cache_folder(pooling.get("cache"))
-    grow = _growing(bench, pooling)
-    pools, asks = grow([()] * len(bench.items)), _consulting(pooling)
+    pools, grow = _growing(bench, pooling)
+    asks = _consulting(pooling)
     if asks.writer is not None:
         cost = price(pools, wanted(pools, shown), asks.writer)
         if "dry_run" in pooling:
@@ -147,8 +147,8 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
     )
 
 
-def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "Grow":
-    """Return the function that pools the candidates of files and those of a writer. Raises as `compose_set`."""
+def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
+    """Return the pools of files, and the function that adds candidates of a writer. Raises as `compose_set`."""
     from robustify.composing.candidates import offered
     from robustify.composing.pool import pools_of
     from robustify.composing.right_answers import whole_questions
@@ -166,7 +166,7 @@ def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "Grow":
 
     pools = grow([()] * len(bench.items))
     require_ordinary_files(bench.name, [*whole_questions(pools)], [Path(source.path) for source in files])
-    return grow
+    return pools, grow
 
 
 def composed_closing(found: "Composed", paths: Sequence[Path], out: Path) -> Iterator[str]:

@@ -112,3 +112,11 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
         "models",
     ]
     assert found.plausible == "failed", "models find all keys, and before, half of them"
+
+
+def test_in_a_large_set_auditors_that_took_part_see_only_the_composed_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("robustify.composing.proof.MOST_ENCODED", 59)
+    words, characters = _proof(_items(60), _items(60)).auditors
+    assert ({*words.gain}, {*characters.gain}) == ({AFTER}, {BEFORE, AFTER})
