@@ -163,6 +163,10 @@ def _common(weights: csr_array, by_column: csr_array, mean: Floats) -> Floats:
         return np.asarray(weights @ sums - mean @ sums)
 
     n = weights.shape[0]
+    start = np.cos(np.arange(n))
+    # Without shared columns, no item differs from the mean, and there is no direction.
+    if np.abs(likeness_times(start)).max() < ROUNDING:
+        return np.zeros((n, DIRECTIONS))
     likeness = LinearOperator((n, n), matvec=likeness_times, dtype=np.float64)
-    strength, of = eigsh(likeness, DIRECTIONS, v0=np.cos(np.arange(n)))
+    strength, of = eigsh(likeness, DIRECTIONS, v0=start)
     return np.asarray(of * np.sqrt(np.maximum(strength, 0)))
