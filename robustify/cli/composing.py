@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import counted
+from robustify.base.errors import UsageError, counted
 from robustify.cli.options import DIR, FILE, F, print_result, say, watcher
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class _Sizes(click.ParamType):  # type: ignore[type-arg]
         return sizes
 
 
+_AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     _about(
         "--pool", multiple=True, metavar="CANDIDATES",
@@ -63,8 +64,8 @@ _OPTIONS = (
     _about("--meaning", is_flag=True, help="Let the encoder take part in choosing. It is then no proof."),
     _about("--people", metavar="WRITER", help="Compare with the distractors of this column or file of the pool."),
     _about("--writer", metavar="MODEL", help="Ask this model for lacking candidates: ID=openai:URL, hf:..., or a name."),
-    _about("--price", type=(float, float), metavar="IN OUT", help="Price of a million tokens of prompts and replies."),
-    _about("--budget", type=float, metavar="COST", help="Stop asking the writer before its replies cost more."),
+    _about("--price", type=(_AMOUNT, _AMOUNT), metavar="IN OUT", help="Price of a million tokens of prompts and replies."),
+    _about("--budget", type=_AMOUNT, metavar="COST", help="Stop asking the writer before its replies cost more."),
     _about("--dry-run", is_flag=True, help="Print the price of the writer, but ask and write nothing."),
     _about(
         "-m", "--models", multiple=True, metavar="NAME",
@@ -85,8 +86,8 @@ def composing(command: F) -> F:
 
 
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
-    """Compose a set from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError` or
-    `DataError` if it cannot be read."""
+    """Return a set composed from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError`
+    or `DataError` if it cannot be read."""
     from dataclasses import replace
     from functools import partial
 
@@ -104,6 +105,9 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     shown, cache = pooling.get("shown", (usual, usual)), cache_folder(pooling.get("cache"))
     pools, grow = _growing(bench, pooling)
     asks = _consulting(pooling)
+    alone = [name for name in ("dry_run", "price", "budget") if name in pooling]
+    if asks.writer is None and alone:
+        raise UsageError(f"--{alone[0].replace('_', '-')} works only with --writer MODEL.")
     if asks.writer is not None:
         cost = price(pools, wanted(pools, shown), asks.writer)
         if "dry_run" in pooling:
@@ -141,7 +145,11 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
         writer = WriterSettings(model.model_copy(update=prices), budget=pooling.get("budget"))
     if "run" in pooling:
         found = open_run(pooling["run"])
-        run = (found.items or (), found.answers)
+        if (items := found.items) is None:
+            raise UsageError(
+                f"{found.folder} has no text of items, by which candidates are found. Use another run."
+            )
+        run = (items, found.answers)
     return Consulting(
         writer, models_named(names), mode_of(names), run, read_votes(pooling.get("reviews", ()))
     )

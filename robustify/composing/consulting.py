@@ -26,7 +26,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import Mode
 from robustify.models.asking import ask, plan
-from robustify.models.engines import open_scorer
+from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.replies import Replies
 
@@ -95,6 +95,9 @@ def consulted(
         ModelError: a model cannot be opened, or keeps failing.
         UnaskableError: questions do not fit into a model.
     """
+    # A wrong model must not be noticed after a writer was paid.
+    for one in how.models:
+        check_model(one, cache, asking_with_question(how.mode).templates())
     pools, said = tuple(pools), None
     if how.writer is not None:
         with Replies(cache) as kept, open_scorer(how.writer.model, cache) as model:

@@ -29,6 +29,7 @@ def consult(
     models = (HFModel(name="m"),) if model else ()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(consulting, "open_scorer", opened)
+        patch.setattr(consulting, "check_model", lambda *_: {})
         return consulted(
             some, lambda _: some, (3, 3), Consulting(models=models, votes=votes, **how), tmp_path, unwatched
         )

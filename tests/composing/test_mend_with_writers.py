@@ -64,7 +64,7 @@ def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(data: Path,
     assert again["unreviewed"]["candidates"] == 0
     assert again["writers"] == {"own": N, "w": 2 * N}
     assert again["set_aside"] == {"unclear": N}
-    assert again["consulted"]["writer"]["spent"]["requests"] == 0
+    assert again["consulted"]["writer"]["spent"]["calls"] == 0
     told = again["consulted"]["review"]
     assert (told["raters"], told["verdicts"]) == (["anna", "ben"], {"wrong": 2 * N, "unclear": N})
     assert (told["agreement"][0]["n"], told["agreement"][0]["raw"]["value"]) == (3 * N, pytest.approx(2 / 3))
@@ -138,11 +138,33 @@ def test_a_model_that_sees_the_question_sets_second_keys_aside(
         yield FakeScorer(taste, "m")
 
     monkeypatch.setattr(consulting, "open_scorer", opened)
+    monkeypatch.setattr(consulting, "check_model", lambda *_: {})
     tree = mend(data, "--pool", pool, "-m", "m=openai:http://127.0.0.1:9/v1", "-o", tmp_path / "o", "--json")
     assert tree["set_aside"] == {"second_key": 1}
     assert tree["consulted"]["checks"][0]["voices"] == ["m"]
     assert "Models that saw the question" in (tmp_path / "o" / "report.html").read_text()
 
 
-def test_an_option_of_a_composition_alone_is_refused(data: Path, tmp_path: Path) -> None:
-    assert "works only with" in str(mend(data, "-m", "smollm2-135m", "-o", tmp_path / "o", fails=2))
+ALONE: list[tuple[tuple[object, ...], int, str]] = [
+    (("-m", "smollm2-135m"), 2, "works only with"),
+    (("--options", 4, "--dry-run"), 2, "--dry-run works only with --writer"),
+    (("--options", 4, "-m", "no-such-model"), 2, "no-such-model"),
+    (("--options", 4, "--run", "no-such-run"), 2, "is not a folder"),
+    (("--options", 4, "--review", "no-such-sheet.csv"), 3, "no-such-sheet.csv"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "says"), ALONE)
+def test_what_cannot_be_consulted_is_refused(
+    data: Path, tmp_path: Path, words: tuple[object, ...], code: int, says: str
+) -> None:
+    assert says in str(mend(data, *words, "-o", tmp_path / "o", fails=code))
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_wrong_model_is_noticed_before_a_writer_is_paid(data: Path, tmp_path: Path) -> None:
+    asked: list[str] = []
+    with chat(lambda prompt: asked.append(prompt) or "") as model:
+        how = ("--writer", f"w=openai:{model.base_url}", "-m", "no-such-model", "--cache-dir", tmp_path / "c")
+        mend(data, *how, "-o", tmp_path / "o", fails=2)
+    assert asked == []
