@@ -160,16 +160,13 @@ def voters_by_position(summary: Summary, limits: Limits) -> _Result:
 def undecided_share(summary: Summary, limits: Limits) -> _Result:
     """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
 
-    Without voters, only items whose options look alike are undecided. That is no fault of the run, so the check is not
-    evaluated, but fails if the items are too few to rank.
+    The check also fails if nobody voted and the items with known text are too few to rank.
     """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
         return False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS)
-    if summary.screen is None or not summary.screen.asked or not n:
+    if not _screened(summary) or not n:
         return "no_item_screened"
-    if not summary.screen.voters:
-        return "no_voter"
     return undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n)
 
 

@@ -136,16 +136,17 @@ def test_nothing_to_rank_is_nothing_flagged() -> None:
     assert {v.verdict for v in found.verdicts} == {"undecided"}
 
 
-def test_a_tie_is_no_missing_answer() -> None:
-    """Options of one unknown letter each, which nothing tells apart, and no model."""
+def test_options_that_nothing_tells_apart_are_kept() -> None:
+    """Options of one unknown letter each, and no model: undecided, they failed two guardrails and stopped exports."""
     draw = np.random.default_rng(0)
     letters = [tuple(chr(0x4E00 + int(c)) for c in draw.choice(2000, 4, replace=False)) for _ in range(60)]
     words = [(f"red {i}", f"tall green {i}", f"wide {i}", f"short grey one {i}") for i in range(60)]
     items = [Item(f"i{i}", f"Question {i}?", c, i % 4) for i, c in enumerate([*letters, *words])]
     found = judge(guess(items), Facts("letters"), Rules(FDR), items).summary
     states = {check.name: check.state for check in found.guardrails}
-    assert (found.splits.undecided, found.screen.unanswered, found.screen.answered) == (60, 0, 120)
-    assert (states["unanswered_share"], states["undecided_share"]) == ("passed", "not evaluated")
+    assert (found.splits.undecided, found.screen.unanswered, found.screen.answered) == (0, 0, 120)
+    assert found.screen.flagged.n == 120
+    assert (states["unanswered_share"], states["undecided_share"]) == ("passed", "passed")
 
 
 def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:

@@ -131,18 +131,12 @@ def test_a_check_fails_beyond_its_limit_and_says_why(
 
 
 CLEAN = {"splits": {"all": 200, "shortcut": 0, "robust": 200, "undecided": 0}}
-VOTERLESS = {
-    **GOOD,
-    "screen": {**GOOD["screen"], "voters": {}},
-    "splits": {**GOOD["splits"], "undecided": 50},
-}
 
 
 @pytest.mark.parametrize(
     ("name", "tree", "said"),
     [
         ("excess_above_chance", merged(GOOD, CLEAN), "not evaluated: no item was flagged"),
-        ("undecided_share", VOTERLESS, "not evaluated: no model voted"),
         ("residual_shortcuts", merged(GOOD, audit("inconclusive")), "the audit could not be evaluated"),
         ("topic_drift", {}, "not evaluated: the topics are unknown"),
     ],

@@ -204,7 +204,7 @@ def _reason(code: int, votes: int, missing: int, voters: int, rules: ScreenRules
     said = f"{votes} of {voters} voters right" if voters else "no voter was asked"
     if rules.criterion == FDR:
         ranked = {SHORTCUT: "hit above the cut", ROBUST: "no hit above the cut"}
-        return f"{ranked.get(code, 'tied or unanswered')}, {said}"
+        return f"{ranked.get(code, 'unanswered')}, {said}"
     if code == UNDECIDED and voters:
         return f"{said}, {missing} of {voters} unanswered" if missing else f"{said}, no answer at all"
     return f"{said}, {missing} unanswered" if missing and voters else said

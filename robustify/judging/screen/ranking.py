@@ -143,6 +143,8 @@ class Ranker:
         said = np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
+        # Options that texts cannot tell apart are a tie, not a missing answer.
+        said |= bool(surface)
         log_p = np.where((known & said)[:, None], log_probabilities(mean_logits(fits), there), np.nan)
         top, best = top_options(log_p)
         null = 1 / np.maximum(index.k, 1)
@@ -154,8 +156,7 @@ class Ranker:
         group = self._representatives(preferences.complete & (top >= 0))
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
         ranked, counted = top >= 0, known & (self._representatives(known) == np.arange(len(top)))
-        # A tie with voters is a miss. A tie of texts alone is no information.
-        known_of = ranked | ((top == TIED) & bool(preferences.values))
+        known_of = ranked | (top == TIED)
         reachable = reachable_strengths(fits, known_of, counted)
         return Ranking(
             items=index.items,

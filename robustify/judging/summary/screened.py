@@ -159,9 +159,8 @@ class Screen(Flags):
     """Results of the screen: its rule, its voters, its flags, and the flags that chance explains.
 
     `hidden` is the part of an item that voters did not see. The scorer and probes see only the options. `answered` counts
-    the items whose outcome depends on no missing answer, and `unanswered` all others. The `n` of `flagged` also leaves out
-    items with tied options. `cut` is null if votes are counted, `norm` in letter mode, `template` if no model was asked,
-    and `d4_rule` if a voter was not asked by letter.
+    the items whose outcome depends on no missing answer, and `unanswered` all others. `cut` is null if votes are counted,
+    `norm` in letter mode, `template` if no model was asked, and `d4_rule` if a voter was not asked by letter.
     """
 
     criterion: str
