@@ -1,8 +1,8 @@
 """Make benchmarks, judge them on all cores, and write results/calibration: `make calibrate`.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `adjusted`, `grid`) makes one
-part. `adjusted` needs the real sets in $ROBUSTIFY_DATA and is skipped without them. The results do not depend on the number
-of cores.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `adjusted`, `real`, `grid`)
+makes one part. `adjusted` and `real` need the real sets in $ROBUSTIFY_DATA and are skipped without them. The results do
+not depend on the number of cores.
 """
 
 import argparse
@@ -12,14 +12,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from bench.calibrate.adjusted import adjusted
+from bench.calibrate.adjusted import adjusted, real
 from bench.calibrate.filtering import fdr
 from bench.calibrate.gather import gathered
 from bench.calibrate.trial import all_cells, trial
 from robustify.base.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
-PARTS = ("adjusted", "fdr", "grid")
+PARTS = ("adjusted", "real", "fdr", "grid")
 SEEDS = 100_000
 """Distance between the first seeds of two cells, so that no two benchmarks share a seed."""
 
@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     with ProcessPoolExecutor(given.jobs) as pool:
         if given.only in (None, "adjusted") and (found := adjusted(pool, given.scale)) is not None:
             files["adjusted"] = found
+        if given.only in (None, "real") and (left := real(pool)) is not None:
+            files["real"] = left
         if given.only in (None, "fdr"):
             files["fdr"] = fdr(pool, given.scale)
         if given.only in (None, "grid"):

@@ -48,7 +48,7 @@ REAL = SETS | {
     "mmlu-pro (GPT-5.2)": "$ROBUSTIFY_DATA/distractors/mmlu_pro/items_gpt52.jsonl",
     "arc-challenge (GPT-5.2)": "$ROBUSTIFY_DATA/distractors/arc/items_gpt52.jsonl",
 }
-FRESH = range(900_000, 900_003)
+FRESH = range(900_000, 900_002)
 """Seeds of the partitions of fresh probes. Their gains are averaged."""
 ITEMS, KNOWS, PLANTED = 500, 0.5, 0.4
 DRAWS: dict[Arm, int] = {"redrawn": 40, "planted": 20}
@@ -130,6 +130,16 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
     return Weighed(part.worth / part.n, part.status, means, within)
 
 
+def real(pool: Executor) -> dict[str, Any] | None:
+    """Return the content of real.json: what is left under the weights of each real set; None without the sets."""
+    try:
+        rows = list(pool.map(remaining, REAL))
+    except RobustifyError as error:
+        print(f"real.json: left out: {error.lines[0]}", file=sys.stderr)
+        return None
+    return {"format": 1, "commit": _commit(), "sets": rows}
+
+
 def remaining(name: str) -> dict[str, Any]:
     """Weigh a real set as a run does, and return what auditors and fresh probes gain before and after weighting."""
     items, settings = options_of(name), ProbeSettings()
@@ -176,12 +186,12 @@ def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
             rows.append(measured(name, arm, first, found))
         except RobustifyError as error:
             print(f"{name}: left out of adjusted.json: {error.lines[0]}", file=sys.stderr)
-    commit = check_output(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True)
     fixed = {"knows": KNOWS, "planted": PLANTED, "models_of_a_kind": MODELS, "goals": GOALS}
-    real = list(pool.map(remaining, REAL)) if rows else []
-    return (
-        {"format": 2, "commit": commit.strip(), **fixed, "simulations": rows, "real": real} if rows else None
-    )
+    return {"format": 1, "commit": _commit(), **fixed, "simulations": rows} if rows else None
+
+
+def _commit() -> str:
+    return check_output(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True).strip()
 
 
 def measured(name: str, arm: Arm, first: int, found: Sequence[Weighed]) -> dict[str, Any]:
