@@ -62,14 +62,15 @@ class Probes:
 
     def _by_text(self, kind: Kind, train: Ints, picked: Ints, test: Ints) -> Floats:
         from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         x: Any = self._words if kind == "words" else self._vectors
         sets = self.sets
         shown, row = sets.there[train, picked[train]], sets.row
-        fit = LogisticRegression(C=2.0, max_iter=150).fit(
-            x[row[train, picked[train]][shown]], np.nonzero(shown)[1] == 0
-        )
-        return np.asarray(fit.decision_function(x)[row[test]])
+        chosen = x[row[train, picked[train]][shown]]
+        with threadpool_limits(1):
+            fit = LogisticRegression(C=2.0, max_iter=150).fit(chosen, np.nonzero(shown)[1] == 0)
+            return np.asarray(fit.decision_function(x)[row[test]])
 
     @cached_property
     def _codes(self) -> Any:

@@ -25,8 +25,9 @@ class Boosted:
     """Gradient boosting on codes from 0 to 254, fitted by scikit-learn's `HistGradientBoostingClassifier`."""
 
     def __init__(self, x: Codes, is_key: npt.NDArray[np.bool_], trees: int) -> None:
-        """Fit on rows `x` (r, f) which of them are keys (r,)."""
+        """Fit on rows `x` (r, f) and whether each is a key (r,), with one thread, because sums depend on their number."""
         from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         model = HistGradientBoostingClassifier(
             max_iter=trees,
@@ -34,7 +35,9 @@ class Boosted:
             max_leaf_nodes=LEAVES,
             early_stopping=False,
             random_state=0,
-        ).fit(x, is_key)
+        )
+        with threadpool_limits(1):
+            model.fit(x, is_key)
         self._trees = [_tree(one.nodes) for (one,) in model._predictors]
 
     def logits(self, x: Codes) -> npt.NDArray[np.float32]:
