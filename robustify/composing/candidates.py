@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates
-from robustify.composing.typography import plain
+from robustify.composing.typography import typed_plainly
 from robustify.items.item import Item
 from robustify.judging.baselines.likeness import LEAST, likeness_by_words
 from robustify.reading.loaders import Source, load
@@ -77,7 +77,7 @@ def offered(items: Sequence[Item], files: Sequence[Source], columns: Sequence[st
 
 
 def _question(text: str) -> str:
-    return folded(plain(text))
+    return folded(typed_plainly(text))
 
 
 class _Places:

@@ -13,7 +13,7 @@ from robustify.composing.pool import OWN, Pool
 from robustify.composing.proof import AFTER, BEFORE, Proof, Vectors, proof
 from robustify.composing.review import reviewed, unreviewed
 from robustify.composing.right_answers import Checked
-from robustify.composing.shortage import Bound, Request, bounds, requests
+from robustify.composing.shortage import Bound, CandidateRequest, bounds, requests
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS, Kind
 from robustify.judging.baselines.near_duplicates import unit_hashes
@@ -45,7 +45,7 @@ class Composed(HoldsText):
     retyped: tuple[int, ...]
     composition: Composition
     bounds: tuple[Bound, ...]
-    requests: tuple[Request, ...]
+    requests: tuple[CandidateRequest, ...]
     proof: Proof
     consulted: Consulted | None = None
 

@@ -19,7 +19,7 @@ from robustify.composing.right_answers import (
     whole_questions,
     without,
 )
-from robustify.composing.shortage import Request, requests
+from robustify.composing.shortage import CandidateRequest, requests
 from robustify.composing.writers import CandidateWriter, WriterSettings
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
@@ -76,11 +76,11 @@ class Consulted(HoldsText):
         return {"writer": self.writer, "checks": checks, "review": {**review, "agreement": kappas}}
 
 
-def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Request]:
+def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
     """Return what a writer is asked for: the requests of the pools, and as many candidates as make twice those shown."""
     asked = {one.at: one for one in requests(pools, shown)}
     for at, pool in enumerate(pools):
-        one = asked.get(at, Request(at, 0))
+        one = asked.get(at, CandidateRequest(at, 0))
         asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
     return [one for _, one in sorted(asked.items()) if one.n > 0]
 

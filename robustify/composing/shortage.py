@@ -40,7 +40,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CandidateRequest:
     """Request for at least `n` candidates of the pool `at`, because `rules` must find its key, or it has too few.
 
     `limits` (rule, amount) are the least amounts that a candidate must have of what the rules look for.
@@ -72,7 +72,7 @@ def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
     return tuple(sorted(found, key=lambda one: one.chance - one.least))
 
 
-def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[Request, ...]:
+def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
     """Return a request for each pool that a rule above chance must win, or that has too few candidates.
 
     `shown` are the fewest and the most options of an item.
@@ -85,7 +85,9 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[Request, ..
         n = max(ASKED * bool(must), shown[0] - 1 - len(pool.candidates))
         if n > 0:
             found.append(
-                Request(at, n, tuple((RULES[rule], _needed(rule, int(keys[at, rule]))) for rule in must))
+                CandidateRequest(
+                    at, n, tuple((RULES[rule], _needed(rule, int(keys[at, rule]))) for rule in must)
+                )
             )
     return tuple(found)
 

@@ -21,16 +21,16 @@ _SYMBOLS = frozenset(
 )
 
 
-def plain(text: str) -> str:
+def typed_plainly(text: str) -> str:
     """Return a text with straight quotes, hyphens for all dashes, and single spaces, without blanks at its ends."""
     text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(text)))
     return bare(_SPACES.sub(" ", text))
 
 
 def same_form(text: str) -> str:
-    """Return the form in which two options are equal: `plain`, without final period, and without case if there are words.
-    Options such as TT, Tt, and tt differ."""
-    form = unended(plain(text))
+    """Return the form in which two options are equal: without differences in typography, a final period, and case if there
+    are words. Options such as TT, Tt, and tt differ."""
+    form = unended(typed_plainly(text))
     return form.casefold() if _WORD.search(form) else form
 
 
@@ -45,7 +45,7 @@ def alike(options: Sequence[str]) -> tuple[str, ...]:
     If any option begins with a capital, all do, unless one begins with a unit or symbol such as pH or kg. Final periods
     are taken off, because adding one would lengthen a key.
     """
-    same = tuple(unended(plain(option)) or option for option in options)
+    same = tuple(unended(typed_plainly(option)) or option for option in options)
     small = [one for one in same if one[:1].islower()]
     if len(small) < sum(one[:1].isalpha() for one in same) and all(map(_is_word_first, small)):
         return tuple(one[:1].upper() + one[1:] if one[:1].islower() else one for one in same)

@@ -12,7 +12,7 @@ from typing import Any
 
 from robustify.base.errors import UsageError
 from robustify.composing.pool import Candidate, Pool
-from robustify.composing.shortage import Request
+from robustify.composing.shortage import CandidateRequest
 from robustify.freeform.llm_judge.judge_calls import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
@@ -40,7 +40,7 @@ class WriterSettings:
     budget: float | None = None
 
 
-def price(pools: Sequence[Pool], requests: Sequence[Request], settings: WriterSettings) -> Forecast:
+def price(pools: Sequence[Pool], requests: Sequence[CandidateRequest], settings: WriterSettings) -> Forecast:
     """Estimate the requests, tokens, and cost of asking for these candidates once. The cost assumes the longest replies.
     Raise `UsageError` for a budget without a price."""
     model, prompts = settings.model, [writer_prompt(pools[one.at], one) for one in requests]
@@ -72,7 +72,7 @@ class CandidateWriter:
         return self._model.usage() if isinstance(self._model, Metered) else {}
 
     def candidates(
-        self, pools: Sequence[Pool], requests: Sequence[Request], progress: Progress = no_progress
+        self, pools: Sequence[Pool], requests: Sequence[CandidateRequest], progress: Progress = no_progress
     ) -> list[tuple[Candidate, ...]]:
         """Ask for candidates, and return those offered for each pool. A prompt names the fault of the last reply.
 
@@ -110,7 +110,7 @@ class CandidateWriter:
         return (self.spent.get("cost") or 0.0) + (most or 0.0) > settings.budget
 
 
-def writer_prompt(pool: Pool, request: Request, fault: str | None = None) -> str:
+def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = None) -> str:
     """Return the prompt that asks for candidates of a pool. `fault` is what was wrong with the last reply."""
     template, (key, *known) = template_named(TEMPLATE), pool.texts
     values = {

@@ -72,6 +72,7 @@ def composed_tree(found: Composed) -> dict[str, Any]:
             "auditors": {one.name: _numbers(one) for one in proof.auditors},
             "readers": {one.name: _numbers(one) for one in proof.readers},
         },
+        "least": dict(found.composition.least),
         "bounds": [asdict(one) for one in found.bounds],
         "requests": len(found.requests),
         "rounds": [asdict(one) for one in found.composition.trace],
