@@ -33,7 +33,7 @@ from robustify.reading.loaders.rows import (
 )
 
 _CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
-"""Part of the name of a column that contains candidates, whoever wrote them."""
+"""Part of the name of a column that contains candidates, which does not name their writer."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -28,7 +28,7 @@ RULES = (*_LENGTHS, *(f"{which} {trait}" for trait in _TRAITS for which in ("wit
 class Bound:
     """Least accuracy of a rule over n items, whatever is chosen. In `lacking` of them, no candidate has as much as the key.
 
-    `above` says whether the bound exceeds chance by more than luck explains (one-sided, 5 %).
+    `above` says whether the bound is significantly above chance (one-sided, 5 %).
     """
 
     rule: str
