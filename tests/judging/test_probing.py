@@ -120,3 +120,14 @@ def test_gains_count_groups_and_weights_and_leave_out_unanswered_items() -> None
     only = gains({"a": won}, np.full(400, 4), np.where(won == 1, 0.0, 1.0))["a"]
     assert only.value == pytest.approx(-0.25)
     assert only.before == a.value
+
+
+def test_an_auditor_that_is_always_right_or_always_wrong_is_told_from_luck() -> None:
+    k = np.full(60, 4)
+    found = gains({"right": np.ones(60), "wrong": np.zeros(60), "lucky": np.full(60, 0.25)}, k)
+    assert found["right"].p_holm < 1e-9
+    assert found["right"].ci[0] > 0.6
+    assert found["wrong"].p > 0.99
+    assert found["lucky"].p == 0.5
+    (passage,) = gains({"right": np.ones(60)}, k, groups=np.zeros(60, dtype=np.int64)).values()
+    assert passage.p > 0.01, "the items of one passage are one observation"

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.artifact_probe import padded
 from robustify.judging.baselines.conditional_logit import centred, drawn
@@ -145,13 +145,20 @@ def gains(
     level = NORMAL.inv_cdf(1 - LEVEL / max(1, sum(map(np.any, answered.values()))))
     for name, won in credits.items():
         if (of := answered[name]).any():
-            beyond = (won - 1 / k)[of]
-            value, error = weighted_mean(beyond, weight[of], None if groups is None else groups[of])
-            p = NORMAL.cdf(-value / error) if error else 1.0
+            beyond, heavy, c = (won - 1 / k)[of], weight[of], 1 / k[of]
+            together = np.arange(len(beyond)) if groups is None else groups[of]
+            value, error = weighted_mean(beyond, heavy, together)
+            if error < ROUNDING:
+                # Credits that are all alike, such as all right, show no spread, so they get that of picks by chance.
+                spread = np.bincount(
+                    np.unique(together, return_inverse=True)[1], heavy * np.sqrt(c * (1 - c))
+                )
+                error = float(np.sqrt((spread**2).sum()) / heavy.sum())
+            p = NORMAL.cdf(-value / error)
             found[name] = LeftToFind(
                 value=value, n=len(beyond), ci=(value - Z * error, value + Z * error), before=float(beyond.mean()),
-                chance=float(np.average(1 / k[of], weights=weight[of])), p=p, p_holm=p,
-                power=NORMAL.cdf(TO_SEE / error - level) if error else 0.0,
+                chance=float(np.average(c, weights=heavy)), p=p, p_holm=p,
+                power=NORMAL.cdf(TO_SEE / error - level),
             )  # fmt: skip
     corrected = holm([one.p for one in found.values()])
     return {
