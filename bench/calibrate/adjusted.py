@@ -126,7 +126,7 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
         {kind: {s: float(np.mean(e)) for s, e in of.items()} for kind, of in errors.items()},
         found.part,
     )
-    within = {kind: float(np.mean(held)) for kind, held in covered.items()}
+    within = {kind: float(np.mean(inside)) for kind, inside in covered.items()}
     return Weighed(part.worth / part.n, part.status, means, within)
 
 

@@ -41,8 +41,8 @@ def test_no_choice_brings_a_rule_below_its_bound(seed: int) -> None:
 
 
 def test_items_whose_key_no_candidate_matches_are_asked_for_the_form_that_they_lack() -> None:
-    short = [_pool(f"s{n}", "oak 1", "an old oak", "a tall elm", "some firs") for n in range(30)]
-    fine = [_pool(f"f{n}", "an old oak", "an elm", "some quite old firs", "a tall ash 2") for n in range(30)]
+    short = [_pool(f"s{n}", "oak 1", "an old oak", "a tall elm", "some pines") for n in range(30)]
+    fine = [_pool(f"f{n}", "an old oak", "an elm", "some quite old pines", "a tall ash 2") for n in range(30)]
     worst = bounds([*short, *fine], 4)[0]
     assert (worst.rule, worst.lacking, worst.n, worst.above) == ("fewest characters", 30, 60, True)
     assert worst.least >= 0.5

@@ -6,7 +6,7 @@ the scorer has a shortcut, h = s + (1 - s) c of them are hits, and a hit has a s
 The scorer gives each item a probability of a shortcut. It ranks items well, but its probabilities are too even: among
 those of 0.9, nearly all have a shortcut, and among those of 0.4 one in seven. Platt's scaling (1999) corrects this: s is
 logistic in the logit of the scorer's probability. It has two parameters, so that it is steadier than an isotonic fit, which
-takes a lucky run of hits for shortcuts.
+takes a run of hits by chance for shortcuts.
 """
 
 import numpy as np
