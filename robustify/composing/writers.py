@@ -20,7 +20,7 @@ from robustify.freeform.prompt_templates import rendered, template_named
 from robustify.models.engines.protocols import Metered, Progress, Writer, no_progress
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
-from robustify.models.replies import BATCH, Replies, replies_to
+from robustify.models.replies import BATCH, Purpose, Replies, replies_to
 from robustify.reading.marks.labelling import cut_at_labels, positions_in_series, split_labels, without_tail
 
 TEMPLATE = "writer/distractors@1.0"
@@ -81,16 +81,15 @@ class CandidateWriter:
         """
         offered: list[tuple[Candidate, ...]] = [()] * len(pools)
         self.unasked = len(requests)
-        settings, origin = self._settings, getattr(self._settings.model, "base_url", None)
+        settings = self._settings
+        purpose = Purpose(TEMPLATE, settings.max_tokens, getattr(settings.model, "base_url", None))
         for start in range(0, len(requests), BATCH):
             batch = requests[start : start + BATCH]
             prompts = [writer_prompt(pools[one.at], one, self._faults.get(one.at)) for one in batch]
             if self._exceeds(prompts):
                 break
             self.unasked -= len(batch)
-            said = replies_to(
-                prompts, self._model, self._kept, TEMPLATE, settings.max_tokens, progress, origin
-            )
+            said = replies_to(prompts, self._model, self._kept, purpose, progress)
             for one, reply in zip(batch, said, strict=True):
                 read = options_in(reply["text"], one.n, reply.get("finish_reason"))
                 if why := reply.get("error") or read.error_type:

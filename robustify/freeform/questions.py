@@ -16,7 +16,7 @@ from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
 from robustify.judging.cloze import exclusion
 from robustify.models.engines.protocols import Progress, Writer, no_progress
-from robustify.models.replies import Replies, replies_to
+from robustify.models.replies import Purpose, Replies, replies_to
 
 MIDDLE = 12
 """Longest key of a short text, in words."""
@@ -106,7 +106,7 @@ def generate(
     chat = bool(getattr(writer, "has_chat_template", False))
     asked = [item for item in items if not item.excluded_reason]
     prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
-    said = replies_to(prompts, writer, kept, "answer", settings.max_tokens, progress)
+    said = replies_to(prompts, writer, kept, Purpose("answer", settings.max_tokens), progress)
     return [
         AnswerRow(item.id, writer.name, template=template_of(item, settings).id, **one)
         for item, one in zip(asked, said, strict=True)

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,26 @@ class Replies(Closing):
             ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What replies are for. Cached replies are reused only for the same `kind`.
+
+    `origin` identifies a model that only writes and is not measured, so that its fingerprint, which probes how a server
+    scores, is not taken.
+    """
+
+    kind: str
+    max_tokens: int
+    origin: str | None = None
+
+
 def replies_to(
-    prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress,
-    origin: str | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Return a reply to each prompt. Replies cached under the same `kind` are reused. `origin` identifies a model that only
-    writes and is not measured, so that its fingerprint, which probes how a server scores, is not taken."""
-    known_as: object = origin or getattr(writer, "fingerprint", dict)()
-    keys = [reply_key(kind, writer.name, known_as, prompt, max_tokens) for prompt in prompts]
+    prompts: Sequence[str], writer: Writer, kept: Replies, purpose: Purpose, progress: Progress
+) -> list[dict[str, Any]]:
+    """Return a reply to each prompt, from the cache where it has one."""
+    known_as: object = purpose.origin or getattr(writer, "fingerprint", dict)()
+    max_tokens = purpose.max_tokens
+    keys = [reply_key(purpose.kind, writer.name, known_as, prompt, max_tokens) for prompt in prompts]
     known = {key: said for key in keys if (said := kept.get(key)) is not None}
     left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
     progress(len(prompts) - len(left))

@@ -12,7 +12,7 @@ from robustify.items.item import Item
 from robustify.items.views import inferring_prompt
 from robustify.judging.baselines.likeness import likeness_by_words, likeness_rows
 from robustify.models.engines.protocols import Progress, Writer, no_progress
-from robustify.models.replies import Replies, replies_to
+from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.pipeline.by_meaning import text_vectors
 
 MOST_TOKENS = 40
@@ -42,7 +42,7 @@ def inferred_by(
     if settings.models and name not in settings.models:
         return {}
     prompts = [inferring_prompt(item) for item in items]
-    said = replies_to(prompts, model, kept, "infer_question", MOST_TOKENS, progress)
+    said = replies_to(prompts, model, kept, Purpose("infer_question", MOST_TOKENS), progress)
     return {name: {item.id: _first_line(one["text"]) for item, one in zip(items, said, strict=True)}}
 
 
