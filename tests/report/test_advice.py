@@ -80,12 +80,12 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "mend_guardrail": (HALTED, 360, {}),
     "report": ({}, 360, HALTED),
     "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, NONE_FLAGGED),
-    "mend_cue": ({}, 36, {"evidence/cues": {}}),
-    "other_cues": ({}, 29, NONE_FLAGGED),
+    "mend_cue": ({}, 35, {"evidence/cues": {}}),
+    "other_cues": ({}, 35, NONE_FLAGGED),
     "mend_rule": ({"evidence": None}, 360, {}),
-    "audit": (ALONE, 243, CERTIFIED),
-    "screen_again": (REFUSED, 243, {}),
-    "ask_more": ({}, 550, CERTIFIED),
+    "audit": (ALONE, 238, CERTIFIED),
+    "screen_again": (REFUSED, 238, {}),
+    "ask_more": ({}, 570, CERTIFIED),
     "give_texts": ({"measures/rule": {}}, 360, {}),
     "ask_models": ({"screen": None, "certificate/reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
@@ -114,7 +114,7 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
 
 def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
     cases: list[tuple[Edits, list[int]]] = [
-        ({}, [36, 26, 26, 29]),
+        ({}, [35, 26, 26, 35]),
         ({"evidence/cues": {"text_votes": {"value": 1.0, "n": FLAGGED}}}, [FLAGGED]),
         ({"evidence": None}, [FLAGGED]),
     ]
@@ -128,7 +128,7 @@ def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
 
 
 MANY = "Do not trust the full score."
-NUMBER = "About 105 of 360 items are answerable without their question (between 97 and 112)."
+NUMBER = "About 110 of 360 items are answerable without their question (between 101 and 117)."
 BEST = "The best of 2 models, gemma3-270m, is right on 38.9 % of 360 items (34.0 % to 44.0 %); guessing is right on 25.0 %."
 NONE = "None of 360 items was found to be answerable without its question."
 
@@ -141,7 +141,7 @@ NONE = "None of 360 items was found to be answerable without its question."
         (REFUSED, "Do not trust the score, neither on all items nor on the kept", NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
         (FEW_FLAGGED, "Trust the score with care", "About 8 of 360", "not evaluated"),
-        (BY_CHANCE, "No clear evidence of shortcuts", "About 105 of 360", "not evaluated"),
+        (BY_CHANCE, "No clear evidence of shortcuts", "About 110 of 360", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
         ({**NONE_FLAGGED, **CERTIFIED}, "Trust the score: no item was found", NONE, "passed"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
@@ -156,7 +156,7 @@ NONE = "None of 360 items was found to be answerable without its question."
         ({**UNSCREENED, "certificate": None}, "No verdict", BEST, ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
         ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust the order", BEST, ""),
-        ({"screen/hidden": "passage"}, MANY, "About 105 of 360 items are answerable without their pass", "not evaluated"),
+        ({"screen/hidden": "passage"}, MANY, "About 110 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
     ],
 )  # fmt: skip
