@@ -132,7 +132,8 @@ def others(versions: Mapping[str, Sequence[Item]], seen: Vectors = vectors) -> R
 
 
 def drawn(pools: Sequence[Pool]) -> list[Item]:
-    """Return the items with three candidates drawn at random."""
+    """Return the items with three candidates drawn at random, if they have as many."""
+    pools = [pool for pool in pools if len(pool.candidates) >= SHOWN - 1]
     rng = np.random.default_rng(0)
     picks = [rng.permutation(len(pool.candidates))[: SHOWN - 1].tolist() for pool in pools]
     return [
