@@ -89,7 +89,7 @@ class Purpose:
 def replies_to(
     prompts: Sequence[str], writer: Writer, kept: Replies, purpose: Purpose, progress: Progress
 ) -> list[dict[str, Any]]:
-    """Return a reply to each prompt, from the cache where it has one."""
+    """Return a reply to each prompt, from the cache if it has one."""
     known_as: object = purpose.origin or getattr(writer, "fingerprint", dict)()
     max_tokens = purpose.max_tokens
     keys = [reply_key(purpose.kind, writer.name, known_as, prompt, max_tokens) for prompt in prompts]
