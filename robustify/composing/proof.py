@@ -19,7 +19,7 @@ from robustify.judging.baselines.artifact_probe import ProbeSettings, folds, pad
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
 from robustify.judging.baselines.likeness import likeness_by_words
 from robustify.judging.baselines.meaning import MOST_ENCODED
-from robustify.judging.stats.tests import Difference, paired_difference
+from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.scored import LeftToFind
 
 AFTER, BEFORE = "after", "before"
@@ -62,18 +62,26 @@ class Proof:
         return max(found, key=lambda one: one.gain[AFTER].value or 0.0, default=None)
 
     @property
+    def above_slack(self) -> tuple[Finder, ...]:
+        """Such auditors that gain more than `SLACK` over chance, by chance or not."""
+        found = (one for one in self.auditors if one.independent)
+        return tuple(one for one in found if (one.gain[AFTER].value or 0.0) > SLACK)
+
+    @property
     def hidden(self) -> State:
-        """Whether no such auditor estimates more than `SLACK` above chance."""
-        return "not evaluated" if self.worst is None else _state((self.worst.gain[AFTER].value or 0) <= SLACK)
+        """Whether the keys are hidden from them. A gain above `SLACK` that chance may explain is no verdict."""
+        if self.worst is None:
+            return "not evaluated"
+        if any(one.gain[AFTER].p_holm <= LEVEL for one in self.above_slack):
+            return "failed"
+        return "not evaluated" if self.above_slack else "passed"
 
     @property
     def plausible(self) -> State:
         """Whether no reader finds the keys more easily than before."""
-        return _state(not any(one.finds_more for one in self.readers)) if self.readers else "not evaluated"
-
-
-def _state(passed: bool) -> State:
-    return "passed" if passed else "failed"
+        if not self.readers:
+            return "not evaluated"
+        return "failed" if any(one.finds_more for one in self.readers) else "passed"
 
 
 def proof(

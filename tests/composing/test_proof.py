@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
-from robustify.composing.proof import AFTER, BEFORE, Proof, proof
+from robustify.composing.proof import AFTER, BEFORE, Finder, Proof, proof
 from robustify.items.item import Item
+from robustify.judging.summary.scored import LeftToFind
 
 THINGS = (
     "kettle",
@@ -79,6 +80,14 @@ def test_what_an_auditor_that_took_no_part_still_finds_is_the_headline() -> None
     assert change.ci is not None
     assert change.ci[0] > 0.4
     assert [(one.name, one.independent) for one in found.auditors] == [("words", False), ("characters", True)]
+
+
+def test_a_gain_that_chance_may_explain_is_no_verdict() -> None:
+    def found(value: float, p: float) -> str:
+        gain = LeftToFind(value=value, n=99, ci=None, before=0.0, chance=0.25, p=p, p_holm=p, power=0.2)
+        return Proof((AFTER,), (Finder("characters", {AFTER: gain}, {}),), ()).hidden
+
+    assert [found(0.05, 0.3), found(0.05, 0.01), found(0.01, 0.01)] == ["not evaluated", "failed", "passed"]
 
 
 def test_versions_are_compared_on_the_items_that_both_have() -> None:
