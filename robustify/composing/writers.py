@@ -17,6 +17,7 @@ from robustify.freeform.llm_judge.judge_calls import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
 from robustify.freeform.prompt_templates import rendered, template_named
+from robustify.freeform.schema import require_packages
 from robustify.models.engines.protocols import Metered, Progress, Writer, no_progress
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
@@ -62,6 +63,7 @@ class CandidateWriter:
             raise UsageError(
                 f"{settings.model.name}: the engine only scores options. Choose a writer that generates text."
             )
+        require_packages()
         self._model, self._kept, self._settings = model, kept, settings
         self._faults: dict[int, str] = {}
         self.replies, self.unasked, self.unread = 0, 0, Counter[str]()

@@ -11,7 +11,7 @@ from typing import Any
 
 from robustify.base.errors import UsageError
 from robustify.freeform.external_rows import read_answers, with_facts
-from robustify.freeform.grade.graders import grade_answers, require_judge
+from robustify.freeform.grade.graders import grade_answers, require_grading
 from robustify.freeform.human import HumanLabel, calibrate, human_from
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.questions import convert_item, exclusions, generate, prompt_of
@@ -34,7 +34,7 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     if unknown:
         known = f"Expected one of {', '.join(models)}." if models else "Add it to `models`."
         raise UsageError(f"free.models: {unknown[0]} is not a model of this config. {known}")
-    require_judge(settings, settings.judge)
+    require_grading(settings, settings.judge)
     if settings.judge is not None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
         refuse_self_judging(settings.judge, asked)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, UsageError, installing
 from robustify.base.redaction import HoldsText
 
 Kind = Literal["numeric", "short_text", "explanation"]
@@ -31,6 +33,16 @@ FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
 """Formats in which a judge may write labels."""
 LONGEST_NUGGET = 40
 """Longest nugget, in words. A longer text is not a single fact."""
+
+
+@cache
+def require_packages() -> None:
+    """Raise `UsageError` with the command to run if the packages of the extra `free` are not installed."""
+    if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
+        raise UsageError(
+            f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have. Run "
+            f"{installing('free')}."
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

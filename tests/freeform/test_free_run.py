@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.prompt_templates import Message
+from robustify.freeform.running import require_free
+from robustify.freeform.schema import require_packages
+from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGraded, FreeGrades
 from robustify.judging.summary.scored import FreeFacts
@@ -323,3 +326,16 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
     assert entry(run, "free_coverage", "toy")["all"]["n"] == 5
     assert run.free is not None
     assert {line["answer"].split()[0] for line in run.free.lines} == {"echo"}
+
+
+@pytest.mark.parametrize("lost", ["pint", "json_repair"])
+def test_a_config_with_free_response_says_what_to_install_before_a_model_is_asked(
+    lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robustify.freeform.schema.find_spec", lambda name: None if name == lost else name)
+    require_packages.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=rf"{lost}.*pip install 'robustcbrn-eval\[free\]'"):
+            require_free(FreeSettings(), [])
+    finally:
+        require_packages.cache_clear()

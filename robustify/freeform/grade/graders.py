@@ -14,7 +14,7 @@ from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_o
 from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer
 from robustify.freeform.llm_judge.judge_calls import judged_reply
 from robustify.freeform.llm_judge.judges import Judge
-from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult
+from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult, require_packages
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
@@ -29,7 +29,7 @@ def grade_answer(
 ) -> GradeResult:
     """Grade one answer with the grader for its item's kind. Raise `UsageError` if the mode needs a judge, and none is
     given, and `ModelError` if the judge can never be called."""
-    mode = require_judge(settings, judge)
+    mode = require_grading(settings, judge)
     if row.error is not None or row.finish_reason == "length":
         # If truncated answers counted only when already correct, every rate would be too high.
         reason = row.error or "cut_off"
@@ -58,8 +58,10 @@ def grade_answer(
     return word
 
 
-def require_judge(settings: FreeSettings, judge: object) -> str:
-    """Return the grading mode, or raise `UsageError` if the mode needs a judge and none is given."""
+def require_grading(settings: FreeSettings, judge: object) -> str:
+    """Return the grading mode. Raise `UsageError` if the mode needs a judge and none is given, or if the packages of the
+    extra `free` are not installed."""
+    require_packages()
     if judge is None and settings.who in ("judge", "both"):
         raise UsageError(
             f"Mode {settings.who} needs a judge. Name one with --judge, or with `judge:` in the free block."
@@ -98,7 +100,7 @@ def grade_answers(
     """Grade every answer and return the grades in the order of the answers. Raise `DataError` if an answer belongs to
     an unknown item, or a model answers an item twice, `UsageError` if the mode needs a judge, and none is given, and
     `ModelError` if the judge can never be called."""
-    require_judge(settings, judge)
+    require_grading(settings, judge)
     by_id = {item.id: item for item in items}
     seen: dict[tuple[str, str], int] = {}
     faults = []
