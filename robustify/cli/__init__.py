@@ -22,6 +22,7 @@ from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
 from robustify.cli.lint import lint
 from robustify.cli.models import models
+from robustify.cli.prompts import prompts
 from robustify.cli.restricted import restricted
 from robustify.cli.runs import (
     agree,
@@ -61,7 +62,7 @@ def gate(ctx: click.Context) -> int:
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Audit": (init, validate, lint, rules_alone, run_config, import_, judge_again, mend),
-    "Look": (print_report, explain, compare, dashboard, check, agree),
+    "Look": (print_report, explain, compare, dashboard, check, agree, prompts),
     "Share": (export,),
     "Free response": (free,),
     "Restricted sets": (gate, restricted),

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.options import DIR, FILE, F, cache_dir, out_option, output, print_result, watcher
+from robustify.cli.options import (
+    DIR,
+    FILE,
+    FORMAT_TYPE,
+    F,
+    cache_dir,
+    out_option,
+    output,
+    print_result,
+    watcher,
+)
+from robustify.cli.prompts import prompts
 
 if TYPE_CHECKING:
     from robustify.freeform.external_rows import Rows
@@ -25,10 +36,6 @@ JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this serve
 JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
 HUMAN = click.option(
     "--human", type=FILE, help="Read human labels with item_id, annotator, and verdict or labels."
-)
-FORMAT_TYPE = click.option(
-    "--format-type",
-    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
 )
 MAX_UNSCORED = click.option(
     "--max-unscored",
@@ -210,37 +217,4 @@ def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int
     return print_result(result, json.dumps(result, indent=2).splitlines())
 
 
-@free.command("templates")
-@click.argument("template_id", metavar="[ID]", required=False)
-@click.option("--example", is_flag=True, help="Print the prompt for an invented case.")
-@FORMAT_TYPE
-@click.option(
-    "--template-dir", multiple=True, type=DIR, help="Add the templates in this folder (repeatable)."
-)
-@output
-def list_templates(
-    template_id: str | None, example: bool, format_type: str | None, template_dir: tuple[Path, ...]
-) -> int:
-    """List the prompt templates, or show one.
-
-    The exit code is 3 if a released template was changed.
-
-    \b
-    Example:
-        robustify free templates nugget/optimized --example --format-type markdown
-    """
-    from robustify.freeform.prompt_templates import every_template, example_of, pack_text, template_named
-
-    if template_id is None:
-        every = [template_named(one.id, template_dir) for one in every_template(template_dir)]
-        rows = [one.model_dump(include={"id", "reads", "sha256"}) for one in every]
-        lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
-        return print_result({"templates": rows}, lines)
-    template = template_named(template_id, template_dir)
-    if example:
-        turns = example_of(template, format_type)
-        texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}
-    else:
-        texts = {f"=== {name}": pack_text(template.root, name).rstrip() for name in template.files}
-    whole = [line for name, text in texts.items() for line in (name, *text.split("\n"))]
-    return print_result({"id": template.id, "texts": list(texts.values())}, whole)
+free.add_command(prompts, "templates")

@@ -22,6 +22,11 @@ F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
+FORMAT_TYPE = click.option(
+    "--format-type",
+    type=click.Choice(("json", "yaml", "xml", "csv", "markdown", "adaptive")),
+    help="Ask for labels in this format [default: by template].",
+)
 WHOLE = {"encoder": "encoder"}
 """Options that set a key outside the `screen` block, with the name of the key."""
 

@@ -73,6 +73,21 @@ class PromptTemplate(Settings):
         """Default label format."""
         return "json" if "json" in self.formats else next(iter(self.formats), "json")
 
+    def label_format(self, wanted: str | None) -> str:
+        """Return the format in which labels are asked for: the wanted one, or this template's own. Raise `UsageError` if
+        the template does not support it."""
+        written, formats = wanted or self.own_format, (*self.formats, "adaptive")
+        if self.reads == "labels" and not self.formats:
+            raise UsageError(
+                f"Template {self.id} names no format of its labels. Add `formats: [json]`, or others, to its manifest."
+            )
+        if written not in formats and (wanted or self.formats):
+            raise UsageError(
+                f"Template {self.id} does not support format_type {written}. Expected one of {', '.join(formats)}. Omit"
+                " it for the template's default."
+            )
+        return written
+
     def taken(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the values that this template has a variable for. An optional one may not be None."""
         return {
@@ -226,6 +241,9 @@ _CASE: Mapping[str, object] = {
 }  # fmt: skip
 
 
-def example_of(template: PromptTemplate, format_type: str | None = None) -> list[Message]:
-    """Render a template with a harmless made-up example."""
-    return rendered(template, template.taken({**_CASE, "format_type": format_type or template.own_format}))
+def example_of(
+    template: PromptTemplate, format_type: str | None = None, given: Mapping[str, object] = _CASE
+) -> list[Message]:
+    """Render a template with a harmless made-up example, in which the given variables replace the invented ones."""
+    values = {**_CASE, **given, "format_type": template.label_format(format_type)}
+    return rendered(template, template.taken(values))

@@ -39,7 +39,9 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
         refuse_self_judging(settings.judge, asked)
     for kind in ("numeric", "short_text", "explanation", "nuggets"):
-        settings.judged_by(kind)
+        settings.solved(
+            settings.judged_by(kind), {"scale": settings.scale or "binary", "format_type": "json"}
+        )
     if settings.template is not None:
         settings.template_named(settings.template)
     human_labels(settings)

@@ -1,15 +1,18 @@
 """Settings of the `free:` block of a config: how models are asked open-ended questions, and how answers are graded."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from robustify.base.errors import DataError
 from robustify.base.settings_files import Settings
-from robustify.freeform.prompt_templates import PromptTemplate, template_named
+from robustify.freeform.prompt_templates import Message, PromptTemplate, rendered, template_named
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
 from robustify.models.engines.settings import Address, Variable
+from robustify.reading.jsonl import read_jsonl
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Rubric = Literal["mcq", "numeric", "explanation"]
@@ -50,7 +53,8 @@ class FreeSettings(Settings):
     `models` names the models that are asked (default: every model that can generate text). `answers` are files with
     other models' answers by item ID. `template` asks every item. By default it depends on the kind of answer. With
     `explanations`, items whose key is longer than 12 words are asked too. With `options_shown`, every item is asked by
-    letter. `facts` is a file with nuggets by item ID, and `people` is a file with human labels.
+    letter. `facts` is a file with nuggets by item ID, and `people` is a file with human labels. `examples` is a file
+    with solved cases, which a judge sees before the case that it decides.
 
     `mode` is `deterministic` (rules alone), `auto` (a judge decides what rules cannot), `judge` (a judge decides
     everything, the default if `rubrics` are given), or `both` (disagreement is flagged). `rubrics` names a version of
@@ -68,6 +72,7 @@ class FreeSettings(Settings):
     options_shown: bool = False
     facts: str | None = None
     people: str | None = None
+    examples: str | None = None
     mode: Mode | None = None
     rel_tol: float = Field(default=0.05, ge=0, allow_inf_nan=False)
     abs_tol: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -93,6 +98,28 @@ class FreeSettings(Settings):
     def template_named(self, template_id: str) -> PromptTemplate:
         """Return a built-in template, or one of `template_dir`."""
         return template_named(template_id, tuple(map(Path, self.template_dir)))
+
+    @cached_property
+    def _solved(self) -> list[tuple[PromptTemplate, Mapping[str, Any]]]:
+        return read_jsonl(Path(self.examples), self._solved_case) if self.examples else []
+
+    def _solved_case(self, row: Mapping[str, Any]) -> tuple[PromptTemplate, Mapping[str, Any]]:
+        match row:
+            case {"template": str(name), "reply": str(reply)} if reply.strip():
+                return self.template_named(name), row
+        raise DataError("The row is no example. Expected template, reply, and the variables of the template.")
+
+    def solved(self, template: PromptTemplate, given: Mapping[str, object]) -> list[Message]:
+        """Return the examples of a judge's template as turns of a conversation. `given` are variables that every case
+        shares, such as the scale. Raise `DataError` if the file of examples cannot be read, and `UsageError` if an
+        example does not fit its template."""
+        turns = list[Message]()
+        for at, (of, row) in enumerate(self._solved):
+            if of.name == template.name:
+                counted = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}"}
+                case = rendered(template, template.taken({**given, **counted, **row}))
+                turns += [case[-1], Message("assistant", row["reply"])]
+        return turns
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
         """Return the template with which a judge grades this kind."""

@@ -54,7 +54,8 @@ from robustify.restricted import adapters
 _MOST_EXTENDED = 32
 """Maximum number of files in a chain of configs, with repeats."""
 NAMED_FILES = (
-    "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.template_dir.[]", "data.[].path",
+    "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.examples",
+    "free.template_dir.[]", "data.[].path",
 )  # fmt: skip
 _FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path")
 """Paths of config keys whose values are file names relative to the config."""

@@ -10,8 +10,10 @@ import pytest
 
 from robustify.cli.free import free
 from robustify.freeform.prompt_templates import every_template
-from robustify.freeform.schema import GradeResult, grade_from
+from robustify.freeform.schema import FORMAT_TYPES, GradeResult, grade_from
+from robustify.items.views import VIEWS, names, template
 from robustify.reading.jsonl import read_jsonl
+from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import QUESTIONS, SHOWN, run, write_lines
 from tests.freeform.stub_server import serving
 
@@ -227,15 +229,52 @@ def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
 
 def test_templates_are_listed_shown_rendered_and_verified(tmp_path: Path) -> None:
     told = json.loads(run("templates", "--json").stdout)
-    assert "grader/mcq@1.0" in {t["id"] for t in told["templates"]}
+    assert "grader/mcq@1.0" in {t["id"] for t in told["prompts"]}
     assert "You are an impartial grader." in run("templates", "grader/mcq@1.0").stdout
     run("templates", "grader/poem", fails=2)
-    for template in every_template():
-        assert "{%" not in run("templates", template.id, "--example").stdout
+    for one in every_template():
+        assert "{%" not in run("templates", one.id, "--example").stdout
     row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
     (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
     (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
     run("templates", "--template-dir", tmp_path, fails=3)
+
+
+def test_every_prompt_of_a_run_is_listed_and_shown_for_an_item_of_the_user(tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("id,question,A,B,answer\nq1,Is ice warm?,yes,no,B\nq2,Is tea wet?,dry,wet,B\n")
+    listed = [row["id"] for row in json.loads(run("templates", "--json").stdout)["prompts"]]
+    assert {f"{view}/{name}" for view in VIEWS for name in names(view)} < {*listed}
+    for prompt in (one for one in listed if "no-passage" not in one):
+        shown = run("templates", prompt, "--items", items, "--item", "q2").stdout
+        assert not re.search("{[{%]", shown), prompt
+        assert "warm" not in shown, prompt
+    asked = {
+        (r.context, r.continuation)
+        for r in template("full").requests(load(Source(path=str(items))).items[1], (0, 1))
+    }
+    told = json.loads(run("templates", "full/mmlu-v1", "--items", items, "--item", "q2", "--json").stdout)[
+        "texts"
+    ]
+    assert {(told["context"], told[f"continuation {at}"]) for at in (1, 2)} == asked
+    run("templates", "full/mmlu-v1", "--items", items, "--item", "q3", fails=2)
+    run("templates", "choices_only/no-passage-v1", "--items", items, fails=2)
+
+
+def test_a_restricted_item_has_no_prompt_on_the_screen(tmp_path: Path) -> None:
+    copy = tmp_path / "wmdp_bio.jsonl"
+    copy.write_text(json.dumps({"question": "Is ice warm?", "choices": ["yes", "no"], "answer": 1}) + "\n")
+    assert "ice" not in run("templates", "full/mmlu-v1", "--items", copy, fails=4).stdout
+
+
+@pytest.mark.parametrize("command", ["templates", "nuggets"])
+def test_both_commands_take_the_six_formats_and_refuse_another(command: str) -> None:
+    options = {one.name: one for one in free.commands[command].params}
+    assert isinstance(options["format_type"].type, click.Choice)
+    assert {*options["format_type"].type.choices} == {*FORMAT_TYPES}
+    for written in FORMAT_TYPES:
+        assert run("templates", "nugget/optimized", "--example", "--format-type", written).stdout
+    run("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml", fails=2)
 
 
 def test_no_command_has_more_than_fourteen_options_and_no_text_is_in_its_help() -> None:

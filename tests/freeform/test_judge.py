@@ -9,14 +9,24 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import ValidationError
 
-from robustify.base.errors import AuthorisationError, ModelError, UsageError
+from robustify.base.errors import AuthorisationError, DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judge_calls import ask_labels
 from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, Judge, JudgeCallError
 from robustify.freeform.prompt_templates import Message, prompt_sha256
-from robustify.freeform.settings import JudgeSettings
+from robustify.freeform.running import require_free
+from robustify.freeform.schema import FreeItem, Nugget
+from robustify.freeform.settings import FreeSettings, JudgeSettings
 from robustify.models.replies import Replies, reply_key
 from robustify.pipeline.config import parse
-from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
+from tests.freeform.scripted import (
+    ScriptedJudge,
+    grade_explanation,
+    grade_mcq,
+    grade_numeric,
+    settings,
+    write_lines,
+)
+from tests.freeform.scripted import graded as graded_one
 from tests.support.serving import serving
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
@@ -317,3 +327,43 @@ def test_an_address_or_a_name_that_is_none_is_refused_before_any_model_is_asked(
     with pytest.raises(UsageError, match=r"judge\.(base_url|api_key_env)") as e:
         parse({"name": "n", "sensitivity": "public", "data": [], "free": free}, "c.yaml")
     assert "secret" not in str(e.value)
+
+
+SOLVED = {
+    "question": "Is ice warm?",
+    "reference": "no",
+    "answer": "It is cold.",
+    "reply": '{"verdict": "correct"}',
+}
+FACTS = {"query": "Why?", "passage": "Ice melts.", "nuggets": ["Ice melts."], "reply": '["support"]'}
+
+
+def test_a_judge_sees_the_solved_cases_of_its_own_template_before_the_case(tmp_path: Path) -> None:
+    rows = [{"template": "grader/mcq", **SOLVED}, {"template": "nugget/optimized", **FACTS}]
+    how = {"examples": str(write_lines(tmp_path / "solved.jsonl", rows))}
+    judge = ScriptedJudge([RIGHT])
+    grade = grade_mcq("Perhaps the loud one.", ["green", "loud"], 0, judge=judge, mode="judge", **how)
+    assert [turn.role for turn in judge.asked[0]] == ["system", "user", "assistant", "user"]
+    assert "It is cold." in judge.asked[0][1].content
+    assert judge.asked[0][2].content == SOLVED["reply"]
+    plain = grade_mcq(
+        "Perhaps the loud one.", ["green", "loud"], 0, judge=ScriptedJudge([RIGHT]), mode="judge"
+    )
+    # The digest of the prompt enters the signature of a run.
+    assert grade.judge.attempts[0].prompt_sha256 != plain.judge.attempts[0].prompt_sha256
+    nuggets = ScriptedJudge(['["support"]'])
+    fact = FreeItem("i", "Why?", "explanation", "It melts.", nuggets=(Nugget("n", "Ice melts."),))
+    assert graded_one(fact, "Ice melts.", nuggets, None, **how).score == 1
+    assert nuggets.asked[0][2].content == FACTS["reply"]
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [({"template": "grader/mcq", "reply": "x"}, UsageError), ({"template": "grader/mcq"}, DataError),
+     ({"template": "grader/poem", "reply": "x"}, UsageError)],
+)  # fmt: skip
+def test_a_solved_case_that_does_not_fit_is_refused_before_a_model_is_asked(
+    row: dict[str, str], error: type[Exception], tmp_path: Path
+) -> None:
+    with pytest.raises(error):
+        require_free(FreeSettings(examples=str(write_lines(tmp_path / "solved.jsonl", [row]))), [])

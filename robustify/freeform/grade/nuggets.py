@@ -35,14 +35,9 @@ def grade_nuggets(
     """Grade an answer by the nuggets of its item. Raise `UsageError` if the item has no nuggets, or the template lacks
     the format, `DataError` if two nuggets have the same words or ID, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
-    written, formats = settings.format_type or chosen.own_format, (*chosen.formats, "adaptive")
     if not nuggets:
         raise UsageError("The item has no nuggets. Add at least one.")
-    if written not in formats:
-        raise UsageError(
-            f"Template {chosen.id} does not support format_type {written}. Expected one of {', '.join(formats)}. Omit it"
-            " for the template's default."
-        )
+    written = chosen.label_format(settings.format_type)
     require_distinct(nuggets)
     text = said(answer)
     if isinstance(text, Ruling):

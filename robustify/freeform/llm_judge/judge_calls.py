@@ -70,10 +70,12 @@ def call_of(
 def messages_of(
     settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
 ) -> list[Message]:
-    """Render a template with the given variables and the settings' language."""
+    """Render a template with the given variables and the settings' language, after the examples of the settings."""
     # The nonce determines the codes that fence quoted text.
     options = {"nonce": f"{settings.asking.seed}:{item_id}", "language": settings.language}
-    return rendered(template, template.taken({**variables, **options}))
+    *before, case = rendered(template, template.taken({**variables, **options}))
+    shared = {name: value for name, value in variables.items() if name in ("scale", "format_type")}
+    return [*before, *settings.solved(template, {**shared, "language": settings.language}), case]
 
 
 def _asked(
