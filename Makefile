@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate compose dist torture mutation coverage shots slides clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate compose dist torture mutation coverage shots slides video clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -90,6 +90,10 @@ shots: $(VENV)/.dev ## take the screenshots of the README (requires chromium); w
 slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
+
+video: $(VENV)/.run ## make a silent film of the slides, less than two minutes long; writes runs/talk/slides.mp4
+	$(PIP) 'typst>=0.13' 'imageio-ffmpeg>=0.6'
+	$(BIN)/python -m tools.slides --video runs/talk/slides.mp4
 
 torture: $(VENV)/.dev ## test kills, changed inputs, and odd surroundings (about an hour); writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture

@@ -208,7 +208,7 @@ def test_no_figure_of_the_slides_is_typed() -> None:
 
 
 def test_the_slides_are_ten_pages(tmp_path: Path) -> None:
-    pytest.importorskip("typst", reason="needs typst (pip install typst)")
+    pytest.importorskip("typst", reason="needs typst, which `make setup` installs")
     slides.built(tmp_path / "slides.pdf", tmp_path)
     assert len(list(tmp_path.glob("slide-*.png"))) == 10
     assert (tmp_path / "slides.pdf").stat().st_size <= 500_000
