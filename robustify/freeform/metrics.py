@@ -5,7 +5,8 @@ assume that every unscored answer is wrong or right.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,11 @@ from robustify.freeform.human import HumanLabel, calibrate
 from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import paired_difference, sign_flip
 
 FORMAT = 3
+_STEPS = 1000
+"""Steps of a score in a paired test. The score of an answer by its nuggets may be any fraction."""
 
 
 def summarise(
@@ -25,16 +29,38 @@ def summarise(
     """Compute the summary of a free-response evaluation.
 
     Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ...,
-    "judges", "templates", "self_judging"}}, "calibration"}`. Each part has the fields of `aggregate`. `all` counts all
-    answers, and has an accuracy only if they are of one kind.
+    "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`. Each part has the fields of `aggregate`.
+    `all` counts all answers, and has an accuracy only if they are of one kind. `pairs` compares two models on one kind.
     """
     topics = {item.id: item.topic for item in items}
     models = _parted(grades, lambda grade: grade.model)
     return {
         "format": FORMAT, "n_items": len(items),
         "models": {name: _model(rows, lambda grade: topics.get(grade.item_id, "")) for name, rows in models.items()},
-        "calibration": calibrate(grades, labels, seed),
+        "pairs": [*_pairs(grades)], "calibration": calibrate(grades, labels, seed),
     }  # fmt: skip
+
+
+def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
+    """Yield the paired test of every two models on each kind of answer: `model` minus `other` on the items for which both
+    have a score, with the exact p-value and mid-p. `left_out` counts the items that only one of them has a score for."""
+    for kind, some in _parted(grades, lambda grade: grade.kind).items():
+        by_model = {
+            model: {grade.item_id: grade for grade in rows if grade.score is not None}
+            for model, rows in _parted(some, lambda grade: grade.model).items()
+        }
+        for (other, theirs), (model, ours) in combinations(by_model.items(), 2):
+            items = [item for item in ours if item in theirs]
+            groups = group_numbers(items, {i: ours[i].group for i in items if ours[i].group})
+            credit, base = (
+                np.array([side[item].score for item in items], dtype=np.float64) for side in (ours, theirs)
+            )
+            found = paired_difference(credit, base, groups)
+            exact, mid = sign_flip(np.rint((credit - base) * _STEPS).astype(np.int64), groups)
+            yield {
+                "kind": kind, "model": model, "other": other, "difference": found.json(), "p": exact, "mid_p": mid,
+                "left_out": len(ours.keys() ^ theirs.keys()),
+            }  # fmt: skip
 
 
 def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -> dict[str, Any]:

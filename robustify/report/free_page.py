@@ -9,7 +9,7 @@ from typing import Any
 
 from robustify.judging.free_response import LEAST_COVERAGE
 from robustify.judging.summary.quantity import Quantity
-from robustify.report.cells import Cell, Table, cell, table
+from robustify.report.cells import Cell, Table, cell, p_cell, table
 from robustify.report.format import plain, spaced
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
@@ -25,6 +25,11 @@ def _tables(summary: Node) -> dict[str, Table]:
         "kinds": _scores("By kind of answer", ("Model", "Kind"), (
             ((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items()
         )),
+        "pairs": table(
+            "Two models on the same items", ("First", "Second", "Kind", "First less second", "p", "Scored by one only"),
+            ((p["model"], p["other"], spaced(p["kind"]), cell(_rate(p["difference"]), "points"), p_cell(p["p"]),
+              p["left_out"]) for p in summary["pairs"]), names=3,
+        ),
         "topics": _scores("By topic", ("Topic", "Kind", "Model"), (
             ((topic, spaced(kind), m), part)
             for m, e in models for topic, kinds in e["topics"].items() for kind, part in kinds.items()
@@ -76,6 +81,9 @@ def grade_lines(summary: Node) -> Iterator[str]:
     for model, kind, *cells in found.rows:
         said = (f"{head.lower()} {cell.exact}" for head, cell in zip(found.heads[2:], cells, strict=True))
         yield f"{model.main}, {kind.main}: {'; '.join(said)}"
+    for one, two, kind, *cells in _tables(summary)["pairs"].rows:
+        difference, p, _ = (cell.exact for cell in cells)
+        yield f"{one.main} less {two.main}, {kind.main}: {difference}, p {p}"
     for judge in sorted({judge for entry in summary["models"].values() for judge in entry["judges"]}):
         yield f"judge {plain(judge)}: {summary['calibration']['status']}"
 

@@ -10,6 +10,7 @@ from robustify.base.errors import DataError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
+from robustify.report.free_page import grade_lines
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
 
@@ -184,3 +185,26 @@ def test_no_kind_is_averaged_with_another_and_topics_are_counted_by_kind() -> No
     assert {kind: part["n"] for kind, part in entry["kinds"].items()} == {"numeric": 4, "explanation": 6}
     rates = {t: {k: p["lower"] for k, p in kinds.items()} for t, kinds in entry["topics"].items()}
     assert rates == {t: dict.fromkeys(("numeric", "explanation"), x) for t, x in (("heat", 1), ("light", 0))}
+
+
+def test_two_models_are_compared_on_each_kind_and_on_the_items_of_both() -> None:
+    """The gain on one kind and the loss on another do not cancel, and p is that of McNemar's exact test."""
+    kinds = {"short_text": (range(20), range(10)), "explanation": (range(5), range(15))}
+    grades = [
+        row(f"{kind}{i}", model=model, kind=kind, score=float(i in right))
+        for kind, sides in kinds.items()
+        for model, right in zip(("base", "tuned"), sides, strict=True)
+        for i in range(40)
+    ]
+    grades.append(row("alone", model="tuned", kind="explanation", score=1.0))
+    pairs = {pair["kind"]: pair for pair in summarise([], grades)["pairs"]}
+    assert {kind: (p["model"], p["other"], p["left_out"]) for kind, p in pairs.items()} == {
+        "short_text": ("tuned", "base", 0), "explanation": ("tuned", "base", 1),
+    }  # fmt: skip
+    assert [pair["difference"]["value"] for pair in pairs.values()] == [-0.25, 0.25]
+    assert [pair["difference"]["n"] for pair in pairs.values()] == [40, 40]
+    assert [pair["p"] for pair in pairs.values()] == pytest.approx([2 * 0.5**10] * 2)
+    assert [*grade_lines(summarise([], grades))][-2:] == [
+        "tuned less base, short text: \u221225.0 points (n = 40, \u221238.9 to \u22128.7), p 0.002",
+        "tuned less base, explanation: +25.0 points (n = 40, 8.7 to 38.9), p 0.002",
+    ]
