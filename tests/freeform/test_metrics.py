@@ -206,5 +206,5 @@ def test_two_models_are_compared_on_each_kind_and_on_the_items_of_both() -> None
     assert [pair["p"] for pair in pairs.values()] == pytest.approx([2 * 0.5**10] * 2)
     assert [*grade_lines(summarise([], grades))][-2:] == [
         "tuned less base, short text: \u221225.0 points (n = 40, \u221238.9 to \u22128.7), p 0.002",
-        "tuned less base, explanation: +25.0 points (n = 40, 8.7 to 38.9), p 0.002",
+        "tuned less base, explanation: 25.0 points (n = 40, 8.7 to 38.9), p 0.002",
     ]
