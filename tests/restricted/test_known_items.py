@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import pytest
 
 import robustify as rb
 from robustify.base.errors import AuthorisationError
+from robustify.items.item import Item
 from robustify.restricted import terms
 from tests.restricted.conftest import edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support.command import invoked
+from tests.support.fake_archives import ARCHIVES
 from tests.support.refusals import CANARY
 from tests.support.restricted_set import ADAPTER, items
 
@@ -170,6 +173,21 @@ def as_log(rows: Rows) -> str:
     )  # fmt: skip
 
 
+def as_archive(kind: str) -> Callable[[Rows], str]:
+    """Return the rows with replies, in the form of an archive."""
+
+    def written(rows: Rows) -> str:
+        known = [
+            Item(f"q{at}", row["question"], tuple(row["choices"]), row["answer"])
+            for at, row in enumerate(rows)
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            (path,) = ARCHIVES[kind](Path(folder), known, {"m": ["B"] * len(known)})
+            return path.read_text(encoding="utf-8")
+
+    return written
+
+
 def as_questions(rows: Rows) -> str:
     return rows_as_json(
         [
@@ -190,6 +208,10 @@ COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]
     "mend": (rows_as_json, lambda file, out: invoked("mend", file, "-o", f"{out}.jsonl")),
     "import with data": (as_log, lambda file, out: invoked("import", file, "--view", "full", "-o", out)),
     "import": (as_log, lambda file, out: invoked("import", file, "--data", file, "-o", out)),
+    **{
+        f"import of {kind}": (as_archive(kind), lambda file, out: invoked("import", file, "-o", out))
+        for kind in ARCHIVES
+    },
     "free grade": (as_questions, lambda file, out: invoked("free", "grade", file, "-o", out)),
     "audit of a file": (rows_as_json, lambda file, out: rb.audit(file, public=True, out=out)),
     "audit of rows": (rows_as_json, lambda file, out: rb.audit(items(N)[1:], public=True, out=out)),

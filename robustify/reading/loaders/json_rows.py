@@ -166,7 +166,13 @@ def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, 
 
 
 def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
-    """Read the rows of an object: an Inspect log, a list of rows, parallel columns, rows by their IDs, or a single row."""
+    """Read the rows of an object: a log of Inspect or OpenCompass, a record of OpenEval, a list of rows, parallel columns,
+    rows by their IDs, or a single row."""
+    if value and all("prediction" in as_object(row) for row in value.values()):
+        predictions = ({"id": number, **as_object(row)} for number, row in value.items())
+        return replace(_table(name, enumerate(predictions, start=1)), outer="opencompass")
+    if {"item_content", "responses"} <= set(value):
+        return table_of([(1, value)])
     if "eval" in value and ("samples" in value or isinstance(value.get("plan"), dict)):
         samples = value.get("samples")
         if not isinstance(samples, list) or not samples:

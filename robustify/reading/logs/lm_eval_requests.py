@@ -151,10 +151,15 @@ def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] 
     cut = None if cut is None else without_tail(cut)
     if cut is None:
         return None
-    before, starts = cut.before, list(_LAST_QUESTION.finditer(cut.before))
+    return last_question(cut.before, bare), [*cut.texts]
+
+
+def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
+    """Return the question of a prompt without options: the last one, if options with these labels precede it."""
+    starts = list(_LAST_QUESTION.finditer(prompt))
     if starts:
-        before = before[starts[-1].end() :]
-    elif cut_at_labels(before, bare) is not None:
+        prompt = prompt[starts[-1].end() :]
+    elif cut_at_labels(prompt, labels) is not None:
         # The question follows examples, in any language.
-        before = before.rpartition("\n\n")[2]
-    return _LEAD_IN.sub("", before).strip(), [*cut.texts]
+        prompt = prompt.rpartition("\n\n")[2]
+    return _LEAD_IN.sub("", prompt).strip()

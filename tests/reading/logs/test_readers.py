@@ -8,6 +8,7 @@ import pytest
 from robustify.reading.logs import READERS, Log, LogFile, LogOptions, ShownBefore, read_log
 from robustify.reading.logs.checked_names import path_name
 from robustify.reading.logs.log import LoggedItem, LogReply
+from tests.support.fake_archives import ARCHIVES
 from tests.support.fake_logs import boxes, inspect_sample, inspect_tree, jsonl, lighteval_parquet, lm_eval_row
 
 
@@ -50,6 +51,7 @@ def test_each_reader_reads_its_own_logs_and_the_last_one_any_table(tmp_path: Pat
         "inspect": inspect,
         "lm-eval": jsonl(tmp_path / "samples_x.jsonl", [lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])]),
         "lighteval": lighteval_parquet(tmp_path / "d.parquet", boxes(2), [[-1.0, -2.0, -3.0, -4.0]] * 2, letters=True),
+        **{kind: write(tmp_path / kind, boxes(), {"m": ["A"] * 6})[0] for kind, write in ARCHIVES.items()},
         "picks": jsonl(tmp_path / "p.jsonl", [{"item": x, "key": x, "pick": "B", "model": "m"} for x in "AB"]),
     }  # fmt: skip
     assert list(READERS) == list(logs)
