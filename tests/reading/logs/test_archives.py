@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.items.item import Item
 from robustify.reading.loaders import Source, load_many
 from robustify.reading.logs import Gathered, Log, LogOptions, gather, read_log
-from robustify.runs.run import open_run
+from robustify.runs.run import open_run, write_items
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval, prompt
 from tests.support.fake_logs import boxes, jsonl
@@ -47,12 +48,10 @@ def test_items_and_picks_are_those_of_the_archive(tmp_path: Path, kind: str) -> 
 def test_an_archive_becomes_a_run_with_the_items_of_the_set(tmp_path: Path, kind: str) -> None:
     # The set lists the options in another order, and lacks the last item of the archive.
     data = [item.permuted((2, 0, 3, 1)) for item in boxes(5)]
-    rows = [
-        {"id": i.id, "question": i.stem, "choices": list(i.choices), "answer": "ABCD"[i.key]} for i in data
-    ]
+    write_items(tmp_path / "set.jsonl", data)
     logs = ARCHIVES[kind](tmp_path / "logs", boxes(), REPLIES)
     out = tmp_path / "run"
-    done = invoked("import", *logs, "--data", jsonl(tmp_path / "set.jsonl", rows), "-o", out)
+    done = invoked("import", *logs, "--data", tmp_path / "set.jsonl", "-o", out)
     assert done.return_value in (0, 7)
     run = open_run(out)
     block = run.answers.block("full", "alpha")
@@ -67,11 +66,10 @@ def test_an_archive_becomes_a_run_with_the_items_of_the_set(tmp_path: Path, kind
 
 @formats
 def test_another_set_and_a_second_copy_are_refused(tmp_path: Path, kind: str) -> None:
-    others = [
-        {"question": f"Who lives in house {i}?", "choices": ["Ada", "Bo"], "answer": i % 2} for i in range(6)
-    ]
+    others = [Item(f"h{i}", f"Who lives in house {i}?", ("Ada", "Bo"), i % 2) for i in range(6)]
+    write_items(tmp_path / "other.jsonl", others)
     (path, *_) = ARCHIVES[kind](tmp_path, boxes(), {"alpha": REPLIES["alpha"]})
-    bench = load_many([Source(path=str(jsonl(tmp_path / "other.jsonl", others)))])
+    bench = load_many([Source(path=str(tmp_path / "other.jsonl"))])
     with pytest.raises(DataError, match="none of the 6 rows matches an item of other"):
         gather([read_log(path, LogOptions())], bench)
     copy = tmp_path / "copy.json"
