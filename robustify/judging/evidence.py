@@ -4,6 +4,7 @@ The evidence consists of numbers and codes from the question-free scorer's ranki
 probability that the pick is the key, is calibrated on the items of other folds (`posterior`).
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,11 @@ import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import Item
+from robustify.judging.baselines.features import first_numbers
 from robustify.judging.baselines.likeness import LEAST, TEMPLATES, VIEW
 from robustify.judging.baselines.wording import ABSOLUTES, HEDGES, NEGATIONS
 from robustify.judging.context import Context
+from robustify.judging.cue_names import cue_names, whole_cue
 from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
@@ -153,9 +156,18 @@ def evidence(ctx: Context) -> Evidence | None:
         for of in CUES if brought.any() else ():
             if (here := brought & (by == of)).any():
                 total[of] = total.get(of, 0.0) + np.where(here, values, 0.0)
+    if items is not None and "numbers" in total:
+        every = np.array(
+            [x > 0 and _all_numbers(item) for x, item in zip(total["numbers"], items, strict=True)]
+        )
+        total |= {"number_values": total["numbers"] * every, "numbers": total["numbers"] * ~every}
     cues = tuple(cue for cue in CUES if cue in total)
     carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
     return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, _likenesses(ctx))
+
+
+def _all_numbers(item: Item) -> bool:
+    return not any(map(math.isnan, first_numbers(item.choices)))
 
 
 def _likenesses(ctx: Context) -> Mapping[str, Floats]:
@@ -180,12 +192,13 @@ def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
     return entries.Inference(by=kind, least=LEAST[kind], flagged=one, others=other, unasked=unasked)
 
 
-def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
-    """Count the flagged items (n,) by leading cue, and list those most likely to contain a shortcut."""
+def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = None) -> entries.CueCounts:
+    """Count the flagged items (n,) by leading cue, name the cues if the texts are known, and list the likeliest items."""
     among = flagged & (found.ranking.top >= 0)
     first: dict[CueCode, Bools] = {cue: found.named[among, 0] == at for at, cue in enumerate(found.cues)}
     first["none"] = found.named[among, 0] == NO_CUE
     shown = {cue: Quantity.of(rate(first[cue].astype(np.float64))) for cue in CUES if cue in first}
+    led = [(at, int(found.ranking.top[at]), found.leading[at]) for at in np.flatnonzero(among).tolist()]
     p_shortcut = found.decision.shortcut
     likely = np.where(flagged, np.nan_to_num(p_shortcut, nan=-1.0), -1.0)
     order = np.lexsort((-np.nan_to_num(found.ranking.p_pick), -likely))[:LISTED].tolist()
@@ -197,6 +210,8 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
         cues=dict(
             sorted(((c, q) for c, q in shown.items() if q.value), key=lambda one: -(one[1].value or 0.0))
         ),
+        names={} if items is None else cue_names(items, led, found.ranking.group),
+        whole=None if items is None else whole_cue(items),
         likeliest=tuple(entries.LikelyItem(item=item, p_shortcut=p, cue=cue) for item, p, cue in rows),
     )
 

@@ -66,7 +66,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         topics=topic_effects(ctx) if ctx.was_screened else None,
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
-        evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
+        evidence=None if found is None else cue_counts(found, ctx.parts.shortcut, ctx.items),
         inference=None if found is None else inference(found, ctx.parts.shortcut),
         label_noise=label_noise(ctx, credits),
         contamination=contamination(ctx),

@@ -4,39 +4,16 @@ The fitted model estimates how much a cue contributes. These sentences describe 
 whatever model was fitted. Texts that do not depend on an item are in `messages.yaml`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from robustify.base.texts import EDGES
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import WordUse
-from robustify.judging.lint import cues
+from robustify.judging.cue_names import TRAITS
 from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words
 
 _MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
-_BLANKS = {"a space": " ", "a tab": "\t", "a line break": "\r\n", "a no-break space": "\xa0"}
-_BLANKS["another blank character"] = "".join(set(EDGES).difference(*_BLANKS.values()))
-
-
-def _at_end(end: int, blanks: str) -> cues.Marks:
-    return lambda choices, _: [bool(choice) and choice[end] in blanks for choice in choices]
-
-
-TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
-    "certainty": (cues.ABSOLUTE, cues.HEDGE, cues.NEGATION),
-    "numbers": (cues.NUMBER,),
-    "form": cues.FORM,
-    "grammar": (cues.ARTICLE,),
-    "repetition": (cues.REPEAT,),
-    "pointer": (cues.POINTER,),
-    "outer_space": tuple(
-        cues.Cue(_at_end(end, blanks), f"{does} with {name}")
-        for end, does in ((0, "begins"), (-1, "ends"))
-        for name, blanks in _BLANKS.items()
-    ),
-}
-"""Traits of each cue that an option either has or lacks."""
 
 
 def cue_sentence(

@@ -80,6 +80,7 @@ def test_by_hand() -> None:
     assert (found["n"], found["all_wrong"], found["items"]) == (39, 3, ["i00000", "i00005"])
     assert found["flagged"]["value"] == pytest.approx(2 / 39)
     assert found["expected"] == pytest.approx(3 / 3)
+    assert found["p"] == pytest.approx(1 - (2 / 3) ** 3 - 3 * (1 / 3) * (2 / 3) ** 2)
     assert (found["in_robust"]["value"], found["in_robust"]["n"]) == (pytest.approx(1 / 38), 38)
     assert (found["in_shortcut"]["value"], found["in_shortcut"]["n"]) == (1, 1)
 

@@ -70,7 +70,7 @@ def votes() -> Votes:
 
 def test_every_feature_and_part_has_a_cue() -> None:
     assert set(CUE_OF) == set(NAMES)
-    assert set(CUE_OF.values()) | set(PART_OF.values()) | {"none"} == set(CUES)
+    assert set(CUE_OF.values()) | set(PART_OF.values()) | {"none", "number_values"} == set(CUES)
     assert set(BY_LENGTH) <= set(NAMES)
 
 
@@ -139,9 +139,9 @@ def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes)
 @pytest.mark.parametrize(
     ("choices", "leading"),
     [
-        (("12", "14 km", "15", "16"), "numbers"),
-        (("12", "14 feathers", "15", "16"), "numbers"),
-        (("21", "1200", "23", "24"), "numbers"),
+        (("12", "14 km", "15", "16"), "number_values"),
+        (("12", "14 feathers", "15", "16"), "number_values"),
+        (("21", "1200", "23", "24"), "number_values"),
         (("a word", "a word (so)", "two words", "one more"), "form"),
         (("a word", "often a word", "two words", "one more"), "certainty"),
         (

@@ -16,6 +16,7 @@ from robustify.judging.measures import against_chance
 from robustify.judging.ngrams.overlap import PARTS, Overlap
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.votes import UNANSWERED, first_picks
+from robustify.judging.stats.distributions import poisson_binomial, upper_tail
 from robustify.judging.stats.intervals import rate, wilson
 from robustify.judging.summary.quantity import Quantity, Reason
 from robustify.judging.summary.result import Contamination, ShortMode, TextFile, TextOverlap
@@ -31,8 +32,8 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
 
     A model is `strong` if the lower Wilson bound of its `full` accuracy is above chance. At least two strong models are
     required. `expected` is the number of `all_wrong` items that would be flagged if wrong picks were independent and
-    uniform. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models know
-    most keys.
+    uniform, and `p` the probability of as many or more. It is a lower bound, because models share errors. Exchangeable
+    keys do not apply, because strong models know most keys.
     """
     index, parts = ctx.index, ctx.parts
     full = {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
@@ -48,12 +49,14 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
     there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
+    agreeing = (index.k[wrong] - 1.0) ** (1 - len(strong))
     return LabelNoise(
         strong=strong,
         n=int(np.count_nonzero(there)),
         flagged=_rate(flagged[there]),
         all_wrong=int(np.count_nonzero(wrong)),
-        expected=float(((index.k[wrong] - 1.0) ** (1 - len(strong))).sum()),
+        expected=float(agreeing.sum()),
+        p=upper_tail(poisson_binomial(agreeing), int(np.count_nonzero(flagged))),
         in_robust=_rate(flagged[there & parts.robust]),
         in_shortcut=_rate(flagged[there & parts.shortcut]),
         items=tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist()),

@@ -166,7 +166,7 @@ class CalibrationViews(Part):
 class LabelNoise(Part):
     """Items that all strong models answer with the same wrong choice, null if there are fewer than two strong models.
 
-    `expected` assumes independent errors.
+    `expected` assumes independent errors, and `p` is the probability of as many or more.
     """
 
     strong: tuple[str, ...]
@@ -174,6 +174,7 @@ class LabelNoise(Part):
     flagged: Quantity | None = None
     all_wrong: int | None = None
     expected: float | None = None
+    p: P | None = None
     in_robust: Quantity | None = None
     in_shortcut: Quantity | None = None
     items: tuple[str, ...] | None = None

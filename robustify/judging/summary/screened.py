@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from robustify.items.scoring import TextNorm
 from robustify.judging.summary.quantity import Nats, P, Part, Quantity, Share
 
@@ -216,12 +218,12 @@ class Topics(Part):
 
 
 CueCode = Literal[
-    "length", "word_length", "certainty", "numbers", "form", "shared_words", "grammar", "repetition", "function_words",
-    "pointer", "outer_space", "words", "text_votes", "letter_votes", "none",
+    "length", "word_length", "certainty", "numbers", "number_values", "form", "shared_words", "grammar", "repetition",
+    "function_words", "pointer", "outer_space", "words", "text_votes", "letter_votes", "none",
 ]  # fmt: skip
-"""`certainty` means absolute words, hedges and negations. `pointer` is an option that refers to others. `outer_space` is
-white space at the ends of options. `words` are words and pieces of words in no list. `text_votes` and `letter_votes` are
-models. `none` means that nothing supports the option.
+"""`certainty` means absolute words, hedges and negations. `number_values` are rank or precision, if all options have a
+number. `pointer` is an option that refers to others. `outer_space` is white space at the ends of options. `words` are words
+and pieces of words in no list. `text_votes` and `letter_votes` are models. `none` means that nothing supports the option.
 """
 CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
 
@@ -247,9 +249,25 @@ class Inference(Part):
     unasked: int
 
 
+class WholeCue(Part):
+    """Rule of `lint` on all items: `keys` have its cue in `n` of `of` items, whose options differ in it."""
+
+    rule: str
+    keys: int
+    n: int
+    expected: float
+    of: int
+
+
 class CueCounts(Part):
-    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first."""
+    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first.
+
+    `names` counts the commonest words or traits behind a cue. `whole` is the cue that marks the most keys of the set. Both
+    are missing without texts.
+    """
 
     n: int
     cues: dict[CueCode, Quantity]
+    names: dict[CueCode, dict[str, int]] = Field(default_factory=dict)
+    whole: WholeCue | None = None
     likeliest: tuple[LikelyItem, ...]

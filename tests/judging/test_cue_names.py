@@ -1,0 +1,59 @@
+"""What the cues of flagged items are: the words and traits of their keys, counted, and the strongest cue of the set."""
+
+import numpy as np
+import pytest
+
+from robustify.items.item import Item
+from robustify.judging.cue_names import MOST_NAMES, TRAITS, cue_names, trait_names, whole_cue
+from robustify.judging.summary.screened import CUES, CueCode
+
+OTHERS = ("a stone", "a tree", "a river")
+
+
+@pytest.mark.parametrize(
+    ("cue", "choices", "names"),
+    [
+        ("certainty", ("it often is", "it always is", "it never is"), {"has “often”", "has no “always”", "has no “never”"}),
+        ("certainty", OTHERS, set()),
+        ("pointer", ("All of the above.", *OTHERS), {"has “all of the above”"}),
+        ("pointer", ("a cloud", "None of these", "a tree"), {"has no “none of these”"}),
+        ("form", ("a cloud.", *OTHERS), {"ends with a punctuation mark"}),
+        ("length", ("a very long cloud", *OTHERS), {"is the longest option"}),
+        ("length", ("a lake", "a very long cloud", "a lake"), set()),
+        ("numbers", ("3 clouds", "many clouds"), {"holds a number"}),
+        ("number_values", ("5", "4", "6"), {"is between other numbers"}),
+        ("number_values", ("5 km", "14", "14"), {"has a unit", "is not written with the most digits"}),
+        ("words", OTHERS, set()),
+    ],
+)  # fmt: skip
+def test_a_trait_is_named_by_its_words_else_in_general(
+    cue: CueCode, choices: tuple[str, ...], names: set[str]
+) -> None:
+    assert set(trait_names(cue, choices, 0)) == names
+    assert set(TRAITS) <= set(CUES)
+
+
+def test_names_are_counted_by_item_and_the_commonest_stay() -> None:
+    items = [Item(f"i{at}", "Which?", ("it is always so, always", "so", "so too"), 0) for at in range(7)]
+    items += [Item(f"j{at}", "Which?", ("all of it", "so", "so too"), 0) for at in range(3)]
+    items += [Item("k", "Which?", ("only it, entirely, solely", "so", "so too"), 0)]
+    found = [(at, 0, "certainty") for at in range(len(items))]
+    names = cue_names(items, found, np.arange(len(items)))["certainty"]  # type: ignore[arg-type]
+    assert list(names.items())[:2] == [("has “always”", 7), ("has “all”", 3)]
+    assert len(names) == MOST_NAMES
+
+
+def test_words_of_keys_are_named_for_the_cue_of_words() -> None:
+    items = [Item(f"i{at}", "Which?", (f"zebra {at}", f"stone {at}", f"tree {at}"), 0) for at in range(40)]
+    names = cue_names(items, [(at, 0, "words") for at in range(40)], np.arange(40))
+    assert names["words"]["has “zebra”"] == 40
+
+
+def test_the_strongest_cue_of_the_set_is_that_of_lint() -> None:
+    keyed = [Item(f"i{at}", "Which?", ("the long one", "so", "it"), int(at >= 50)) for at in range(60)]
+    whole = whole_cue(keyed)
+    assert whole is not None
+    assert (whole.rule, whole.keys, whole.n, whole.of) == ("R012", 50, 60, 60)
+    assert whole.expected == pytest.approx(20)
+    assert whole_cue([Item(f"i{at}", "Which?", OTHERS, at % 3) for at in range(60)]) is None
+    assert whole_cue([]) is None
