@@ -137,7 +137,9 @@ def _write_texts(
         return splits
     write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
     if config.explore:
-        write_explorer(place, config.name, items, verdicts, excluded)
+        cues = judgement.summary.evidence
+        rule = cues.whole.rule if cues and cues.whole else ""
+        write_explorer(place, config.name, items, verdicts, excluded, rule)
     return splits
 
 

@@ -4,16 +4,17 @@ The fitted model estimates how much a cue contributes. These sentences describe 
 whatever model was fitted. Texts that do not depend on an item are in `messages.yaml`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import WordUse
-from robustify.judging.cue_names import TRAITS
+from robustify.judging.cue_names import TRAITS, trait_names
 from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words
 
-_MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
+_MOST_WORDS, _LONGEST_WORD, _LONGEST_NAME, _TENTH = 3, 40, 80, 0.1
 
 
 def cue_sentence(
@@ -85,21 +86,32 @@ def _use(use: WordUse) -> str:
     return f"\u201c{plain(use.word, _LONGEST_WORD)}\u201d{whose} occurs in the key of {often}"
 
 
-def mends(
-    verdict: str, reason: str, cues: Sequence[CueCode], choices: Sequence[str], key: int, *, cloze: bool
-) -> tuple[str, ...]:
-    """Return suggested edits that should stop the item from giving its key away.
+def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bool) -> tuple[str, ...]:
+    """Return suggested edits that should stop an item from giving its key away.
 
-    `reason` is the reason of the verdict. `cues` are the cues of the key, the strongest first. `cloze` is true if the item
-    can be asked without its options.
+    `row` has its verdict with the reason, its pick, and the cues and words of the pick, the strongest first. `cloze` is
+    true if the item can be asked without its options.
     """
-    words = {**cue_words("mend"), **{cue: f"{said}." for cue, said in cue_words("advice").items()}}
-    if reason.startswith("conflicting_key"):
+    if row["reason"].startswith("conflicting_key"):
         return (catalogue()["mends"]["conflicting_key"],)
-    if verdict != "shortcut":
+    if row["verdict"] != "shortcut":
         return ()
-    found = [_even_length(choices, key) if cue == "length" else words[cue] for cue in cues or ("none",)]
+    cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == key]
+    words = [f"“{plain(use['word'], _LONGEST_WORD)}”" for use in row.get("words", ())]
+    found = [_mend(cue, choices, key, words) for cue in cues or ("none",)]
     return (*dict.fromkeys(found), *([catalogue()["mends"]["cloze"]] if cloze else []))
+
+
+def _mend(cue: CueCode, choices: Sequence[str], key: int, words: Sequence[str]) -> str:
+    """Return the suggested edit for one cue, with the words and traits of the key if it has some."""
+    advice = cue_words("advice").get(cue)
+    if advice is None:
+        return cue_words("mend")[cue]
+    if cue == "length":
+        return _even_length(choices, key)
+    names = [f"the key {plain(name, _LONGEST_NAME)}" for name in sorted(trait_names(cue, choices, key))]
+    said = ", ".join((words if cue == "words" else names)[:_MOST_WORDS])
+    return f"{advice}: {said}." if said else f"{advice}."
 
 
 def _even_length(choices: Sequence[str], key: int) -> str:

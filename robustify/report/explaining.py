@@ -96,13 +96,12 @@ def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
     """Return a row of evidence with the text of its item and the suggested edits."""
-    cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row.get("key") else []
     why = cloze_excluded.get(item.id)
-    return row | {
+    row = row | {
         "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
         "stem": item.stem, "choices": list(item.choices), "cloze_excluded": why,
-        "mends": list(mends(row["verdict"], reason, cues, item.choices, item.key, cloze=why is None)),
     }  # fmt: skip
+    return row | {"mends": list(mends(row, item.choices, item.key, cloze=why is None))}
 
 
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
@@ -157,9 +156,9 @@ def flagged(run: Run) -> "pd.DataFrame":
         if row["verdict"] == "shortcut":
             cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ())][:1] or ["none"]
             item = items.get(row["item"])
-            mend = "" if item is None else mends("shortcut", "", cues, item.choices, item.key, cloze=False)[0]
+            mend = item and mends(row | {"reason": ""}, item.choices, item.key, cloze=False)[0]
             label = cue_words("label")[cues[0]]
-            found.append((lines.get(row["item"]), plain(row["item"]), label, mend))
+            found.append((lines.get(row["item"]), plain(row["item"]), label, mend or ""))
     return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
 
 

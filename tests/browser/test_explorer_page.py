@@ -96,8 +96,35 @@ def test_a_row_shows_its_mend_and_the_items_left_are_copied_as_csv(run: Run, ope
     assert [row["mend"] for row in rows] == mends
 
 
-def test_an_item_opens_moves_and_closes_by_keyboard_alone(explorer: Any) -> None:
-    explorer.locator("#list").focus()
+def test_an_address_names_items_and_values_to_leave_out(run: Run, open_page: Open) -> None:
+    page = open_page(run.folder / EXPLORER, "#only=i5,i%2537,none")
+    assert shown(page) == ["i5", "i7"]
+    page.click("text=Clear all")
+    assert count(page) == len(run.verdicts)
+    page.select_option("[name=verdict]", "shortcut")
+    every = count(page)
+    page.select_option("[name=cue]", index=1)
+    (one,) = {page.input_value("[name=cue]")}
+    some = count(page)
+    page.evaluate("cue => { location.hash = `verdict=shortcut&cue=-${cue}` }", one)
+    page.wait_for_function("document.querySelector('[name=cue]').value.startsWith('-')")
+    assert count(page) == every - some
+    assert page.locator("[name=cue] option:checked").inner_text() == f"others ({every - some})"
+
+
+def test_columns_have_heads_and_without_a_script_no_control_is_dead(run: Run, open_page: Open) -> None:
+    page = open_page(run.folder / EXPLORER)
+    heads, row = page.locator(".heads > span"), page.locator("#list .row").first.locator("> span:not(.mends)")
+    assert heads.count() == row.count()
+    assert all(heads.all_inner_texts())
+    for head, cell in zip(heads.all(), row.all(), strict=True):
+        assert head.bounding_box()["x"] == pytest.approx(cell.bounding_box()["x"], abs=12)
+    bare = open_page(run.folder / EXPLORER, java_script_enabled=False)
+    assert not bare.locator("#filters, #items, #item").locator("visible=true").count()
+    assert bare.locator("noscript p").is_visible()
+
+
+def test_an_item_opens_moves_and_closes_by_keyboard_alone_and_at_once(explorer: Any) -> None:
     explorer.keyboard.press("ArrowDown")
     explorer.keyboard.press("ArrowDown")
     third = explorer.locator("#list .active .id").inner_text()

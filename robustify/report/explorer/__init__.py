@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from robustify.base.files import write_text
 from robustify.items.item import Item
+from robustify.judging.lint.rules import CUES
 from robustify.judging.screen.consensus import Verdicts
 from robustify.report.explaining import Row, said_of, with_item
 from robustify.report.format import likely, plain
@@ -39,13 +40,24 @@ def write_explorer(
     items: Sequence[Item],
     verdicts: Verdicts,
     cloze_excluded: Mapping[str, str],
+    rule: str = "",
 ) -> None:
-    """Write the explorer of a run into its folder, which contains `evidence.jsonl`."""
+    """Write the explorer of a run into its folder, which contains `evidence.jsonl`. `rule` of `lint` is a filter."""
     positions = chosen(verdicts)
     wanted = set(positions)
     with (folder / EVIDENCE).open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         rows = [json.loads(line) for i, line in enumerate(lines) if i in wanted]
-    write_text(folder / EXPLORER, page(island_of(name, rows, items, verdicts, positions, cloze_excluded)))
+    island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
+    for shown_item, i in zip(island["items"], positions, strict=True):
+        shown_item["marked"] = key_mark(rule, items[i])
+    write_text(folder / EXPLORER, page(island))
+
+
+def key_mark(rule: str, item: Item) -> str:
+    """Return what the key has or lacks unlike other options by this rule of `lint`, or "" if options do not differ."""
+    cue = CUES.get(rule)
+    marks = cue.marks(item.choices, item.question or item.stem) if cue else ()
+    return "" if cue is None or len(set(marks)) < 2 else cue.having if marks[item.key] else cue.lacking
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
@@ -56,6 +68,7 @@ def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
     template = jinja("robustify.report", "explorer", autoescape=True).get_template(f"{kind}.html.j2")
     return template.render(
         name=plain(tree["name"]),
+        voted=bool(tree.get("voters")),
         style=style,
         script=script,
         island=Markup(embedded(tree)),

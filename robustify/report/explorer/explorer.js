@@ -24,6 +24,7 @@ const FACETS = Object.entries({
   cue: ["First cue", (item) => item.cue || "no pick", (value) => labels[value] ?? value],
   inferred: ["Question inferred", (item) => ({true: "yes", false: "no"})[item.inferred] ?? "not asked", (value) => value],
   topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
+  key: ["The key", (item) => item.marked || "like the others", (value) => value],
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {
   // Items shown as about 100 % are sorted by the scorer's confidence.
@@ -32,14 +33,18 @@ const SORTS = {
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
   right: ["Voters right", (item) => -item.right],
 };
-const START = {q: "", item: "", sort: "shortcut", ...Object.fromEntries(FACETS.map(([name]) => [name, ""]))};
+const START = {q: "", item: "", only: "", sort: "shortcut", ...Object.fromEntries(FACETS.map(([name]) => [name, ""]))};
 
 let state = START, found = [], active = 0, limit = CHUNK;
 
+// The address may also name items by their ids, or values of a filter to leave out: only=i1,i2 or cue=-length,form.
+const matches = (value, wanted) => !wanted || (wanted.startsWith("-") ? !wanted.slice(1).split(",").includes(value) : value === wanted);
+
 function left(but) {
+  const only = state.only && new Set(state.only.split(",").map(decodeURIComponent));
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => words.every((word) => item.haystack.includes(word))
-    && FACETS.every(([name, [, of]]) => name === but || !state[name] || of(item) === state[name]));
+    && (!only || only.has(item.id)) && FACETS.every(([name, [, of]]) => name === but || matches(of(item), state[name])));
 }
 
 function sorted(all) {
@@ -91,11 +96,14 @@ function drawFilters() {
     const counts = new Map(items.map((item) => [of(item), 0]));
     for (const item of left(name)) counts.set(of(item), counts.get(of(item)) + 1);
     const values = [...counts].sort(([, m], [, n]) => n - m);
+    if (state[name] && !counts.has(state[name])) {
+      values.push([state[name], left(name).filter((item) => matches(of(item), state[name])).length]);
+    }
     form.elements[name].replaceChildren(el("option", {value: ""}, "all"), ...values.map(([value, n]) =>
-      el("option", {value, disabled: !n && state[name] !== value}, `${reads(value)} (${whole(n)})`)));
+      el("option", {value, disabled: !n && state[name] !== value}, `${value.startsWith("-") ? "others" : reads(value)} (${whole(n)})`)));
   }
   for (const name of ["sort", ...FACETS.map(([facet]) => facet)]) form.elements[name].value = state[name];
-  form.querySelector("[type=reset]").hidden = !state.q && !FACETS.some(([name]) => state[name]);
+  form.querySelector("[type=reset]").hidden = !state.q && !state.only && !FACETS.some(([name]) => state[name]);
 }
 
 function drawCount() {
@@ -118,11 +126,11 @@ function drawnRow(item, position) {
     "aria-selected": String(item.id === state.item), "aria-posinset": position + 1, "aria-setsize": found.length,
     onclick: () => change({item: item.id}, !state.item),
   },
-  el("span", {class: "id"}, item.id), el("span", {class: "unseen"}, `, ${item.verdict}. `),
+  el("span", {class: "id"}, item.id), el("span", {class: "word"}, item.verdict),
   el("span", {class: "stem"}, item.stem),
   el("span", {class: "cue"}, item.cue && item.cue !== "none" ? labels[item.cue] : ""),
-  el("span", {class: "p", title: "Shortcut probability"}, item.likely),
-  el("span", {class: "votes", title: "Voters right"}, voters.length ? `${item.right}/${voters.length}` : ""),
+  el("span", {class: "p", "data-head": item.likely && "shortcut"}, item.likely),
+  el("span", {class: "votes"}, voters.length ? `${item.right} of ${voters.length}` : ""),
   el("span", {class: "mends"}, item.mends[0] ?? ""));
 }
 
@@ -209,24 +217,27 @@ list.addEventListener("scroll", () => {
   list.append(...found.slice(limit, limit + CHUNK).map((item, i) => drawnRow(item, limit + i)));
   limit += CHUNK;
 });
-list.addEventListener("keydown", (event) => {
+// Keys work wherever they do nothing else: not in a form or a link, and arrows not in an open item, which they scroll.
+function press(event) {
   const to = {ArrowDown: active + 1, j: active + 1, ArrowUp: active - 1, k: active - 1, PageDown: active + 10,
     PageUp: active - 10, Home: 0, End: found.length - 1}[event.key];
-  if (event.ctrlKey || event.metaKey || event.altKey || !found.length) return;
-  if (to !== undefined) move(to);
-  else if (event.key === "Enter" || event.key === " ") {
+  if (event.ctrlKey || event.metaKey || event.altKey || !found.length || event.target.closest("form, select, button, a")) return;
+  if (to !== undefined && (event.key.length === 1 || !article.contains(event.target))) move(to);
+  else if ((event.key === "Enter" || event.key === " ") && !article.contains(event.target)) {
     change({item: found[active].id}, !state.item);
     article.focus();
   } else return;
   event.preventDefault();
-});
+}
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && event.target !== query) {
     event.preventDefault();
     query.focus();
   } else if (event.key === "Escape" && event.target === query) list.focus();
   else if (event.key === "Escape" && state.item) close();
+  else press(event);
 });
 at("copy").addEventListener("click", copy);
 addEventListener("popstate", arrive);
+for (const part of [form, at("items")]) part.hidden = false;
 arrive();
