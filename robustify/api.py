@@ -3,8 +3,8 @@
 ```python
 run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"])
 run                                   # the first screen of the report
-run.verdicts.query("verdict == 'shortcut'")
-rb.judge(run, criterion="majority").verdict
+run.verdicts.query("verdict == 'flagged'")
+rb.judge(run, criterion="majority").state
 rb.adjusted("items.jsonl", {"my model": hits})
 ```
 
@@ -29,6 +29,7 @@ from robustify.base.files import write_text
 from robustify.base.redaction import UNMUTED
 from robustify.base.settings_files import is_config
 from robustify.items.item import Item, item_row
+from robustify.judging.summary.result import State
 from robustify.models.downloads import cache_folder
 from robustify.models.engines.protocols import Progress
 from robustify.pipeline import config as configs
@@ -63,12 +64,9 @@ class Audit:
     _temporary: object = field(default=None, repr=False, compare=False)
 
     @property
-    def verdict(self) -> str:
-        """Verdict of the certificate: `certified`, `not certified`, `inconclusive`, `not judged`, or `trial`."""
-        if self.run.restricted:
-            return "trial" if self.run.released.trial else self.run.released.verdict
-        summary = self.run.summary
-        return "trial" if summary.trial or summary.certificate is None else summary.certificate.verdict
+    def state(self) -> State:
+        """State of the run: `passed`, `failed`, or `not evaluated`."""
+        return self.run.released.state if self.run.restricted else self.run.summary.state
 
     @property
     def passed(self) -> bool:
@@ -76,7 +74,7 @@ class Audit:
         if self.run.restricted:
             return self.run.released.trial or not self.run.released.failed
         summary = self.run.summary
-        return summary.trial or all(g.passed for g in summary.guardrails)
+        return summary.trial or all(g.state != "failed" for g in summary.guardrails)
 
     @property
     def answers(self) -> "pd.DataFrame":
@@ -86,7 +84,7 @@ class Audit:
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """Verdicts (shortcut, robust, or undecided) by item ID, with votes, reasons, and the option picked without the
+        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the option picked without the
         question."""
         import pandas as pd
 

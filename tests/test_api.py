@@ -178,8 +178,8 @@ def test_a_restricted_summary_is_what_its_released_page_shows(restricted: Path) 
     written = json.loads((restricted / "summary.json").read_text("utf-8"))
     shown = {n["name"]: n["value"] for n in written["numbers"] if n["value"] is not None}
     assert found.summary["value"].to_dict() == shown
-    assert found.verdict == written["verdict"]
-    assert str(found).splitlines()[0] == f"mock: {written['verdict']}, 200 items"
+    assert found.state == written["state"]
+    assert str(found).splitlines()[0] == f"mock: {written['state']}, 200 items"
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_answers_of_larger_models_give_rules_scores_and_what_others_see(
     right = picks["a", "full"] == key
     score = found["order"]["unanimous"]["models"]["a"]
     assert score["all"]["value"] == pytest.approx(right.mean())
-    assert score["robust"]["value"] == pytest.approx(right[~alike].mean())
+    assert score["kept"]["value"] == pytest.approx(right[~alike].mean())
     without = picks["a", "choices_only"] == key
     assert found["also_without"]["a"]["value"] == pytest.approx(without[right].mean())
     assert set(found["adjusted"]) == {"a", "b", "c"}

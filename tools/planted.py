@@ -50,7 +50,7 @@ def removed(run: Run) -> Removed:
             f"{run.folder}: {len(unknown)} items have no recorded kind; expected a run of the demo"
         )
     kind = np.array([known[item] for item in verdicts])
-    flagged = np.array([verdict == "shortcut" for verdict in verdicts.values()], dtype=float)
+    flagged = np.array([verdict == "flagged" for verdict in verdicts.values()], dtype=float)
     masks = {"planted": kind != CLEAN} | {one: kind == one for one in sorted(set(kind.tolist()))}
     shares = {one: rate(flagged[mask]) for one, mask in masks.items()}
     return Removed(shares, rate((kind == CLEAN)[flagged > 0].astype(float)))

@@ -20,7 +20,7 @@ from tools import docs
 
 ROOT = Path(__file__).parents[1]
 DESK, PHONE = (1280, 800), (390, 844)
-OPENED = f"{EXPLORER}#verdict=shortcut&item="
+OPENED = f"{EXPLORER}#verdict=flagged&item="
 ITEM = "history-01"
 SHOTS: dict[str, tuple[str, tuple[int, int], str]] = {
     "first-screen": ("report.html", DESK, "light"),

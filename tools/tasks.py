@@ -10,7 +10,7 @@ from robustify.runs.run import open_run
 ROOT = Path(__file__).parents[1]
 FOLDER, DEMO = ROOT / "lm_eval_tasks", ROOT / "results" / "benign_demo"
 TEMPLATES = {
-    "robust_mcqa": ("robust", "The robust items of any run: full question, answered by letter."),
+    "kept_mcqa": ("kept", "The kept items of any run: full question, answered by letter."),
     "verified_cloze": (
         "cloze",
         "The cloze items of any run: the texts of the choices are scored after the question.",
@@ -26,7 +26,7 @@ HEAD = (
 
 
 def write_templates(folder: Path) -> list[Path]:
-    """Write `robust_mcqa.yaml` and `verified_cloze.yaml` and return their paths."""
+    """Write `kept_mcqa.yaml` and `verified_cloze.yaml` and return their paths."""
     written = []
     for name, (ending, says) in TEMPLATES.items():
         task = next(t for t in TASKS if t.ending == ending)

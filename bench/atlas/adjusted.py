@@ -51,7 +51,7 @@ def left_to_find(ctx: Context, found: Balanced | None) -> Entry:
     part, kept = found.part.model_dump(mode="json"), _on_kept(ctx)
     return {
         **{field: part[field] for field in ("status", "n", "worth")},
-        "flagged": int(ctx.parts.shortcut.sum()),
+        "flagged": int(ctx.parts.flagged.sum()),
         "left": {name: {**row, "kept": kept[name]} for name, row in part["left"].items()},
     }
 
@@ -61,7 +61,7 @@ def _on_kept(ctx: Context) -> dict[str, float]:
     scores = ctx.ranker.by_options()
     assert scores is not None
     assert ctx.items is not None
-    rows = drawn(scores.known & ctx.parts.robust, MOST_AUDITED)
+    rows = drawn(scores.known & ctx.parts.kept, MOST_AUDITED)
     key, chance = ctx.index.key[rows], 1 / ctx.index.k[rows]
     probes = probed([ctx.items[row] for row in rows.tolist()], scores.fold[rows], FROM_TEXT)
     credit: dict[str, Floats] = {p: tie_fair(logits, key, ctx.index.k[rows]) for p, logits in probes.items()}

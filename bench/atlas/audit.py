@@ -49,7 +49,7 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
         "by_rule": {
             "fdr": _only(tree["screen"], "flagged", "false_share"),
             "cues_of_flagged": tree["evidence"]["cues"],
-            "certificate": tree["certificate"]["verdict"],
+            "state": tree["state"],
         },
     }
 
@@ -99,15 +99,15 @@ def of_run(run: Run) -> Entry:
         "fdr": _only(tree["screen"], "flagged", "false_share"),
         "agreement": _only(tree["screen"]["agreement"], "fleiss_kappa", "ratio"),
         "fitted": over_seeds(items, run.answers, ScreenRules(mode="text")),
-        "certificate": tree["certificate"]["verdict"],
+        "state": tree["state"],
     }
 
 
 def _accuracy(scores: dict[str, Any], model: str) -> Entry:
     views = {"full": "full", "choices_only": "choices_only", "cloze": "cloze_chars"}
-    parts = {"all": "all", "robust": "kept", "shortcut": "flagged"}
+    parts = ("all", "kept", "flagged")
     return {
-        view: {split: _only(scores[field][model][part], "value", "n", "ci") for split, part in parts.items()}
+        view: {part: _only(scores[field][model][part], "value", "n", "ci") for part in parts}
         for view, field in views.items()
         if model in scores.get(field, {})
     }

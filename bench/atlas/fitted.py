@@ -22,7 +22,7 @@ from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
 
 SEEDS = 10
@@ -58,7 +58,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
             by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         won["probe"].append(own)
-        won["flagged"].append((ctx.decision.outcome == SHORTCUT).astype(float))
+        won["flagged"].append((ctx.decision.outcome == FLAGGED).astype(float))
         fresh = FreshProbe(items, settings)
         left = fresh.of(kept_by(ctx.screened))
         match left:

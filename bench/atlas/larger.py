@@ -28,7 +28,7 @@ from robustify.judging.adjusted import balanced
 from robustify.judging.context import Context
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words
-from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.screening import flag_fields
 from robustify.judging.stats.intervals import rate
 from robustify.pipeline.from_logs import import_logs
@@ -113,7 +113,7 @@ def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
     Of undecided items, each rule has others, so that shares of the decided ones could not be compared.
     """
     found = ctx.screen(ctx.votes, rule)
-    fields, items = flag_fields(found.chance(ctx.parts.groups)), found.outcome == SHORTCUT
+    fields, items = flag_fields(found.chance(ctx.parts.groups)), found.outcome == FLAGGED
     share = rate(items.astype(np.float64), ctx.parts.groups).json()
     false = fields["false_share"].model_dump(mode="json")
     return {"items": int(items.sum()), "flagged": share, "false_share": false}, items

@@ -20,7 +20,7 @@ def by_part(won: Scores, kept: Floats) -> Entry:
     `changed` lists pairs of which one model is significantly better (exact interval of the paired difference) on one part
     only, or in opposite directions. These conclusions depend on the filter.
     """
-    parts = {"all": np.ones_like(kept, dtype=bool), "robust": kept == 1}
+    parts = {"all": np.ones_like(kept, dtype=bool), "kept": kept == 1}
     score = {part: {m: rate(c[mask]) for m, c in won.items()} for part, mask in parts.items()}
     mean = {part: {m: found.value or 0.0 for m, found in of.items()} for part, of in score.items()}
     order = {part: sorted(won, key=found.__getitem__, reverse=True) for part, found in mean.items()}
@@ -36,7 +36,7 @@ def by_part(won: Scores, kept: Floats) -> Entry:
         "changed": [
             {"pair": list(pair), **{part: say[part][pair] for part in parts}}
             for pair in pairs
-            if say["all"][pair] != say["robust"][pair]
+            if say["all"][pair] != say["kept"][pair]
         ],
     }
 

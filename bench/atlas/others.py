@@ -107,7 +107,7 @@ def scores_of(run: Run, won: Mapping[str, Mapping[str, float]]) -> Scores:
 def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
     scores = scores_of(run, won)
     # An item without a single favourite is undecided for the scorer and is kept.
-    kept = np.array([float(verdict != "shortcut") for verdict in run.verdicts.values()])
+    kept = np.array([float(verdict != "flagged") for verdict in run.verdicts.values()])
     longest = scores_of(run, credits(run.answers, "heuristic"))[LONGEST]
     gaps = {model: heuristic_gap(credit, longest) for model, credit in scores.items()}
     return {

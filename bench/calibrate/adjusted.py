@@ -111,7 +111,7 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
     ctx = context(guess(items), Facts(name), Rules(), items)
     found = balanced(ctx)
     assert found is not None
-    truth, kept = float(np.mean(KNOWS + (1 - KNOWS) / (size >= 0).sum(axis=1))), ctx.parts.robust
+    truth, kept = float(np.mean(KNOWS + (1 - KNOWS) / (size >= 0).sum(axis=1))), ctx.parts.kept
     errors: dict[str, dict[str, list[float]]] = {}
     covered: dict[str, list[bool]] = {}
     for _ in range(MODELS):

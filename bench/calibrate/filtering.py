@@ -24,7 +24,7 @@ from robustify.judging.screen.decoy_filter import Decision, flags
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.stats.intervals import wilson
 
 Q = 0.1
@@ -101,7 +101,7 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     else:
         made = draw(scenario.sim.model_copy(update={"seed": seed}))
         found, clean = decided(made, scenario.text), np.array([kind == "clean" for kind in made.kind])
-    flagged = found.outcome == SHORTCUT
+    flagged = found.outcome == FLAGGED
     return Filtered(
         int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cutoff.false_share.value,
         found.cutoff.false_share.ci

@@ -140,7 +140,7 @@ def estimator(path: str) -> str:
         case ["measures", _, "longest_gap", _, _]:
             return "heuristic_gap_full"
         case ["measures", _, measure, _, part]:
-            return f"accuracy_{measure}_{ {'kept': 'robust', 'flagged': 'shortcut'}.get(part, part) }"
+            return f"accuracy_{measure}_{part}"
         case ["topics", *_]:
             return "topic_retention"
         case ["residual", kind, *_]:
@@ -161,10 +161,10 @@ def alarms(tree: Any) -> dict[str, bool]:
     if excess and excess["p"] is not None:
         out["excess_p"] = excess["p"] <= 0.05
         out["excess_significant"] = out["excess_p"] and bool(excess["ci"] and excess["ci"][0] > 0)
-    if audit := value_at(tree, "residual/verdict"):
-        out["residual_not_certified"] = audit == "not certified"
+    if audit := value_at(tree, "residual/state"):
+        out["residual_failed"] = audit == "failed"
     if tree["guardrails"]:
-        failed = [c["name"] for c in tree["guardrails"] if not c["passed"]]
+        failed = [c["name"] for c in tree["guardrails"] if c["state"] == "failed"]
         out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
     rules = value_at(tree, "measures/rule/rule") or {}
     if rules:
@@ -174,9 +174,7 @@ def alarms(tree: Any) -> dict[str, bool]:
     if one:
         out["position_bias_holm"] = min(place["p_holm"] for place in one["positions"]) <= 0.05
     compared = value_at(tree, "pairs") or {}
-    leaves = [
-        pair["full"][split] for pair in compared.values() if pair["full"] for split in ("all", "robust")
-    ]
+    leaves = [pair["full"][split] for pair in compared.values() if pair["full"] for split in ("all", "kept")]
     if leaves:
         out["pairs_mcnemar_holm_any"] = any(
             leaf["p_holm"] is not None and leaf["p_holm"] <= 0.05 for leaf in leaves

@@ -101,7 +101,7 @@ def _gap(mix: Mixture, accuracy: Callable[[Case], float]) -> float:
 def _pairs(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
     # All models under test are alike, so every true difference is 0.
     for a, b in combinations(sim.tested_names, 2):
-        for split in ("all", "robust"):
+        for split in ("all", "kept"):
             yield f"pairs/{a} vs {b}/full/{split}/difference", 0.0
 
 

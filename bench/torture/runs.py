@@ -30,7 +30,7 @@ name: tiny
 sensitivity: public
 data: items.jsonl
 models: [{name: tiny, model: model, max_batch_tokens: 64}]
-limits: {min_robust: 1}
+limits: {min_kept: 1}
 """
 COLOURS = ("red", "green", "blue", "grey")
 GIVE_UP = 1200.0

@@ -45,7 +45,7 @@ sensitivity: public
 data: items.jsonl
 screen: {criterion: unanimous}
 probe: {folds: 5}
-limits: {min_robust: 1, min_items: 1}
+limits: {min_kept: 1, min_items: 1}
 free: {answers: [predictions.jsonl]}
 """
 ASKED = """\
@@ -53,7 +53,7 @@ name: asked
 sensitivity: public
 data: items.jsonl
 models: [{name: tiny, model: model}]
-limits: {min_robust: 1}
+limits: {min_kept: 1}
 """
 NOTES = "# Notes\n\nA page.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 QUESTIONS = [

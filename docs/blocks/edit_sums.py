@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-flagged = {json.loads(line)["id"] for line in Path("audit/shortcut.jsonl").read_text().splitlines()}
+flagged = {json.loads(line)["id"] for line in Path("audit/flagged.jsonl").read_text().splitlines()}
 rows = list(csv.reader(Path("sums.csv").read_text().splitlines()))
 for n, row in enumerate(rows[1:], start=1):
     if f"sums-{n:04}" in flagged:

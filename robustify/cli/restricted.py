@@ -223,7 +223,7 @@ def split() -> None:
 
 @split.command()
 @RUN
-@click.option("--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]),
+@click.option("--split", "name", required=True, type=click.Choice(["kept", "flagged", "undecided"]),
               help="Write this split.")  # fmt: skip
 @out_option("Write this new file in a private folder.")
 @output
@@ -232,7 +232,7 @@ def emit(run: "Run", name: str, out: Path) -> int:
 
     \b
     Example:
-        robustify restricted split emit results/mock --split robust -o ~/private/robust.json
+        robustify restricted split emit results/mock --split kept -o ~/private/kept.json
     """
     from robustify.base.files import write_new
     from robustify.pipeline.restricted_folder import emit_split
@@ -256,7 +256,7 @@ def open_split(file: Path, data: str, out: Path | None) -> int:
 
     \b
     Example:
-        robustify restricted split open robust.json --data wmdp-bio -o ~/private/robust.jsonl
+        robustify restricted split open kept.json --data wmdp-bio -o ~/private/kept.jsonl
     """
     from robustify.restricted.ids import items_in, read_split
     from robustify.restricted.loader import open_for, write_copy

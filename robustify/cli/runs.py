@@ -189,7 +189,7 @@ def check(run: "Run") -> int:
     Example:
         robustify check results/demo
     """
-    from robustify.report.messages import certificate_words, sentence
+    from robustify.report.messages import sentence, state_sentence
 
     run.require_unchanged()
     tree: dict[str, Any] = {"run": str(run.folder)}
@@ -201,12 +201,10 @@ def check(run: "Run") -> int:
         lines.append(f"release level: {page.release_level}")
     else:
         summary = run.summary
-        passed, trial = all(c.passed for c in summary.guardrails), summary.trial
-        states = [{"state": check.state} for check in summary.guardrails]
-        checks = [c | s for c, s in zip(summary.tree()["guardrails"], states, strict=True)]
-        tree |= {"passed": passed, "trial": trial, "guardrails": checks}
+        passed, trial = all(c.state != "failed" for c in summary.guardrails), summary.trial
+        tree |= {"state": summary.state, "trial": trial, "guardrails": summary.tree()["guardrails"]}
         lines = [f"{c.state:14} {c.name:24} {sentence(c.reason)}" for c in summary.guardrails]
-        lines += [": ".join(certificate_words(summary))] if trial else []
+        lines.append(f"{summary.state:14} {'run':24} {state_sentence(summary)}")
     print_result(tree, lines)
     return 0 if passed or trial else 7
 

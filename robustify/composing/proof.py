@@ -7,7 +7,6 @@ alone, and the credits are compared on the same items.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
 from robustify.judging.baselines.likeness import likeness_by_words
 from robustify.judging.baselines.meaning import MOST_ENCODED
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
+from robustify.judging.summary.result import State
 from robustify.judging.summary.scored import LeftToFind
 
 AFTER, BEFORE = "after", "before"
@@ -28,7 +28,6 @@ SLACK = 0.02
 _WORDS, _MEANING, _MODELS = _READERS = ("words of the question", "meaning of the question", "models")
 Vectors = Callable[[Sequence[str]], Floats | None]
 """Function that returns the encoder's unit vectors (n, d) of texts, or None without an encoder."""
-State = Literal["passed", "failed", "not evaluated"]
 
 
 @dataclass(frozen=True, slots=True)

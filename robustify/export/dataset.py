@@ -28,8 +28,8 @@ from robustify.runs.run import WEIGHTS, Run
 from robustify.runs.stored import table
 
 SAYS = {
-    "robust": "not answered in the screen",
-    "shortcut": "answered in the screen",
+    "kept": "not answered in the screen",
+    "flagged": "answered in the screen",
     "undecided": "missing answers could still change the verdict",
     "cloze": "can be asked without choices",
 }

@@ -74,11 +74,11 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
     """Write the lm-eval task of these questions and its data, if there are any."""
     if not free.rows:
         return
-    name = task_name(heading.benchmark, "robust_free_graded")
-    says = heading.lines(f"the robust items without options, answered in words; {free.says}.", *_GRADED)
+    name = task_name(heading.benchmark, "kept_free_graded")
+    says = heading.lines(f"the kept items without options, answered in words; {free.says}.", *_GRADED)
     tree = {
         "task": name,
-        **data_of([write_data(folder, heading, "robust_free", free.rows)]),
+        **data_of([write_data(folder, heading, "kept_free", free.rows)]),
         "output_type": "generate_until",
         "num_fewshot": 0,
         "doc_to_text": "prompt",

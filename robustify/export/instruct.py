@@ -32,7 +32,7 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
 
 
 def export_instruct(
-    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
+    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "kept"
 ) -> list[Path]:
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
@@ -95,6 +95,6 @@ INSTRUCT = Exporter(
             values=("mcq", "free"),
             default="mcq",
         ),
-        "split": Option("Write this split.", values=SPLITS, default="robust"),
+        "split": Option("Write this split.", values=SPLITS, default="kept"),
     },
 )

@@ -26,7 +26,7 @@ from robustify.items.views import DEFAULT_TEMPLATE, View, template
 from robustify.judging.cloze import Profile
 
 VERSION = 1
-_ALL = ("robust", "shortcut", "undecided")
+_ALL = ("kept", "flagged", "undecided")
 _START = "cd RUN && lm_eval run --include_path"
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 """Template prefix that defines the letters, because lm-eval passes only the fields of an item."""
@@ -45,10 +45,10 @@ class SplitTask:
 
 TASKS = (
     SplitTask("all", _ALL, "full", "all items, full question, answered by letter"),
-    SplitTask("robust", ("robust",), "full", "the robust items, full question, answered by letter"),
-    SplitTask("shortcut", ("shortcut",), "full", "the shortcut items, full question, answered by letter"),
-    SplitTask("robust_choices_only", ("robust",), "choices_only",
-              "the robust items without their question, in the benchmark's own order"),
+    SplitTask("kept", ("kept",), "full", "the kept items, full question, answered by letter"),
+    SplitTask("flagged", ("flagged",), "full", "the flagged items, full question, answered by letter"),
+    SplitTask("kept_choices_only", ("kept",), "choices_only",
+              "the kept items without their question, in the benchmark's own order"),
     SplitTask("cloze", ("cloze",), "cloze", "the items that can be asked without choices, by their texts"),
 )  # fmt: skip
 
@@ -86,7 +86,7 @@ def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path
 
 
 def task_name(benchmark: str, ending: str) -> str:
-    """Build the task name: `demo-benign` and `robust` give `demo_benign_robust`."""
+    """Build the task name: `demo-benign` and `kept` give `demo_benign_kept`."""
     return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
 
 

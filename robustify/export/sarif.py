@@ -23,11 +23,10 @@ from robustify.report.messages import cue_words
 from robustify.runs.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-FLAGGED, DEFECT = "shortcut", "defect"
-SAYS = {
-    f"{FLAGGED}/{cue}": f"Flagged as a shortcut; first cue: {says}."
-    for cue, says in cue_words("label").items()
-} | {f"{DEFECT}/{kind}": f"{says.capitalize()}." for kind, says in DEFECT_WORDS.items()}
+FLAGGED, DEFECT = "flagged", "defect"
+SAYS = {f"{FLAGGED}/{cue}": f"Flagged; first cue: {says}." for cue, says in cue_words("label").items()} | {
+    f"{DEFECT}/{kind}": f"{says.capitalize()}." for kind, says in DEFECT_WORDS.items()
+}
 """Description of each rule."""
 
 

@@ -26,7 +26,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False, trim: bool = Fal
     with exporting(run, folder, force) as (staging, heading):
         tasks, splits = staging / "lm_eval_tasks", {name: exported_items(run, name, trim) for name in SPLITS}
         write_tasks(tasks, heading, splits)
-        write_free_task(tasks, heading, free_rows(splits["robust"]))
+        write_free_task(tasks, heading, free_rows(splits["kept"]))
     return files_of(folder)
 
 
@@ -37,9 +37,9 @@ def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = Fal
         for name, items in splits.items():
             if items:
                 write_items(staging / f"{name}.jsonl", items)
-        free = free_rows(splits["robust"])
+        free = free_rows(splits["kept"])
         if free.rows:
-            write_lines(staging / "robust_free.jsonl", free.rows)
+            write_lines(staging / "kept_free.jsonl", free.rows)
         write_inspect(staging, heading, [name for name, items in splits.items() if items], free)
     return files_of(folder)
 
@@ -47,12 +47,12 @@ def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = Fal
 def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> None:
     """Write an Inspect task file for each split, and for the questions without options if there are any.
 
-    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task contains no item text. Choices may be shuffled, because
+    `folder` contains `SPLIT.jsonl` and `kept_free.jsonl`. A task contains no item text. Choices may be shuffled, because
     logs are matched by the text of the choices and not by letters.
     """
     tasks = [(split, "inspect_split.py.j2", f"the {split} items as an Inspect task.") for split in splits]
     if free.rows:
-        tasks.append(("robust_free", "inspect_free.py.j2", f"the robust items without options; {free.says}."))
+        tasks.append(("kept_free", "inspect_free.py.j2", f"the kept items without options; {free.says}."))
     for split, template, says in tasks:
         head, name = commented(heading.lines(says)), task_name(heading.benchmark, split)
         text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
@@ -63,13 +63,13 @@ LM_EVAL = Exporter(
     "lm-eval",
     r"""Write tasks for lm-eval.
 
-    The tasks run offline. They contain the robust, shortcut, and cloze items, the robust items without their
-    question, and the robust questions without options for free-text answers.
+    The tasks run offline. They contain the kept, flagged, and cloze items, the kept items without their
+    question, and the kept questions without options for free-text answers.
 
     \b
     Examples:
         robustify export lm-eval results/demo -o tasks
-        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_robust
+        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_kept
     """,
     export_lm_eval,
     {"force": FORCE, "trim": TRIM},
@@ -81,7 +81,7 @@ INSPECT = Exporter(
     \b
     Example:
         robustify export inspect results/demo -o tasks
-        inspect eval tasks/robust.py --model MODEL
+        inspect eval tasks/kept.py --model MODEL
     """,
     export_inspect,
     {"force": FORCE, "trim": TRIM},

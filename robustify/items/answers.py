@@ -114,7 +114,7 @@ def answer(
 
 
 def unanswered(asked: Asked, why: str) -> Answer:
-    """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or robust."""
+    """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or kept."""
     return Answer(*asked, None, None, (), tie=0, error=why)
 
 

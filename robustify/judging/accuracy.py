@@ -170,7 +170,7 @@ def pairs(
         if one is None or two is None:
             continue
         inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)
-        for split, mask in (("all", inside), ("robust", inside & parts.robust)):
+        for split, mask in (("all", inside), ("kept", inside & parts.kept)):
             groups = None if parts.groups is None else parts.groups[mask]
             compared[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
     tests = [one.p_mid for one in compared.values() if one.p_mid is not None]
@@ -182,7 +182,7 @@ def pairs(
     table = {}
     for a, b in combinations(models, 2):
         views = {
-            view: PairView(all=entries[a, b, view, "all"], robust=entries[a, b, view, "robust"])
+            view: PairView(all=entries[a, b, view, "all"], kept=entries[a, b, view, "kept"])
             for view in PAIRED
             if (a, b, view, "all") in entries
         }

@@ -24,8 +24,8 @@ from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import Ranker, Ranking
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
 from robustify.judging.screen.votes import (
-    ROBUST,
-    SHORTCUT,
+    FLAGGED,
+    KEPT,
     Votes,
     cast_votes,
     first_block,
@@ -84,8 +84,8 @@ class Parts:
     resampled together (None if items are independent). `k` is the number of choices (None to omit chance levels).
     """
 
-    shortcut: Bools
-    robust: Bools
+    flagged: Bools
+    kept: Bools
     cloze: Bools
     longest: Floats
     topic: Ints
@@ -192,15 +192,15 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     found = screened(votes, rules.screen, decision)
     # One of two conflicting keys must be wrong.
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
-    conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == ROBUST)
+    conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == KEPT)
     verdicts = found.verdicts()
     if conflict.any():
         verdicts = verdicts.undecided(conflict, _CONFLICT)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
     parts = Parts(
-        shortcut=found.outcome == SHORTCUT,
-        robust=(found.outcome == ROBUST) & ~conflict,
+        flagged=found.outcome == FLAGGED,
+        kept=(found.outcome == KEPT) & ~conflict,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=numbered([facts.topics.get(item, "") for item in index.items])[1],

@@ -1,6 +1,6 @@
 """Guardrails: checks of a summary before its split is published, each with a limit and a reason.
 
-A check is passed, failed or not evaluated. One that is not evaluated says why, and does not lower the certificate.
+A check is passed, failed or not evaluated. One that is not evaluated says why, and does not lower the state of the run.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import significantly_positive
 from robustify.judging.summary.quantity import Reason
-from robustify.judging.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
+from robustify.judging.summary.result import Guardrail, Residual, State, Summary
 
 
 class Limits(BaseModel):
@@ -28,7 +28,7 @@ class Limits(BaseModel):
     max_one_place: float = Field(default=0.9, ge=0.5, lt=1)
     min_topic_n: int = Field(default=10, ge=1)
     topic_loss: float = Field(default=0.5, gt=0, lt=1)
-    min_robust: int = Field(default=30, ge=1)
+    min_kept: int = Field(default=30, ge=1)
     max_unanswered: float = Field(default=0.02, ge=0, le=1)
     max_ties: float = Field(default=0.02, ge=0, le=1)
     max_undecided: float = Field(default=0.02, ge=0, le=1)
@@ -38,8 +38,9 @@ class Limits(BaseModel):
     excess_p: float = Field(default=0.05, gt=0, lt=1)
 
 
-_Result = tuple[bool, float | str | None, float, Reason] | str
-"""Whether the check passed, its value, its limit and its reason, or the code of why it is not evaluated."""
+_Result = tuple[bool | None, float | str | None, float, Reason] | str
+"""Whether the check passed or None, its value, its limit and its reason, or the code of why it is not evaluated."""
+_STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "not evaluated"}
 
 
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
@@ -48,10 +49,12 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
     for name, (check, limit, halts) in GUARDRAILS.items():
         found = check(summary, limits)
         if isinstance(found, str):
-            found = True, None, getattr(limits, limit), Reason.of("not_judged", why=found)
+            found = None, None, getattr(limits, limit), Reason.of("not_judged", why=found)
         passed, value, at, reason = found
         out.append(
-            Guardrail(name=name, passed=passed, value=value, limit=at, reason=reason, halts_export=halts)
+            Guardrail(
+                name=name, state=_STATES[passed], value=value, limit=at, reason=reason, halts_export=halts
+            )
         )
     return tuple(out)
 
@@ -65,7 +68,7 @@ def topic_collapse(summary: Summary, limits: Limits) -> _Result:
     limit = 1 - limits.topic_loss
     if summary.topics is None:
         return "no_topics" if _screened(summary) else "no_screen"
-    if not summary.splits.robust:
+    if not summary.splits.kept:
         return "nothing_kept"
     rows = {name: row for name, row in summary.topics.by_topic.items() if row.before}
     low = {name: row for name, row in rows.items() if row.after / row.before < limit}
@@ -95,12 +98,12 @@ def topic_drift(summary: Summary, limits: Limits) -> _Result:
     return not drifted, topics.kl_nats, limits.max_kl, reason
 
 
-def enough_robust_items(summary: Summary, limits: Limits) -> _Result:
-    """Check that the robust split has at least `min_robust` items."""
-    n, least = summary.splits.robust, limits.min_robust
+def enough_kept_items(summary: Summary, limits: Limits) -> _Result:
+    """Check that the kept split has at least `min_kept` items."""
+    n, least = summary.splits.kept, limits.min_kept
     if not _screened(summary):
         return "no_screen"
-    return n >= least, float(n), least, Reason.of("robust_items", n=n, least=least)
+    return n >= least, float(n), least, Reason.of("kept_items", n=n, least=least)
 
 
 def unanswered_share(summary: Summary, limits: Limits) -> _Result:
@@ -177,7 +180,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     without shortcuts something is flagged with probability at most q.
     """
     screen = summary.screen
-    if screen is not None and screen.asked and not summary.splits.shortcut:
+    if screen is not None and screen.asked and not summary.splits.flagged:
         return "nothing_flagged"
     if screen is not None and screen.cut is not None:
         hits, q = screen.cut.hits, screen.cut.q
@@ -193,18 +196,19 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
 
 
 def residual_shortcuts(summary: Summary, limits: Limits) -> _Result:
-    """Check that the residual audit found no shortcuts. An inconclusive audit is not evaluated, for its reasons."""
+    """Check that the residual audit found no shortcuts. It has the state of the audit, and its reasons."""
     audit = summary.residual
-    if audit is None or not summary.splits.robust:
+    if audit is None or not summary.splits.kept:
         return "no_audit" if audit is None else "nothing_kept"
-    reason = Reason.of("audit", verdict=audit.verdict, reasons=audit.reasons)
-    return audit.verdict != "not certified", audit.verdict, limits.residual_margin, reason
+    reason = Reason.of("audit", state=audit.state, reasons=audit.reasons)
+    passed = None if audit.state == "not evaluated" else audit.state == "passed"
+    return passed, audit.state, limits.residual_margin, reason
 
 
 GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str, bool]] = {
     "topic_collapse": (topic_collapse, "topic_loss", True),
     "topic_drift": (topic_drift, "max_kl", True),
-    "enough_robust_items": (enough_robust_items, "min_robust", True),
+    "enough_kept_items": (enough_kept_items, "min_kept", True),
     "unanswered_share": (unanswered_share, "max_unanswered", False),
     "ties_share": (ties_share, "max_ties", False),
     "voters_by_position": (voters_by_position, "max_one_place", True),
@@ -222,33 +226,32 @@ def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
     return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None
 
 
-def certificate(
+def run_state(
     audit: Residual | None,
     checks: Sequence[Guardrail],
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
-) -> Certificate:
-    """Return the audit's verdict, lowered if guardrails failed, with the deciding reasons first.
+) -> tuple[State, tuple[Reason, ...]]:
+    """Return the state of a run (the audit's, lowered if guardrails failed), and its reasons, the deciding ones first.
 
-    A trial run is not judged. Neither is a screen whose voters pick one position, unless letters are forced.
+    A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced.
     """
     if audit is None:
         few = [c.reason for c in checks if c.reason.code == "too_few"]
-        return Certificate(verdict="inconclusive", reasons=tuple(few) or (Reason.of("no_screen"),))
+        return "not evaluated", tuple(few) or (Reason.of("no_screen"),)
     placed = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
     under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
     if trial is not None or any(not voter.params["forced"] for voter in placed):
         first = [] if trial is None else [trial]
-        return Certificate(verdict="not judged", reasons=(*first, *placed, *under_test))
-    failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
+        return "not evaluated", (*first, *placed, *under_test)
+    failed = [c for c in checks if c.state == "failed" and c.name != "residual_shortcuts"]
     by_guardrails = [Reason.of("guardrail_failed", name=c.name, reason=c.reason) for c in failed]
     halted = any(c.halts_export for c in failed)
-    verdict: Verdict = audit.verdict
-    reasons = [*audit.reasons, *by_guardrails]
-    if verdict != "not certified" and (halted or (failed and verdict == "certified")):
-        verdict = "not certified" if halted else "inconclusive"
+    state, reasons = audit.state, [*audit.reasons, *by_guardrails]
+    if state != "failed" and (halted or (failed and state == "passed")):
+        state = "failed" if halted else "not evaluated"
         reasons = [*by_guardrails, *audit.reasons]
-    return Certificate(verdict=verdict, reasons=(*reasons, *placed, *under_test))
+    return state, (*reasons, *placed, *under_test)
 
 
 def _screened(summary: Summary) -> int:

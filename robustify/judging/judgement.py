@@ -1,4 +1,4 @@
-"""Judging of answers: verdicts, splits, numbers with intervals, guardrails and a certificate.
+"""Judging of answers: verdicts, splits, numbers with intervals, guardrails and the state of the run.
 
 A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the summary.
 """
@@ -15,7 +15,7 @@ from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
-from robustify.judging.guardrails import certificate, guardrails, trial_run
+from robustify.judging.guardrails import guardrails, run_state, trial_run
 from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_biases
 from robustify.judging.removal_effects import random_removals, topic_effects
@@ -66,19 +66,19 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         topics=topic_effects(ctx) if ctx.was_screened else None,
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
-        evidence=None if found is None else cue_counts(found, ctx.parts.shortcut, ctx.items),
-        inference=None if found is None else inference(found, ctx.parts.shortcut),
+        evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
+        inference=None if found is None else inference(found, ctx.parts.flagged),
         label_noise=label_noise(ctx, credits),
         contamination=contamination(ctx),
     )
     limits = ctx.rules.limits
     checks, trial = guardrails(summary, limits), trial_run(summary, limits, part=ctx.rules.part)
     tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
-    final = certificate(summary.residual, checks, tested, trial)
+    state, reasons = run_state(summary.residual, checks, tested, trial)
     return Judgement(
         ctx.verdicts,
         ctx.cloze_excluded,
-        summary.model_copy(update={"guardrails": checks, "certificate": final}),
+        summary.model_copy(update={"guardrails": checks, "state": state, "reasons": reasons}),
         found,
         None if balance is None or balance.scored is None else balance,
     )

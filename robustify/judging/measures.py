@@ -158,8 +158,8 @@ class Measure:
 
 def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
     """Return a measure on all items, the kept ones and the flagged ones, of those that are `fit`."""
-    inside = np.ones(len(parts.robust), dtype=bool) if fit is None else fit
-    return Measured(all=of(inside), kept=of(inside & parts.robust), flagged=of(inside & parts.shortcut))
+    inside = np.ones(len(parts.kept), dtype=bool) if fit is None else fit
+    return Measured(all=of(inside), kept=of(inside & parts.kept), flagged=of(inside & parts.flagged))
 
 
 def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
@@ -259,7 +259,7 @@ def _flagged(given: MeasureInput) -> dict[str, Measured]:
     ctx = given.ctx
     if not ctx.was_screened:
         return {}
-    return {SET: Measured(all=Score.of(rate(ctx.parts.shortcut.astype(np.float64), ctx.parts.groups)))}
+    return {SET: Measured(all=Score.of(rate(ctx.parts.flagged.astype(np.float64), ctx.parts.groups)))}
 
 
 def _of_screen(

@@ -34,7 +34,7 @@ def topic_effects(ctx: Context) -> Topics | None:
     """Return the topics before and after the filter, or None if no item has a topic."""
     if not any(ctx.facts.topics.values()):
         return None
-    return topics([name or UNNAMED for name in ctx.topic_of], ctx.parts.robust, ctx.parts.groups)
+    return topics([name or UNNAMED for name in ctx.topic_of], ctx.parts.kept, ctx.parts.groups)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
     if won is None:
         return None
     inside = ~np.isnan(won) & (parts.cloze if view == "cloze_chars" else True)
-    kept = parts.robust[inside]
+    kept = parts.kept[inside]
     if not kept.any():
         return None
     groups, won = None if parts.groups is None else parts.groups[inside], won[inside]
@@ -110,14 +110,14 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
     mean = removal.moments(won)[0] / float(kept.sum())
     # If groups differ in size, the number kept varies too, so use the sum of deviations from the mean.
     error = math.sqrt(removal.moments(won - mean)[1]) / float(kept.sum())
-    robust = rate(won[kept], None if groups is None else groups[kept])
+    found = rate(won[kept], None if groups is None else groups[kept])
     # Continuity correction of half a credit.
     step = 0.5 / float(kept.sum())
-    beyond, half = (robust.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
+    beyond, half = (found.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
     return RandomRemoval(
         view=view,
         is_voter=is_voter,
-        robust=Quantity.of(robust),
+        kept=Quantity.of(found),
         mean=mean,
         ci=(max(0.0, mean - half), min(1.0, mean + half)) if error else (mean, mean),
         percentile=100 * float(ndtr(beyond / error)) if error else 100.0,

@@ -19,7 +19,7 @@ from robustify.judging.screen.item_index import KeyPositions, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
 from robustify.judging.screen.voters import independence, voter_agreement
 from robustify.judging.screen.votes import (
-    SHORTCUT,
+    FLAGGED,
     UNANSWERED,
     Votes,
     cast_votes,
@@ -81,19 +81,19 @@ def key_spread(key: Ints, k: Ints) -> entries.KeySpread:
 def split_sizes(ctx: Context) -> entries.Splits:
     """Return the size of each split, with counts of the reasons for exclusion from cloze."""
     parts, n = ctx.parts, len(ctx.index)
-    shortcut, robust = int(parts.shortcut.sum()), int(parts.robust.sum())
+    flagged, kept = int(parts.flagged.sum()), int(parts.kept.sum())
     return entries.Splits(
         all=n,
-        shortcut=shortcut,
-        robust=robust,
-        undecided=n - shortcut - robust,
+        flagged=flagged,
+        kept=kept,
+        undecided=n - flagged - kept,
         cloze=None if ctx.items is None else int(parts.cloze.sum()),
         cloze_excluded=dict(sorted(Counter(ctx.cloze_excluded.values()).items())),
     )
 
 
 def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
-    """Return the scores of the heuristics by name, on all, robust, shortcut and cloze items that exist.
+    """Return the scores of the heuristics by name, on all, kept, flagged and cloze items that exist.
 
     If keys influenced a split, only the choices that would have put the item there as the key count as possible keys.
     """
@@ -103,8 +103,8 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
     out: dict[str, dict[str, Score]] = {}
     for part, mask, could in (
         ("all", np.ones(len(ctx.index), dtype=bool), None),
-        ("kept", parts.robust, screened.would_keep),
-        ("flagged", parts.shortcut, screened.would),
+        ("kept", parts.kept, screened.would_keep),
+        ("flagged", parts.flagged, screened.would),
         ("cloze", parts.cloze, None),
     ):
         if mask.any():
@@ -246,12 +246,12 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     `jaccard` compares the items flagged by both rules. It is None if neither rule flags an item or the rule's voters were
     not asked.
     """
-    removed = ctx.screened.outcome == SHORTCUT
+    removed = ctx.screened.outcome == FLAGGED
     rows = []
     for name, rule, votes in _rules(ctx):
         found = ctx.screen(votes, rule)
         chance = found.chance(ctx.repeated)
-        theirs = found.outcome == SHORTCUT
+        theirs = found.outcome == FLAGGED
         either = int((removed | theirs).sum())
         alike = int((removed & theirs).sum()) / either if chance.n and either else None
         expected = _chance_fields(chance)["expected_flags"]

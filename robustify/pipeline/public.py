@@ -35,6 +35,7 @@ from robustify.runs.run import (
     FREE,
     LABELS,
     MANIFEST,
+    ROBUST,
     VERDICTS,
     WEIGHTS,
     Run,
@@ -108,6 +109,8 @@ class PublicPolicy:
             write_json(staged / "summary.json", summary.tree())
             if asked.items is not None:
                 splits = _write_texts(staged, config, asked, asked.items, judgement)
+                if summary.state == "passed":
+                    write_items(staged / ROBUST, splits["kept"])
                 if not summary.halting:
                     write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]), splits)
             notes = [*config.notes, *asked.data.get("notes", ())]
@@ -125,7 +128,7 @@ def _write_texts(
     verdict = {v.item: v.verdict for v in verdicts}
     splits = {
         name: [item for item in items if verdict[item.id] == name]
-        for name in ("robust", "shortcut", "undecided")
+        for name in ("kept", "flagged", "undecided")
     }
     splits["cloze"] = [item for item in items if item.id not in excluded]
     for name, chosen in splits.items():

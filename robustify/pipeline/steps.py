@@ -37,7 +37,7 @@ from robustify.pipeline.public import PublicPolicy
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
 from robustify.restricted.access import authorised, require_inside
-from robustify.runs.run import FREE, LABELS, SPLIT_FILES, VERDICTS, Run, refuse_foreign, run_lock
+from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, run_lock
 
 SetPolicy: TypeAlias = PublicPolicy | RestrictedPolicy
 """How a set is read, shown, and written. Nothing else asks which of the two a set is."""
@@ -258,6 +258,9 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
         for name in ("layout", "hub", "revision", "config", "files"):
             source.pop(name, None)
     judge, asks = (tree.get("free") or {}).get("judge") or {}, tree.get("infer_question") or {}
+    limits = tree.get("limits", {})
+    if "min_robust" in limits:
+        limits["min_kept"] = limits.pop("min_robust")
     for part in (tree, tree.get("screen", {}), *tree.get("alternatives", ()), judge, asks):
         for name in [name for name, usual in RETIRED.items() if part.get(name) == usual]:
             del part[name]
@@ -273,7 +276,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
         )
     # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
     topics = () if run.holds_text else (VERDICTS,)
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *SPLIT_FILES)
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *run.split_files)
     refuse_foreign(folder)
     stored = edited(run.manifest["config"], ["cloze", "labels"], lambda name: str(run.folder / name))
     tree = overridden(stored, overrides)

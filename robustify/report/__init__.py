@@ -15,7 +15,7 @@ from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds
 from robustify.report.format import plain
-from robustify.report.messages import certificate_words
+from robustify.report.messages import state_sentence
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
@@ -62,7 +62,7 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer, kept = provenance.get("explorer") is True, grounds(s).kept
+    explorer, kept = provenance.get("explorer") is True, grounds(s).called
     chart = charted(s, kept.capitalize())
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
@@ -82,7 +82,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "plot": Markup(plot) if "<circle" in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,
-        "certificate": certificate_words(s),
+        "state": state_sentence(s),
         "provenance": provenance,
         "seed": provenance.get("seed", (config.get("probe") or {}).get("seed")),
         "settings": "\n".join(

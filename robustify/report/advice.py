@@ -25,12 +25,8 @@ ONE_PLACE = 0.9
 MARGIN = 0.05
 """Largest share of items with a shortcut for the verdict `few` if the run records no margin."""
 Words = Mapping[str, Any]
-STATES: Mapping[str | None, State] = {
-    "certified": "passed", "not certified": "failed", "adjusted": "passed",
-}  # fmt: skip
-"""State of the audit of kept items and of the adjusted score. Any other value is `not evaluated`."""
 UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
-"""Reasons of a certificate that another auditor could remove."""
+"""Reasons of a state that another auditor could remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +35,19 @@ class Grounds:
 
     `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
     are flagged by chance, as a quantity. `real` is the share of all items that are flagged beyond chance, or 0 if there may
-    be none. `audit` is the result of the audit of the kept items. `reasons` maps the codes of the certificate's reasons to
-    their parameters. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
+    be none. `state` is that of the run, `reasons` has its codes and parameters, and `audit` is that of the audit
+    of the kept items. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
     did not see.
     """
 
-    verdict: str | None
+    state: State
     audit: State
     trial: bool
+    by_letter: bool
     flagged: int | None
     of: int | None
     judged: int | None
-    robust: int | None
+    kept: int | None
     by_chance: Quantity | None
     real: float | None
     margin: float
@@ -67,9 +64,9 @@ class Grounds:
         return f"of the {counted(self.judged, 'item')} judged"
 
     @property
-    def kept(self) -> str:
-        """Word for the items that were not flagged: `robust` if their audit passed, otherwise `kept`."""
-        return "robust" if self.audit == "passed" else "kept"
+    def called(self) -> str:
+        """Word for the items that were not flagged: `robust` if the run passed, otherwise `kept`."""
+        return "robust" if self.state == "passed" else "kept"
 
     @property
     def flagged_by_chance(self) -> int | None:
@@ -85,24 +82,23 @@ class Grounds:
 
 def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
-    off, reasons = s.benchmark.key_spread.off, s.certificate.reasons if s.certificate else ()
-    verdict = audit = s.certificate.verdict if s.certificate else None
-    if s.residual and audit not in (None, "not judged"):
-        # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
-        audit = s.residual.verdict
+    off = s.benchmark.key_spread.off
+    # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
+    audit = None if s.trial or s.by_letter else s.residual
     return Grounds(
-        verdict=verdict,
-        audit=STATES.get(audit, "not evaluated"),
+        state=s.state,
+        audit=audit.state if audit else "not evaluated",
         trial=s.trial,
-        flagged=s.splits.shortcut if s.screen else None,
+        by_letter=s.by_letter,
+        flagged=s.splits.flagged if s.screen else None,
         of=s.splits.all,
         judged=s.screen.flagged.n if s.screen else None,
-        robust=s.splits.robust,
+        kept=s.splits.kept,
         by_chance=by_chance(s),
         real=_real_share(s),
         margin=s.residual.margin if s.residual else MARGIN,
         halted=tuple(check.name for check in s.halting),
-        reasons={reason.code: reason.params for reason in reasons},
+        reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
     )
@@ -148,18 +144,16 @@ def headline(g: Grounds) -> tuple[Tone, str]:
 
 
 def _verdict_code(g: Grounds) -> str:
-    if g.trial or g.verdict == "not judged":
+    if g.trial or g.by_letter:
         return "trial" if g.trial else "by_letter"
     if g.one_position and not g.flagged:
         return "one_position"
     if g.reasons.keys() & {"too_few", "no_screen"}:
         return "too_few" if "too_few" in g.reasons else "no_screen"
-    refuted = g.verdict == "not certified" and "above_chance" in g.reasons
+    refuted = g.state == "failed" and "above_chance" in g.reasons
     if not g.flagged:
         found = "unscreened" if g.flagged is None else "none"
-        kind = {"certified": "certified", "not certified": "stopped", None: "unaudited"}.get(
-            g.verdict, "open"
-        )
+        kind = {"passed": "passed", "failed": "stopped", "not evaluated": "open"}[g.state]
         return f"{found}_{'refuted' if refuted else kind}"
     if refuted:
         return "refuted"
@@ -190,7 +184,7 @@ class Recommendation:
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
     """Return the advice for a run, the most urgent first."""
-    rules = {**(UNJUDGED if g.trial or g.verdict == "not judged" else JUDGED), **ALWAYS}
+    rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     found = (_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g))
     return tuple(islice(found, MOST))
 
@@ -205,11 +199,11 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
 
 
 def _report(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Recommend the score on robust items if their audit passed, otherwise the adjusted score."""
-    there = g.robust and g.of and not g.halted and g.flagged and g.real
+    """Recommend the score on the kept items if their audit passed, otherwise the adjusted score."""
+    there = g.kept and g.of and not g.halted and g.flagged and g.real
     if s.adjustment and s.adjustment.status != "withheld" and g.audit != "passed":
         return _if(there, n=s.adjustment.n, adjusted=True)
-    return _if(there, n=g.robust, adjusted=False)
+    return _if(there, n=g.kept, adjusted=False)
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
@@ -238,12 +232,12 @@ def _best_rule(s: Summary, g: Grounds) -> Sequence[Words]:
 def _more(s: Summary, g: Grounds) -> Sequence[Words]:
     """Recommend more items if the audit of the kept items lacks power."""
     audit = s.residual
-    if g.verdict != "inconclusive" or not (g.robust and g.of and audit and audit.chance and audit.margin):
+    if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()
     needed = items_to_detect(audit.chance, audit.margin)
-    if needed <= g.robust:
+    if needed <= g.kept:
         return ()
-    more = needed * g.of / g.robust - g.of
+    more = needed * g.of / g.kept - g.of
     step = 10 ** max(0, len(str(int(more))) - 2)
     return _if(True, n=math.ceil(more / step) * step)
 
@@ -272,13 +266,13 @@ UNJUDGED: Mapping[str, When] = {
 JUDGED: Mapping[str, When] = {
     "mend_guardrail": lambda s, g: [{"name": name, "n": g.of} for name in g.halted[:1]],
     "report": _report,
-    "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.robust),
+    "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.kept),
     "mend_cue": _cues,
     "other_cues": _other_cues,
     "mend_rule": _best_rule,
-    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.robust),
+    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.kept),
     "screen_again": lambda s, g: _if(
-        g.verdict == "not certified" and not UNSEEN & g.reasons.keys(), n=g.robust, voted=_voted(s)
+        g.state == "failed" and not UNSEEN & g.reasons.keys(), n=g.kept, voted=_voted(s)
     ),
     "ask_more": _more,
     "give_texts": lambda s, g: _if(not RULE.of(s) and g.of, n=g.of),

@@ -94,7 +94,7 @@ def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bo
     """
     if row["reason"].startswith("conflicting_key"):
         return (catalogue()["mends"]["conflicting_key"],)
-    if row["verdict"] != "shortcut":
+    if row["verdict"] != "flagged":
         return ()
     cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == key]
     words = [f"“{plain(use['word'], _LONGEST_WORD)}”" for use in row.get("words", ())]

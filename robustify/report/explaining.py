@@ -149,11 +149,11 @@ def flagged(run: Run) -> "pd.DataFrame":
     lines = {
         ids[i]: line + i - start for (start, line), end in zip(spans, ends, strict=False) for i in range(start, end)
     }  # fmt: skip
-    run.require_unchanged("shortcut.jsonl")
-    items = {item.id: item for item in split_items(run.folder / "shortcut.jsonl")}
+    run.require_unchanged("flagged.jsonl")
+    items = {item.id: item for item in split_items(run.folder / "flagged.jsonl")}
     found = []
     for row in rows:
-        if row["verdict"] == "shortcut":
+        if row["verdict"] == "flagged":
             cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ())][:1] or ["none"]
             item = items.get(row["item"])
             mend = item and mends(row | {"reason": ""}, item.choices, item.key, cloze=False)[0]

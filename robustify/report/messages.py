@@ -48,14 +48,10 @@ def finding(code: str, part: Part | None, **beside: Any) -> str:
     return "" if part is None else filled(catalogue()["findings"][code], {"s": part, **beside})
 
 
-def certificate_words(summary: Summary) -> tuple[str, str]:
-    """Return the verdict of a run's certificate as a word and as a sentence."""
-    given = summary.certificate
-    word, usual = catalogue()["certificates"][
-        "trial" if summary.trial else given.verdict if given else "none"
-    ]
-    first = sentence(given.reasons[0]) if given and given.reasons else ""
-    return word, finding("certificate", summary, first=first) or usual
+def state_sentence(summary: Summary) -> str:
+    """Return the state of a run as a sentence, with its first reason if it has one."""
+    first = sentence(summary.reasons[0]) if summary.reasons else ""
+    return finding("state", summary, first=first) or str(catalogue()["states"][summary.state])
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
 from robustify.judging.summary.result import State, Summary
-from robustify.report.advice import STATES, Grounds, Recommendation, grounds, headline, recommendations
+from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
@@ -44,9 +44,8 @@ def opening(s: Summary) -> FirstScreen:
     """Return the first screen of a summary."""
     g = grounds(s)
     tone, line = headline(g)
-    reasons = s.certificate.reasons if s.certificate else ()
-    above = tuple(f"{sentence(r)}." for r in reasons if r.code == "one_position")
-    judged = g.flagged is not None and g.verdict != "not judged"
+    above = tuple(f"{sentence(r)}." for r in s.reasons if r.code == "one_position")
+    judged = g.flagged is not None and not (g.trial or g.by_letter)
     number, behind = (finding(code, s, g=g) if judged else "" for code in ("answerable", "named"))
     if not s.screen:
         number = _best_model(s)
@@ -66,15 +65,11 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)
     if s.adjustment:
-        status = s.adjustment.status
-        yield (
-            None if status == "partly adjusted" else STATES.get(status, "not evaluated"),
-            finding("worth", s.adjustment),
-        )
+        yield None, finding("worth", s.adjustment)
     failed = [
         f"{plain(check.name)}: {sentence(check.reason)}"
         for check in s.guardrails
-        if not check.passed and check.name != "residual_shortcuts" and not g.trial
+        if check.state == "failed" and check.name != "residual_shortcuts" and not g.trial
     ]
     yield from (
         ("failed", textwrap.shorten(said, LONGEST, placeholder=" ...")) for said in failed[:MOST_FAILED]

@@ -35,7 +35,7 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
 
 def _of_items(s: Summary, *, explorer: bool) -> Tables:
     hidden, labels = s.screen.hidden if s.screen else "question", cue_words("label")
-    link = "explorer.html#verdict=shortcut&cue=" if explorer else ""
+    link = "explorer.html#verdict=flagged&cue=" if explorer else ""
     files = s.contamination.overlap.files if s.contamination else ()
     return {
         "flagged": table(
@@ -117,7 +117,7 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
         ),
         "random": table(
             "Kept items against random removals", ("Model", Kept, "Random", "Percentile"),
-            ((voting(name, f.is_voter), f.robust, Quantity(value=f.mean, ci=f.ci), cell(f.percentile, "number"))
+            ((voting(name, f.is_voter), f.kept, Quantity(value=f.mean, ci=f.ci), cell(f.percentile, "number"))
              for name, f in (s.random_removal or {}).items()),
         ),
         "order": table(
@@ -208,7 +208,7 @@ def _pairs(s: Summary, kept: str) -> Iterator[Row]:
         named = voting(name, pair.is_voter)
         if pair.full:
             yield named, "all", *_paired(pair.full.all)
-            yield named, kept, *_paired(pair.full.robust)
+            yield named, kept, *_paired(pair.full.kept)
         if (found := pair.adjusted) is not None:
             yield named, "adjusted", cell(found, "points"), p_cell(found.p), None
         if pair.cloze_chars:

@@ -31,7 +31,7 @@ def released_page(page: Released, manifest: Mapping[str, object]) -> str:
 
 def released_lines(page: Released, folder: str) -> Iterator[str]:
     """Yield the closing lines of a restricted run on a terminal."""
-    yield f"{page.name}: {'trial run' if page.trial else page.verdict}, {page.n:,} items"
+    yield f"{page.name}: {page.state}, {page.n:,} items"
     for number in page.numbers[:8]:
         yield f"  {_shown(number):>16}  {number.name}{number.reason and f' ({number.reason})'}"
     for name in () if page.trial else page.failed:
@@ -65,7 +65,7 @@ def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
         "page": page,
         "name": page.name,
         "signature": page.signature,
-        "first": FirstScreen(f"{page.name}: {page.verdict}", "unsure"),
+        "first": FirstScreen(f"{page.name}: {page.state}", "unsure"),
         "numbers": text_table(f"Numbers, in steps of {_percent(page.step)}", heads, numbers),
         "topics": text_table("Items kept, by topic", heads, topics),
         "how": [

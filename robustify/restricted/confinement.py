@@ -44,7 +44,7 @@ _NOT_PRIVATE = {
 }
 """Names of folders whose files are published or copied to other machines."""
 _OTHER_TREES = (".hg", ".svn", ".jj", ".bzr")
-_RESULTS = ("run.json", "summary.json", "splits/robust.json", "lm_eval_tasks/robust.yaml")
+_RESULTS = ("run.json", "summary.json", "splits/kept.json", "lm_eval_tasks/kept.yaml")
 """Files that a run may contain."""
 _ENDS = ("json", "jsonl", "html", "md", "yaml", "csv", "parquet", "svg", "png", "log", "tmp")
 """File extensions that a run may contain."""

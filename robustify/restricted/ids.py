@@ -23,7 +23,7 @@ from robustify.reading.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
 
 PREFIX = "rb1_"
-NAMES = ("robust", "shortcut", "undecided")
+NAMES = ("kept", "flagged", "undecided")
 _CANON = "rbcanon-1"
 """Name of the canonical form: NFKC, no default-ignorable characters, and a single space for each run of white space."""
 _UNSTABLE = {"Cs": "a lone surrogate", "Cn": "an unassigned code point"}

@@ -54,7 +54,10 @@ LABELS = "cloze_labels.jsonl"
 VERDICTS = "verdicts.csv"
 WEIGHTS = "weights.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
-SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
+SPLIT_FILES = ("kept.jsonl", "flagged.jsonl", "undecided.jsonl")
+_FORMER_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
+ROBUST = "robust.jsonl"
+"""The kept items again, in a run that passed."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,16 @@ class Run:
     @property
     def holds_text(self) -> bool:
         """Whether the folder contains item texts. Imported answers may come without them."""
-        return any(name in self.manifest["files"] for name in SPLIT_FILES)
+        return any(name in self.manifest["files"] for name in self.split_files)
+
+    @property
+    def split_files(self) -> tuple[str, ...]:
+        """Names of the split files, which an earlier version named otherwise."""
+        return _FORMER_FILES if _FORMER_FILES[1] in self.manifest["files"] else SPLIT_FILES
 
     def require_ordinary(self) -> None:
         """Raise `AuthorisationError` if the items are those of a set whose terms were accepted after the run."""
-        for name in SPLIT_FILES:
+        for name in self.split_files:
             next(split_items(self.folder / name), None)
 
     @property
@@ -126,7 +134,7 @@ class Run:
         """Items of a public run in the order in which they were asked, or None if the folder has no item texts."""
         if not self.holds_text:
             return None
-        items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
+        items = [item for name in self.split_files for item in split_items(self.folder / name)]
         if len({item.id for item in items}) != len(items):
             raise DataError(
                 f"{self.folder}: an item is in two split files. Restore them or run the audit again."

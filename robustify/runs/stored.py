@@ -25,10 +25,12 @@ FORMAT = 1
 WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
 """Columns of `verdicts.csv` without numbers."""
 _CELLS = {
-    "verdict": {"robust", "shortcut", "undecided"},
+    "verdict": {"kept", "flagged", "undecided"},
     "cue": {*CUES, ""},
     "pick": {"", *map(str, range(MOST))},
 }
+_FORMER = {"robust": "kept", "shortcut": "flagged"}
+"""Verdicts in files of earlier versions."""
 _Name = Annotated[str, Field(min_length=1)]
 _Place = Annotated[int, Field(ge=0, lt=MOST)]
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -36,7 +38,7 @@ _part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="all
 _Cue: Any = _part("Cue", cue=(CueCode, ...), adds=(float | None, None), says=(str, ""))
 _UNPICKED: dict[str, Any] = {
     "item": (_Name, ...),
-    "verdict": (Literal["robust", "shortcut", "undecided"], ...),
+    "verdict": (Literal["kept", "flagged", "undecided"], ...),
     "key": (int, ...),
     "votes": (dict[str, _Place | None], ...),
     "alike": (str | None, None),
@@ -152,6 +154,7 @@ def table(path: Path, *required: str) -> "pd.DataFrame":
         cells = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass").map(
             original
         )
+        cells = cells.replace({"verdict": _FORMER})
         numbers = cells.drop(columns=["item", *WORDS], errors="ignore").apply(pd.to_numeric)
         valid = {"item", *required} <= set(cells) and cells["item"].is_unique and cells["item"].all()
         valid = valid and not np.isinf(numbers.to_numpy(dtype=np.float64)).any()
@@ -165,4 +168,7 @@ def table(path: Path, *required: str) -> "pd.DataFrame":
 
 def damaged(path: Path, how: str) -> DataError:
     """Return the error for a file of a run that is not as robustify wrote it."""
-    return DataError(f"{path} is missing or {how}; expected the file as written by robustify")
+    return DataError(
+        f"{path} is missing or {how}; expected the file as this version of robustify writes it. "
+        "If an earlier one wrote it, run `robustify judge` on the run's folder."
+    )

@@ -94,7 +94,7 @@ def knowledge(inside: Inside) -> Known:
     for cue in ("longest_answer", "most_common_position"):
         block = answers.block("heuristic", cue).first()
         out[f"rule: {cue.replace('_', ' ')}{KEPT}"] = held.spread(block, block.correct)
-    kept = {v.item for v in inside.judgement.verdicts if v.verdict == "robust"}
+    kept = {v.item for v in inside.judgement.verdicts if v.verdict == "kept"}
     return Known(out, [item.topic for item in inside.asked.items], np.array([i in kept for i in ids]))
 
 

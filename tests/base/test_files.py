@@ -36,12 +36,12 @@ def test_formula_like_ids_and_topics_are_quoted_in_verdicts_csv_and_read_back(tm
     topics = {f"{formula}#{i}": formula for i, formula in enumerate(plain)}
     path = tmp_path / "verdicts.csv"
     every = np.zeros(len(topics), dtype=np.int64)
-    verdicts = Verdicts(tuple(topics), (("robust", 0, 2, "0 of 2"),), every)
+    verdicts = Verdicts(tuple(topics), (("kept", 0, 2, "0 of 2"),), every)
     write_verdicts(path, Judgement(verdicts, {}, Summary.model_construct()), topics)
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n\uff1d")]
-    assert Run(tmp_path, {"files": {"robust.jsonl": ""}}).topics == topics
+    assert Run(tmp_path, {"files": {"kept.jsonl": ""}}).topics == topics
 
 
 def test_a_hostile_topic_is_words_in_a_public_report() -> None:
@@ -52,9 +52,7 @@ def test_a_hostile_topic_is_words_in_a_public_report() -> None:
     }
     pages = render(
         read(
-            filled(
-                Summary, {"format": 3, "topics": {"by_topic": rows}, "splits": {"all": 200, "robust": 120}}
-            )
+            filled(Summary, {"format": 4, "topics": {"by_topic": rows}, "splits": {"all": 200, "kept": 120}})
         ),
         {},
     )

@@ -39,11 +39,11 @@ def address(page: Any) -> dict[str, str]:
 def test_filters_agree_with_the_run_and_stand_in_the_address(run: Run, explorer: Any) -> None:
     verdicts = run.verdicts
     assert count(explorer) == len(verdicts)
-    words = explorer.locator("[name=verdict] option[value=shortcut]").inner_text()
-    explorer.select_option("[name=verdict]", "shortcut")
+    words = explorer.locator("[name=verdict] option[value=flagged]").inner_text()
+    explorer.select_option("[name=verdict]", "flagged")
     assert count(explorer) == int(words.rpartition("(")[2].rstrip(")"))
-    flagged = [item for item, verdict in verdicts.items() if verdict == "shortcut"]
-    assert (count(explorer), address(explorer)) == (len(flagged), {"verdict": "shortcut"})
+    flagged = [item for item, verdict in verdicts.items() if verdict == "flagged"]
+    assert (count(explorer), address(explorer)) == (len(flagged), {"verdict": "flagged"})
     explorer.select_option("[name=topic]", index=1)
     topic = address(explorer)["topic"]
     assert count(explorer) == sum(run.topics[item] == topic for item in flagged) > 0
@@ -52,9 +52,9 @@ def test_filters_agree_with_the_run_and_stand_in_the_address(run: Run, explorer:
 
 
 def test_an_address_opens_the_page_as_it_was(run: Run, open_page: Open) -> None:
-    page = open_page(run.folder / EXPLORER, "#verdict=shortcut&cue=letter_votes&sort=order&item=i5&unknown=1")
+    page = open_page(run.folder / EXPLORER, "#verdict=flagged&cue=letter_votes&sort=order&item=i5&unknown=1")
     assert page.inner_text("#item h2") == "i5"
-    assert page.input_value("[name=verdict]") == "shortcut"
+    assert page.input_value("[name=verdict]") == "flagged"
     assert page.input_value("[name=sort]") == "order"
     page.evaluate("location.hash = '#q=box%2050'")
     page.wait_for_function("document.getElementById('count').textContent.startsWith('1 ')")
@@ -84,7 +84,7 @@ def test_every_sort_is_in_order(large: Any) -> None:
 
 def test_a_row_shows_its_mend_and_the_items_left_are_copied_as_csv(run: Run, open_page: Open) -> None:
     page = open_page(
-        run.folder / EXPLORER, "#verdict=shortcut", permissions=["clipboard-read", "clipboard-write"]
+        run.folder / EXPLORER, "#verdict=flagged", permissions=["clipboard-read", "clipboard-write"]
     )
     mends = shown(page, ".mends")
     assert len(mends) == count(page)
@@ -101,12 +101,12 @@ def test_an_address_names_items_and_values_to_leave_out(run: Run, open_page: Ope
     assert shown(page) == ["i5", "i7"]
     page.click("text=Clear all")
     assert count(page) == len(run.verdicts)
-    page.select_option("[name=verdict]", "shortcut")
+    page.select_option("[name=verdict]", "flagged")
     every = count(page)
     page.select_option("[name=cue]", index=1)
     (one,) = {page.input_value("[name=cue]")}
     some = count(page)
-    page.evaluate("cue => { location.hash = `verdict=shortcut&cue=-${cue}` }", one)
+    page.evaluate("cue => { location.hash = `verdict=flagged&cue=-${cue}` }", one)
     page.wait_for_function("document.querySelector('[name=cue]').value.startsWith('-')")
     assert count(page) == every - some
     assert page.locator("[name=cue] option:checked").inner_text() == f"others ({every - some})"

@@ -11,7 +11,7 @@ from robustify.runs.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open
 from tests.report.test_dashboard import lab
 
-PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=shortcut&item=i5")
+PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=flagged&item=i5")
 SETTINGS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": PHONE,
 }  # fmt: skip

@@ -46,7 +46,7 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     path = tmp_path / "toys.yaml"
     path.write_text(
         "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
-        "limits: {min_robust: 1, min_items: 1}\n"
+        "limits: {min_kept: 1, min_items: 1}\n"
     )
     return path
 
@@ -54,13 +54,15 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -> None:
     ended = robustify(str(config), "--out", "out", "--json", "--no-progress", "--criterion", "unanimous")
     assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["summary"]["splits"]["shortcut"] == 4
+    assert json.loads(ended.out)["summary"]["splits"]["flagged"] == 4
 
 
 def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:
     assert robustify(str(config), "-o", "out", "-q").code == 0
     checked = robustify("check", "out", "--json")
-    assert checked.code == (0 if json.loads(checked.out)["passed"] else 7)
+    assert checked.code == (
+        7 if "failed" in {one["state"] for one in json.loads(checked.out)["guardrails"]} else 0
+    )
     assert robustify("judge", "out", "-o", "again", "--mode", "text", "--json").code == 0
     assert robustify("judge", "out").out.strip() == "out/report.html"
     table = robustify("report", "out", "--table").out.splitlines()
@@ -75,17 +77,17 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
 def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     robustify, config: Path, how: list[str]
 ) -> None:
-    limits = "min_robust: 100" + ", min_items: 1" * bool(how)
-    config.write_text(config.read_text().replace("min_robust: 1, min_items: 1", limits))
+    limits = "min_kept: 100" + ", min_items: 1" * bool(how)
+    config.write_text(config.read_text().replace("min_kept: 1, min_items: 1", limits))
     ended = robustify(str(config), "-o", "out", *how)
     assert ended.code == 0
-    assert ended.out.startswith("Trial run, not judged: ")
+    assert ended.out.startswith("Not evaluated, a trial run: ")
     assert "lm_eval_tasks was not written" in ended.err
     assert robustify("judge", "out", "-o", "again").code == 0
     checked = json.loads(robustify("check", "out", "--json").out)
-    assert (checked["passed"], checked["trial"]) == (False, True)
+    assert (checked["state"], checked["trial"]) == ("not evaluated", True)
     words = robustify("check", "out")
-    assert (words.code, words.out.split("\n")[-2][:22]) == (0, "Trial run, not judged:")
+    assert (words.code, words.out.split("\n")[-2].split("  ")[0]) == (0, "not evaluated")
 
 
 @pytest.mark.parametrize(("forced", "judged"), [("false", False), ("true", True)])
@@ -105,12 +107,14 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
     assert ended.code == 7, "no topic keeps half of its items"
-    assert [r["params"]["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_position"] == [
+    assert [r["params"]["voter"] for r in tree["reasons"] if r["code"] == "one_position"] == [
         "one",
         "two",
     ]
     assert tree["screen"]["voters"]["one"]["favoured"]["picked"]["value"] == 1
-    assert (tree["certificate"]["verdict"] != "not judged") is judged
+    assert (
+        "voters_by_position" in {c["name"] for c in tree["guardrails"] if c["state"] == "failed"}
+    ) is not judged
     report = Path("out/report.md").read_text()
     assert report.index("one picks the option shown first") < report.index("were kept")
     printed = robustify("judge", "out", "-o", "again").out.split("\n")
@@ -118,7 +122,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
 
 
 def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None:
-    config.write_text(config.read_text().replace("min_robust: 1", "min_robust: 100"))
+    config.write_text(config.read_text().replace("min_kept: 1", "min_kept: 100"))
     ended = robustify(str(config), "-o", "out")
     assert ended.code == 7
     assert "lm_eval_tasks was not written" in ended.err

@@ -134,7 +134,7 @@ def test_too_few_items_for_a_verdict_are_said_before_and_after(robustify, tmp_pa
     assert needed in robustify("validate", "few.csv").out.splitlines()[0]
     assert needed in robustify("few.csv", "--public", "--dry-run").out.splitlines()[0]
     done = robustify("few.csv", "--public", "-o", "few")
-    assert done.out.startswith("No verdict: at least 50 items are needed.")
+    assert done.out.startswith("Not evaluated: at least 50 items are needed.")
     assert robustify("check", "few").code == 7
 
 

@@ -16,7 +16,7 @@ from robustify.runs.stored import split_items
 from tests.judging.test_adjusted import items_with
 from tests.support.exported_run import made_run, made_up
 
-SPLITS = ("robust", "shortcut", "undecided", "cloze")
+SPLITS = ("kept", "flagged", "undecided", "cloze")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_dates_are_loaded_as_texts(tmp_path: Path) -> None:
         replace(i, stem="2020-01-02", choices=tuple(f"202{j}-01-01" for j in range(i.k))) for i in made_up()
     ]
     export_dataset(made_run(tmp_path, items), tmp_path / "out", force=True)
-    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path))["robust"]
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path))["kept"]
     assert {*loaded["stem"], *(one[0] for one in loaded["choices"])} == {"2020-01-02", "2020-01-01"}
 
 

@@ -32,7 +32,7 @@ every = pytest.mark.parametrize("export", EXPORTS)
 
 @pytest.fixture(scope="module")
 def halted(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return rejudge(run, {"limits.min_robust": 1000}, tmp_path_factory.mktemp("halted") / "run")
+    return rejudge(run, {"limits.min_kept": 1000}, tmp_path_factory.mktemp("halted") / "run")
 
 
 @pytest.mark.parametrize("command", ["lm-eval", "inspect", "dataset"])
@@ -44,7 +44,7 @@ def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: 
         done = CliRunner().invoke(cli, ["export", command, str(run.folder), "-o", str(out), *more])
         assert done.exit_code == 0
         assert f"60 items of this run: white space at the ends of options {says}" in done.output
-        paths = [path for path in out.rglob("*robust*") if path.suffix in (".jsonl", ".parquet")]
+        paths = [path for path in out.rglob("*kept*") if path.suffix in (".jsonl", ".parquet")]
         held = [i for path in paths if "free" not in path.name for i in load(Source(path=str(path))).items]
         assert held
         assert all((item.trimmed().choices == item.choices) == bool(more) for item in held)
@@ -108,19 +108,19 @@ def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
 def test_a_halted_run_is_refused_and_forced_it_says_so_in_its_files(
     halted: Run, tmp_path: Path, export: Export
 ) -> None:
-    with pytest.raises(GuardrailError, match=r"enough_robust_items: .*--force"):
+    with pytest.raises(GuardrailError, match=r"enough_kept_items: .*--force"):
         export(halted, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     paths = export(halted, tmp_path / "out", True)
     assert any(p.suffix in (".py", ".md", ".yaml") for p in paths)
     for path in paths:
-        if path.suffix in (".py", ".md") or path.name == "made_up_robust.yaml":
-            assert "FORCED although enough_robust_items" in path.read_text().replace("\\", ""), path.name
+        if path.suffix in (".py", ".md") or path.name == "made_up_kept.yaml":
+            assert "FORCED although enough_kept_items" in path.read_text().replace("\\", ""), path.name
 
 
 @pytest.mark.parametrize(
     ("export", "name"),
-    zip(EXPORTS, ("summary.json", "robust.jsonl", "cloze.jsonl", "undecided.jsonl"), strict=True),
+    zip(EXPORTS, ("summary.json", "kept.jsonl", "cloze.jsonl", "undecided.jsonl"), strict=True),
 )
 def test_a_run_that_was_changed_since_is_refused(tmp_path: Path, run: Run, export: Export, name: str) -> None:
     copy = rejudge(run, {}, tmp_path / "run")

@@ -44,9 +44,9 @@ def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_split_with_items_has_a_file_with_its_data_beside_it(folder: Path, run: Run) -> None:
-    splits = ("robust", "shortcut", "undecided")
+    splits = ("kept", "flagged", "undecided")
     assert {p.name for p in folder.iterdir()} == {
-        f"{name}.{ending}" for name in (*splits, "robust_free") for ending in ("py", "jsonl")
+        f"{name}.{ending}" for name in (*splits, "kept_free") for ending in ("py", "jsonl")
     }
     for name in splits:
         assert (folder / f"{name}.jsonl").read_bytes() == (run.folder / f"{name}.jsonl").read_bytes()
@@ -67,7 +67,7 @@ def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
     from robustify.export.free_grading import free_rows
 
     heading = Heading(name, f"{name}\nraise SystemExit", f"{name}\rraise SystemExit")
-    write_inspect(tmp_path, heading, ["robust"], free_rows(made_up(8)))
+    write_inspect(tmp_path, heading, ["kept"], free_rows(made_up(8)))
     for path in tmp_path.iterdir():
         kinds = {type(node) for node in ast.parse(path.read_text("utf-8")).body}
         assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Try, ast.Assign, ast.FunctionDef}
@@ -123,15 +123,15 @@ def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
 @pytest.fixture(scope="module")
 def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What real inspect-ai made of the exported tasks: plain, shuffled, without question, in words."""
-    items = list(split_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "kept.jsonl"))
     says, blind = sayings(items), sayings(items, blind=True)
-    robust = {"file": str(folder / "robust.py"), "task": "robust"}
-    free = {"file": str(folder / "robust_free.py"), "task": "robust_free"}
+    kept = {"file": str(folder / "kept.py"), "task": "kept"}
+    free = {"file": str(folder / "kept_free.py"), "task": "kept_free"}
     plan = [
-        {**robust, "says": says, "format": "json"},
-        {**robust, "says": says, "format": "json", "args": {"seed": 7}},
-        {**robust, "says": blind, "format": "json", "args": {"choices_only": True, "seed": 3}},
-        {**free, "says": free_sayings(lines(folder / "robust_free.jsonl")), "format": "json"},
+        {**kept, "says": says, "format": "json"},
+        {**kept, "says": says, "format": "json", "args": {"seed": 7}},
+        {**kept, "says": blind, "format": "json", "args": {"choices_only": True, "seed": 3}},
+        {**free, "says": free_sayings(lines(folder / "kept_free.jsonl")), "format": "json"},
     ]
     place = tmp_path_factory.mktemp("logs")
     (place / "plan.json").write_text(json.dumps(plan))
@@ -170,10 +170,10 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str
 ) -> None:
     log = told[at]
-    items = {i.id: i for i in split_items(run.folder / "robust.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "kept.jsonl")}
     picks = wanted(list(items.values()))
     given = LogPath(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
-    back = import_logs([given], tmp_path / "back", data=[run.folder / "robust.jsonl"])
+    back = import_logs([given], tmp_path / "back", data=[run.folder / "kept.jsonl"])
     rows = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == "mockllm/model"}
     assert {name: row["pick"] for name, row in rows.items()} == picks
     assert {row["view"] for row in rows.values()} == {view}
@@ -190,7 +190,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
 @pytest.mark.proof
 @pytest.mark.oracle
 def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
-    items = list(split_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "kept.jsonl"))
     assert len(told[2]["asked"]) == len(items)
     assert not any(i.stem in prompt for prompt in told[2]["asked"] for i in items)
     assert all(any(i.stem in prompt for i in items) for prompt in told[0]["asked"])
@@ -202,7 +202,7 @@ def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]
 def test_replies_in_words_are_graded_with_coverage_and_bounds(
     told: list[dict[str, Any]], folder: Path
 ) -> None:
-    rows = lines(folder / "robust_free.jsonl")
+    rows = lines(folder / "kept_free.jsonl")
     decided = sum(free_kind(at) in DECIDED for at in range(len(rows)))
     right = sum(free_kind(at) in ("right", "number") for at in range(len(rows)))
     log = told[3]
@@ -225,11 +225,11 @@ def test_replies_in_words_are_graded_with_coverage_and_bounds(
 def test_without_robustify_texts_are_compared_where_that_was_asked_for_and_nowhere_else(
     folder: Path, tmp_path: Path, compare: bool
 ) -> None:
-    rows = lines(folder / "robust_free.jsonl")
+    rows = lines(folder / "kept_free.jsonl")
     plan = [
         {
-            "file": str(folder / "robust_free.py"),
-            "task": "robust_free",
+            "file": str(folder / "kept_free.py"),
+            "task": "kept_free",
             "args": {"compare": compare},
             "says": free_sayings(rows),
             "format": "json",
@@ -247,8 +247,8 @@ def test_without_robustify_texts_are_compared_where_that_was_asked_for_and_nowhe
 
 
 def test_the_free_questions_are_those_that_can_be_asked(folder: Path, run: Run) -> None:
-    items = {i.id: i for i in split_items(run.folder / "robust.jsonl")}
-    rows = lines(folder / "robust_free.jsonl")
+    items = {i.id: i for i in split_items(run.folder / "kept.jsonl")}
+    rows = lines(folder / "kept_free.jsonl")
     assert [r["id"] for r in rows] == [n for n, i in items.items() if not convert_item(i).excluded_reason]
     for row in rows:
         item = items[str(row["id"])]

@@ -38,8 +38,8 @@ def known(run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     """What Inspect says of one task over all items, under each solver."""
     place = tmp_path_factory.mktemp("extension")
     items = list(run.items or ())
-    write_items(place / "robust.jsonl", items)
-    (place / "robust.py").write_text((folder / "robust.py").read_text("utf-8"))
+    write_items(place / "kept.jsonl", items)
+    (place / "kept.py").write_text((folder / "kept.py").read_text("utf-8"))
     # The entry point as an installed package has it; the wheel's own is that of pyproject.toml.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     entry = project.get("entry-points", {}).get("inspect_ai", ENTRY)
@@ -48,7 +48,7 @@ def known(run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: robustify-entry\nVersion: 0\n")
     (info / "entry_points.txt").write_text(f"[inspect_ai]\nrobustify = {entry['robustify']}\n")
-    task = {"file": str(place / "robust.py"), "task": "robust", "format": "eval", "says": sayings(items)}
+    task = {"file": str(place / "kept.py"), "task": "kept", "format": "eval", "says": sayings(items)}
     later = {"score": False, "scorer": "robustify/picked"}
     blind = {**task, "says": sayings(items, blind=True)}
     plans = {

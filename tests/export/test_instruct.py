@@ -24,7 +24,7 @@ def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None
 def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
     export_instruct(run, tmp_path / "out")
     assert WARNING in (tmp_path / "out" / "README.md").read_text()
-    items = list(split_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "kept.jsonl"))
     fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
     assert [f["id"] for f in fields] == [t["id"] for t in texts] == [i.id for i in items]
     for item, field, text in zip(items, fields, texts, strict=True):

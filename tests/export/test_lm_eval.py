@@ -24,12 +24,12 @@ from tests.support.exported_run import made_up
 from tools.tasks import FOLDER as TASK_FOLDER
 from tools.tasks import ROOT, TEMPLATES, write_demo_tasks, write_templates
 
-ROBUST = (
+KEPT = (
     Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
     Item("r1", "How many legs has a spider?", ("six", "eight"), 1, "animals"),
     Item("r2", "Which metal is liquid\nat room temperature?", ("iron", "gold", "mercury", "zinc", "lead"), 2, "matter"),
 )  # fmt: skip
-SHORTCUT = (
+FLAGGED = (
     Item("s0", "What is {{ 7 }} times 8? {% raw", ("54", "56", "63"), 1, "numbers"),
     Item(
         "s1",
@@ -40,9 +40,9 @@ SHORTCUT = (
     ),
 )
 UNDECIDED = (Item("u0", "Which sea is salt?", ("the Dead Sea", "Lake Geneva", "7"), 0),)
-SPLITS = {"robust": ROBUST, "shortcut": SHORTCUT, "undecided": UNDECIDED, "cloze": (*ROBUST, *SHORTCUT)}
+SPLITS = {"kept": KEPT, "flagged": FLAGGED, "undecided": UNDECIDED, "cloze": (*KEPT, *FLAGGED)}
 VIEW_OF: dict[str, View] = {
-    **dict.fromkeys(("all", "robust", "shortcut"), "full"), "robust_choices_only": "choices_only", "cloze": "cloze",
+    **dict.fromkeys(("all", "kept", "flagged"), "full"), "kept_choices_only": "choices_only", "cloze": "cloze",
 }  # fmt: skip
 
 HEADING = Heading("Demo-benign", "set:demo|n:6")
@@ -76,12 +76,12 @@ TYPED = {
 def typed(kind: str) -> dict[str, list[Item]]:
     stem, *choices = TYPED[kind]
     items = [Item(f"{at + 10}", stem.format(at + 1), (*choices, stem.format(7)), at % 3) for at in range(6)]
-    return {"robust": items[:4], "shortcut": items[4:], "undecided": [], "cloze": items}
+    return {"kept": items[:4], "flagged": items[4:], "undecided": [], "cloze": items}
 
 
 def items_of(name: str) -> list[Item]:
     if name == "all":
-        return [*ROBUST, *SHORTCUT, *UNDECIDED]
+        return [*KEPT, *FLAGGED, *UNDECIDED]
     return list(SPLITS[name.removesuffix("_choices_only")])
 
 
@@ -90,25 +90,25 @@ def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
     assert set(tasks) == set(VIEW_OF)
     names = tasks["all"]["dataset_kwargs"]["data_files"]["test"]
     assert [name.rsplit("_", 1)[0] for name in names] == [
-        f"lm_eval_tasks/demo_benign_{split}" for split in ("robust", "shortcut", "undecided")
+        f"lm_eval_tasks/demo_benign_{split}" for split in ("kept", "flagged", "undecided")
     ]
     assert all((tmp_path / name).is_file() for name in names)
     assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
 
 
 def test_a_split_without_items_has_no_task_and_no_data(tmp_path: Path) -> None:
-    splits = {"robust": ROBUST, "shortcut": SHORTCUT, "undecided": (), "cloze": ()}
-    assert set(tasks_of(tmp_path, splits)) == {"all", "robust", "shortcut", "robust_choices_only"}
+    splits = {"kept": KEPT, "flagged": FLAGGED, "undecided": (), "cloze": ()}
+    assert set(tasks_of(tmp_path, splits)) == {"all", "kept", "flagged", "kept_choices_only"}
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize(
     ("heading", "items"),
     [
-        (Heading("Demo-malign", HEADING.signature), ROBUST),
-        (Heading("Demo-benign", "set:demo|n:7"), ROBUST),
-        (HEADING, ROBUST[:2]),
-        (HEADING, (*ROBUST[:2], replace(ROBUST[2], stem="Which metal is liquid?"))),
+        (Heading("Demo-malign", HEADING.signature), KEPT),
+        (Heading("Demo-benign", "set:demo|n:7"), KEPT),
+        (HEADING, KEPT[:2]),
+        (HEADING, (*KEPT[:2], replace(KEPT[2], stem="Which metal is liquid?"))),
     ],
 )
 def test_the_data_of_another_set_run_or_content_have_another_name(
@@ -116,8 +116,8 @@ def test_the_data_of_another_set_run_or_content_have_another_name(
 ) -> None:
     first, again, other = (
         {p.name for p in (tmp_path / folder).rglob("*.parquet")}
-        for folder, head, held in (("a", HEADING, ROBUST), ("b", HEADING, ROBUST), ("c", heading, items))
-        if tasks_of(tmp_path / folder, {"robust": held}, head)
+        for folder, head, held in (("a", HEADING, KEPT), ("b", HEADING, KEPT), ("c", heading, items))
+        if tasks_of(tmp_path / folder, {"kept": held}, head)
     )
     assert first == again
     assert not first & other
@@ -192,7 +192,7 @@ def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_free_task(tasks, HEADING, free_rows(made_up()))
     for name in TEMPLATES:
         shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
-    names = [*(task_name("Demo-benign", name) for name in ("robustify", "robust_free_graded")), *TEMPLATES]
+    names = [*(task_name("Demo-benign", name) for name in ("robustify", "kept_free_graded")), *TEMPLATES]
     lm_eval(folder, "--model", "dummy", tasks=names)
     return folder
 
@@ -257,7 +257,7 @@ def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name:
 def test_the_free_task_shows_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
     items = {i.id: i for i in made_up()}
     asked = free_rows(made_up()).rows
-    name = task_name("Demo-benign", "robust_free_graded")
+    name = task_name("Demo-benign", "kept_free_graded")
     rows = list(logged(dummy, name))
     assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
     for row, ours in zip(rows, asked, strict=True):

@@ -22,13 +22,13 @@ def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
     monkeypatch.chdir(run)
     before = restricted_run.files(run)
     manager = lm_eval_tasks.TaskManager(include_path=str(run / "lm_eval_tasks"), include_defaults=False)
-    loaded = manager.load_task_or_group(["mock_robust", "mock_all", "mock_cloze"])
+    loaded = manager.load_task_or_group(["mock_kept", "mock_all", "mock_cloze"])
     stems = {record["question"] for record in restricted_set.items()}
-    sizes = {s: len(read_split(run / "splits" / f"{s}.json").ids) for s in ("robust", "shortcut")}
+    sizes = {s: len(read_split(run / "splits" / f"{s}.json").ids) for s in ("kept", "flagged")}
     expected = {
-        "mock_robust": sizes["robust"],
-        "mock_all": sizes["robust"] + sizes["shortcut"],
-        "mock_cloze": sizes["robust"] + sizes["shortcut"],
+        "mock_kept": sizes["kept"],
+        "mock_all": sizes["kept"] + sizes["flagged"],
+        "mock_cloze": sizes["kept"] + sizes["flagged"],
     }
     for name, n in expected.items():
         docs = list(loaded[name].test_docs())
@@ -36,8 +36,8 @@ def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
         assert loaded[name].dataset["test"].cache_files == []
         assert {doc["stem"] for doc in docs} <= stems
         assert docs[0]["stem"] in loaded[name].doc_to_text(docs[0])
-    ids = {doc["id"] for doc in loaded["mock_robust"].test_docs()}
-    assert ids == set(read_split(run / "splits" / "robust.json").ids)
+    ids = {doc["id"] for doc in loaded["mock_kept"].test_docs()}
+    assert ids == set(read_split(run / "splits" / "kept.json").ids)
     words = [w.encode() for w in restricted_set.canaries(restricted_set.items())]
     for name, content in restricted_run.files(tmp_path).items():
         assert not [w for w in words if w in content], name
@@ -52,5 +52,5 @@ def test_without_the_key_lm_eval_gets_nothing(restricted: Path, monkeypatch: pyt
     monkeypatch.chdir(restricted / "out" / "run")
     manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)
     with pytest.raises(AuthorisationError, match="ROBUSTIFY_KEY_FILE is not set"):
-        manager.load_task_or_group(["mock_robust"])
+        manager.load_task_or_group(["mock_kept"])
     assert "ROBUSTIFY_KEY_FILE" not in os.environ

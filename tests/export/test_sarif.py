@@ -34,9 +34,9 @@ def test_every_flagged_item_is_shown_on_its_line(tree: dict[str, Any], run: Run)
         item = json.loads(lines[place["region"]["startLine"] - 1])["id"]
         assert one["message"]["text"].startswith(f"{item}: ")
         assert place["artifactLocation"]["uri"].endswith("items.jsonl")
-        if one["ruleId"].startswith("shortcut/"):
+        if one["ruleId"].startswith("flagged/"):
             shown[item] = one
-    assert set(shown) == {item for item, verdict in run.verdicts.items() if verdict == "shortcut"}
+    assert set(shown) == {item for item, verdict in run.verdicts.items() if verdict == "flagged"}
 
 
 def test_the_log_has_what_sarif_asks_for(tree: dict[str, Any]) -> None:

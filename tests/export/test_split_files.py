@@ -19,7 +19,7 @@ GOLDEN = """{
  "format": "robustify.hashed-split/1",
  "dataset": "mock-restricted",
  "dataset_version": "1",
- "split": "robust",
+ "split": "kept",
  "canon": "rbcanon-1",
  "key_id": "0123456789abcdef",
  "n": 5,
@@ -40,7 +40,7 @@ ROWS = [(f"which lamp has the number {i}?", [f"lamp {i}", "none", f"lamp {i + 1}
 
 def a_split(rows: list[tuple[str, list[str]]] = ROWS) -> Split:
     made = [item_id(bytes(range(32)), "mock-restricted", "1", stem, choices) for stem, choices in rows]
-    return hashed("mock-restricted", "1", "robust", "0123456789abcdef", made)
+    return hashed("mock-restricted", "1", "kept", "0123456789abcdef", made)
 
 
 def test_the_file_is_the_committed_one_whatever_the_order_of_items_and_choices(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, 
 
 def test_plain_ids_make_no_split() -> None:
     with pytest.raises(DataError, match="1 of 1 IDs are not keyed") as refused:
-        hashed("mock-restricted", "1", "robust", "0", ["wmdp-bio-17"])
+        hashed("mock-restricted", "1", "kept", "0", ["wmdp-bio-17"])
     assert "wmdp-bio-17" not in str(refused.value)
 
 
@@ -97,19 +97,19 @@ def refusal(*argv: object) -> RobustifyError:
 
 @pytest.fixture
 def emitted(restricted: Path, tmp_path: Path) -> Path:
-    out = tmp_path / "robust.json"
-    assert call("emit", restricted / "out" / "run", "--split", "robust", "-o", out).return_value == 0
+    out = tmp_path / "kept.json"
+    assert call("emit", restricted / "out" / "run", "--split", "kept", "-o", out).return_value == 0
     return out
 
 
 def test_a_split_comes_out_of_a_run_as_it_was_sealed(restricted: Path, emitted: Path) -> None:
-    assert emitted.read_bytes() == (restricted / "out" / "run" / "splits" / "robust.json").read_bytes()
+    assert emitted.read_bytes() == (restricted / "out" / "run" / "splits" / "kept.json").read_bytes()
     assert stat.S_IMODE(emitted.stat().st_mode) == 0o600
     demo = Path(__file__).parents[2] / "results" / "benign_demo"
     for run, split, name, code in (
         (restricted / "out" / "run", "undecided", "u.json", 3),
-        (restricted / "out" / "run", "robust", emitted.name, 2),
-        (demo, "robust", "s.json", 2),  # a public run has no hashed split
+        (restricted / "out" / "run", "kept", emitted.name, 2),
+        (demo, "kept", "s.json", 2),  # a public run has no hashed split
     ):
         assert refusal("emit", run, "--split", split, "-o", emitted.parent / name).exit_code == code
 
@@ -117,16 +117,16 @@ def test_a_split_comes_out_of_a_run_as_it_was_sealed(restricted: Path, emitted: 
 def test_opening_finds_every_item_and_writes_it_for_its_owner_alone(
     restricted: Path, emitted: Path, mine: Path
 ) -> None:
-    done = call("open", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "robust.jsonl")
+    done = call("open", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "kept.jsonl")
     wanted = read_split(emitted).ids
     assert done.return_value == 0, done.exception
     assert f"{len(wanted)} of {len(wanted)} ids matched" in done.output
-    rows = [json.loads(line) for line in (mine / "robust.jsonl").read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in (mine / "kept.jsonl").read_text("utf-8").splitlines()]
     stems = {r["question"]: r for r in restricted_set.items()}
     assert {row["id"] for row in rows} == set(wanted)
     assert all(row["sensitivity"] == "restricted" for row in rows)
     assert all(stems[row["stem"]]["choices"] == row["choices"] for row in rows)
-    assert stat.S_IMODE((mine / "robust.jsonl").stat().st_mode) == 0o600
+    assert stat.S_IMODE((mine / "kept.jsonl").stat().st_mode) == 0o600
     assert not [w for w in restricted_set.canaries(restricted_set.items()) if w in done.output]
 
 

@@ -91,7 +91,7 @@ def run_of(folder: Path, free: str | None) -> Run:
     block = "" if free is None else f"free: {{{free}}}\n"
     (folder / "boxes.yaml").write_text(
         "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
-        f"limits: {{min_robust: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
+        f"limits: {{min_kept: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
     )
     return steps.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
 
@@ -170,7 +170,7 @@ def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, 
     # The data of the tasks are named after the signature of the run.
     new = {name for name in set(after) - set(before) if not name.endswith(".parquet")}
     assert new == {"free.jsonl"}
-    for name in ("answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "cloze.jsonl"):
+    for name in ("answers.parquet", "verdicts.csv", "kept.jsonl", "flagged.jsonl", "cloze.jsonl"):
         assert after[name] == before[name]
     one, two = plain.summary.tree(), rules_alone.summary.tree()
     for tree in (one, two):
@@ -320,7 +320,7 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
         settings = {"name": "toy", "engine": "openai", "base_url": server.url, "model": "toy"}
         tree = {
             "name": "boxes", "sensitivity": "public", "data": str(tmp_path / "items.jsonl"), "models": [settings],
-            "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_robust": 1},
+            "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_kept": 1},
         }  # fmt: skip
         run = steps.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
     assert entry(run, "free_coverage", "toy")["all"]["n"] == 5

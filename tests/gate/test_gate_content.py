@@ -35,7 +35,7 @@ _PROSE = "The pond has two boats. A ferry runs before noon, and a raft after it;
 _TREATIES = "the Australia Group and the Wassenaar Arrangement"
 _KEY = ":".join(("rbk1", "0123456789abcdef", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v"))
 _IDS = ["rb1_" + letter * 26 for letter in "abcdefgh"]
-_SPLIT = {"format": "robustify.hashed-split/1", "dataset": "mock", "dataset_version": "1", "split": "robust",
+_SPLIT = {"format": "robustify.hashed-split/1", "dataset": "mock", "dataset_version": "1", "split": "kept",
           "canon": "rbcanon-1", "key_id": "0123456789abcdef", "n": len(_IDS), "ids": _IDS}  # fmt: skip
 _CANARY = "canary " + "GUID 00000000-1111-2222-3333-444444444444"
 _NOISE = random.Random(3).randbytes(3000)

@@ -108,11 +108,11 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
         scores = (parted.all, parted.flagged, parted.kept)
         assert [score and score.n for score in scores] == [
             of.sum(),
-            (of & where.shortcut).sum(),
-            (of & where.robust).sum(),
+            (of & where.flagged).sum(),
+            (of & where.kept).sum(),
         ]
         assert parted.kept is not None
-        assert parted.kept.chance == pytest.approx(np.mean(1 / b.k[of & where.robust]))
+        assert parted.kept.chance == pytest.approx(np.mean(1 / b.k[of & where.kept]))
     assert found["choices_only_by_text"] is None
     assert format_gap(found, where)["n"] == fit.sum()
 
@@ -129,8 +129,8 @@ def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways(
     assert format_gap({"full": full}, where) is None
 
 
-def removed(won: Floats, robust: Bools, topic: Any = None, **more: Any) -> dict[str, Any]:
-    found = random_removal({"full": won}, parts_of(robust, topic=topic), **more)
+def removed(won: Floats, kept: Bools, topic: Any = None, **more: Any) -> dict[str, Any]:
+    found = random_removal({"full": won}, parts_of(kept, topic=topic), **more)
     assert found is not None
     return found
 
@@ -141,9 +141,9 @@ def test_the_interval_of_random_removals_holds_at_least_what_it_says(n: int, kep
     for right in range(n // 5, n, n // 5):
         chance, held = hypergeom(n, right, kept), 0.0
         for x in range(max(0, kept - (n - right)), min(kept, right) + 1):
-            robust = np.zeros(n, dtype=bool)
-            robust[:x] = robust[right : right + kept - x] = True
-            found = removed(ones(np.arange(n) < right), robust)
+            left = np.zeros(n, dtype=bool)
+            left[:x] = left[right : right + kept - x] = True
+            found = removed(ones(np.arange(n) < right), left)
             held += chance.pmf(x) * (found["ci"][0] <= x / kept <= found["ci"][1])
         assert 0.95 <= held < 1
 
@@ -178,14 +178,14 @@ def test_the_counts_by_hand() -> None:
     assert leaf["difference"] == {"value": pytest.approx((3 - 1 - 0.5) / 8), "n": 8, "ci": None}
 
 
-def test_robust_counts_robust_items_and_cloze_the_items_fit_for_cloze() -> None:
-    robust, cloze = np.arange(10) < 5, np.arange(10) != 1
+def test_kept_counts_kept_items_and_cloze_the_items_fit_for_cloze() -> None:
+    left, cloze = np.arange(10) < 5, np.arange(10) != 1
     found = table(
         {"a": {"full": ONE, "cloze_chars": ONE}, "b": {"full": TWO, "cloze_chars": TWO}},
-        parts_of(robust, cloze),
+        parts_of(left, cloze),
     )["a vs b"]
-    assert [found[v][s]["n"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [8, 5, 7, 4]
-    assert [found[v][s]["b"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [3, 3, 2, 2]
+    assert [found[v][s]["n"] for v in ("full", "cloze_chars") for s in ("all", "kept")] == [8, 5, 7, 4]
+    assert [found[v][s]["b"] for v in ("full", "cloze_chars") for s in ("all", "kept")] == [3, 3, 2, 2]
 
 
 def test_a_pair_with_a_voter_is_flagged_what_was_not_asked_is_null_and_a_lone_model_has_no_pair() -> None:
@@ -218,7 +218,7 @@ def test_holm_runs_over_pairs_views_and_splits_and_the_mde_stands_beside_null_re
         for e in tree.values()
         for view in ("full", "cloze_chars")
         if e[view] is not None
-        for split in ("all", "robust")
+        for split in ("all", "kept")
     ]
     assert len(leaves) == 8
     assert [leaf["p_holm"] for leaf in leaves] == pytest.approx(holm([leaf["p_mid"] for leaf in leaves]))
@@ -272,7 +272,7 @@ def test_the_share_of_picks_that_are_the_longest_option_is_that_of_the_texts() -
     items = items_of(b, cue=True)
     asked = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
     found = judge(Answers.concat([guess(items), asked]), Facts("made-up"), Rules(unanimous()), items)
-    kept = np.array([verdict.verdict == "robust" for verdict in found.verdicts])
+    kept = np.array([verdict.verdict == "kept" for verdict in found.verdicts])
     for m, name in enumerate(b.voters):
         lengths = [list(map(len, item.choices)) for item in items]
         hit = np.array([own[pick] == max(own) for own, pick in zip(lengths, b.picks[:, m], strict=True)])

@@ -1,4 +1,4 @@
-"""The verdict of the auditors: the margin, the alarm that they share, and what they could have seen."""
+"""The state of the auditors: the margin, the alarm that they share, and what they could have seen."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.judging.audit.auditor import AuditorRates, AuditRate
-from robustify.judging.audit.residual import audit_verdict
+from robustify.judging.audit.residual import audit_state
 from robustify.judging.stats.intervals import clopper_pearson, rate
 from robustify.judging.stats.tests import minimum_detectable_difference
 from robustify.report.messages import sentence
@@ -18,8 +18,8 @@ def auditor(value: float, n: int, chance: float, *, independent: bool = True) ->
 
 
 def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
-    verdict, reasons = audit_verdict([auditor(0.33, 3000, 0.33)], 0.25, 0.05)
-    assert verdict == "not certified"
+    state, reasons = audit_state([auditor(0.33, 3000, 0.33)], 0.25, 0.05)
+    assert state == "failed"
     assert "what the filter makes predictable" in sentence(reasons[0])
 
 
@@ -31,28 +31,26 @@ RULE = replace(GOOD, kind="heuristic", audit=replace(GOOD.audit, p=0.5))
 
 
 @pytest.mark.parametrize(
-    ("auditors", "margin", "verdict"),
+    ("auditors", "margin", "state"),
     [
-        ([auditor(0.25, 400, 0.25)], 0.05, "certified"),
-        ([auditor(0.25, 400, 0.25)], 0.02, "inconclusive"),
-        ([auditor(0.25, 400, 0.25, independent=False)], 0.05, "inconclusive"),
-        ([auditor(0.27, 20_000, 0.25)], 0.05, "certified"),  # above chance, but within what was allowed
-        ([auditor(0.27, 20_000, 0.25)], 0.01, "not certified"),
-        ([ALARM], 0.05, "not certified"),
-        ([ALARM, *[FEW] * 9], 0.05, "inconclusive"),  # many auditors share the alarm
-        ([auditor(0.25, 40, 0.25)], 0.05, "inconclusive"),
-        ([], 0.05, "inconclusive"),
-        ([LOW, INSIDE[0]], 0.05, "certified"),  # a certificate needs every auditor, an alarm only one
-        ([INSIDE[0]], 0.05, "inconclusive"),
-        ([LOW, INSIDE[1]], 0.05, "inconclusive"),
-        ([LOW, INSIDE[2]], 0.05, "not certified"),
-        ([RULE, replace(GOOD, independent=False)], 0.05, "inconclusive"),  # a rule vouches for nothing
+        ([auditor(0.25, 400, 0.25)], 0.05, "passed"),
+        ([auditor(0.25, 400, 0.25)], 0.02, "not evaluated"),
+        ([auditor(0.25, 400, 0.25, independent=False)], 0.05, "not evaluated"),
+        ([auditor(0.27, 20_000, 0.25)], 0.05, "passed"),  # above chance, but within what was allowed
+        ([auditor(0.27, 20_000, 0.25)], 0.01, "failed"),
+        ([ALARM], 0.05, "failed"),
+        ([ALARM, *[FEW] * 9], 0.05, "not evaluated"),  # many auditors share the alarm
+        ([auditor(0.25, 40, 0.25)], 0.05, "not evaluated"),
+        ([], 0.05, "not evaluated"),
+        ([LOW, INSIDE[0]], 0.05, "passed"),  # passing needs every auditor, an alarm only one
+        ([INSIDE[0]], 0.05, "not evaluated"),
+        ([LOW, INSIDE[1]], 0.05, "not evaluated"),
+        ([LOW, INSIDE[2]], 0.05, "failed"),
+        ([RULE, replace(GOOD, independent=False)], 0.05, "not evaluated"),  # a rule vouches for nothing
     ],
 )
-def test_the_margin_and_every_auditor_decide(
-    auditors: list[AuditorRates], margin: float, verdict: str
-) -> None:
-    assert audit_verdict(auditors, 0.25, margin)[0] == verdict
+def test_the_margin_and_every_auditor_decide(auditors: list[AuditorRates], margin: float, state: str) -> None:
+    assert audit_state(auditors, 0.25, margin)[0] == state
 
 
 def test_few_free_picks_vouch_for_nothing() -> None:
@@ -61,8 +59,8 @@ def test_few_free_picks_vouch_for_nothing() -> None:
     assert near.bounds()[1] < near.limit(0.25) + 0.05
     assert not near.could_see(0.05)
     assert near.could_see(0.2)
-    verdict, reasons = audit_verdict([AuditorRates("non_voter", "m", near, True)], 0.25, 0.05)
-    assert verdict == "inconclusive"
+    state, reasons = audit_state([AuditorRates("non_voter", "m", near, True)], 0.25, 0.05)
+    assert state == "not evaluated"
     assert reasons[0].code == "could_not_see"
     assert (reasons[0].params["free"], reasons[0].params["n"]) == (100, 2000)
 
@@ -71,34 +69,34 @@ def test_an_auditor_below_chance_vouches_for_nothing() -> None:
     """It has learnt to avoid the keys, so that it would not show a shortcut that pays."""
     below, at = auditor(0.10, 800, 0.25), auditor(0.25, 800, 0.25)
     assert below.audit.could_see(0.05)
-    verdict, reasons = audit_verdict([below], 0.25, 0.05)
-    assert (verdict, [r.code for r in reasons]) == ("inconclusive", ["could_not_see"])
-    verdict, reasons = audit_verdict([replace(below, name="below"), replace(at, name="at")], 0.25, 0.05)
-    assert verdict == "certified"
+    state, reasons = audit_state([below], 0.25, 0.05)
+    assert (state, [r.code for r in reasons]) == ("not evaluated", ["could_not_see"])
+    state, reasons = audit_state([replace(below, name="below"), replace(at, name="at")], 0.25, 0.05)
+    assert state == "passed"
     assert [r.params["auditor"] for r in reasons if r.code == "power"] == ["at"]
 
 
-def test_a_certificate_gives_the_rate_that_its_independent_auditors_would_have_noticed() -> None:
+def test_a_pass_gives_the_rate_that_its_independent_auditors_would_have_noticed() -> None:
     one = auditor(0.25, 800, 0.25)
-    verdict, reasons = audit_verdict([one, replace(one, independent=False)], 0.25, 0.05)
-    assert (verdict, [r.code for r in reasons]) == ("certified", ["below_margin", "power"])
+    state, reasons = audit_state([one, replace(one, independent=False)], 0.25, 0.05)
+    assert (state, [r.code for r in reasons]) == ("passed", ["below_margin", "power"])
     rise = minimum_detectable_difference(800, 0.25, 0.9, 0.8)
     assert reasons[1].params["rate"] == pytest.approx(0.25 + rise)
     more = auditor(0.25, 8000, 0.25)
-    assert audit_verdict([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]
+    assert audit_state([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]
 
 
-def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
+def test_a_rule_above_its_own_chance_stands_against_passing() -> None:
     rule = replace(RULE, name="longest_answer")
     audit = AuditRate(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
-    verdict, reasons = audit_verdict([GOOD, replace(rule, audit=audit)], 0.25, 0.05)
-    assert verdict == "not certified"
+    state, reasons = audit_state([GOOD, replace(rule, audit=audit)], 0.25, 0.05)
+    assert state == "failed"
     assert reasons[0].code == "above_chance"
     assert (
         reasons[0].params | {"auditor": "longest_answer", "kind": "heuristic", "p": 1e-9} == reasons[0].params
     )
-    assert audit_verdict([GOOD, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
-    assert audit_verdict([GOOD, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
+    assert audit_state([GOOD, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "not evaluated"
+    assert audit_state([GOOD, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "passed"
 
 
 def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:

@@ -38,10 +38,10 @@ def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4,
     return Bench(picks, key, np.full(n, k), moved)
 
 
-def judged(b: Bench, robust: Any = None) -> dict[str, Any]:
+def judged(b: Bench, kept: Any = None) -> dict[str, Any]:
     table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
     held, found = asked(b, table)
-    parts = parts_of(np.ones(len(b.key)) if robust is None else robust)
+    parts = parts_of(np.ones(len(b.key)) if kept is None else kept)
     tree = label_noise(made_up(b.voters, parts=parts, answers=table, index=held, full="full"), found)
     assert tree is not None
     json.dumps(tree, allow_nan=False)
@@ -75,14 +75,14 @@ def test_by_hand() -> None:
     picks[3] = (-1, 1)  # one without an answer
     picks[4] = (-2, -2)  # shared picks agree with nothing
     picks[5] = (2, 2)
-    robust = np.arange(40) != 5
-    found = judged(Bench(picks, key, np.full(40, 4), np.zeros(40, dtype=bool)), robust)
+    kept = np.arange(40) != 5
+    found = judged(Bench(picks, key, np.full(40, 4), np.zeros(40, dtype=bool)), kept)
     assert (found["n"], found["all_wrong"], found["items"]) == (39, 3, ["i00000", "i00005"])
     assert found["flagged"]["value"] == pytest.approx(2 / 39)
     assert found["expected"] == pytest.approx(3 / 3)
     assert found["p"] == pytest.approx(1 - (2 / 3) ** 3 - 3 * (1 / 3) * (2 / 3) ** 2)
-    assert (found["in_robust"]["value"], found["in_robust"]["n"]) == (pytest.approx(1 / 38), 38)
-    assert (found["in_shortcut"]["value"], found["in_shortcut"]["n"]) == (1, 1)
+    assert (found["in_kept"]["value"], found["in_kept"]["n"]) == (pytest.approx(1 / 38), 38)
+    assert (found["in_flagged"]["value"], found["in_flagged"]["n"]) == (1, 1)
 
 
 @pytest.mark.parametrize("strong", [[], ["v0"]])
@@ -92,7 +92,7 @@ def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]
     found = judged(replace(b, picks=np.column_stack([b.picks[:, 0] if strong else guess, guess[::-1]])))
     assert found["strong"] == strong
     assert found["reason"] == {"code": "few_strong_models", "params": {"strong": len(strong), "asked": 2}}
-    assert [found[name] for name in ("n", "flagged", "expected", "in_robust", "items")] == [None] * 5
+    assert [found[name] for name in ("n", "flagged", "expected", "in_kept", "items")] == [None] * 5
 
 
 def test_nobody_asked_the_full_question_is_null() -> None:
@@ -133,11 +133,11 @@ def made(**changes: object) -> Overlap:
 
 
 TEN = item_index(Answers.of([]), [f"i{i}" for i in range(10)])
-ROBUST = np.array([True, False, True, True, False, False, True, True, False, True])
+KEPT = np.array([True, False, True, True, False, False, True, True, False, True])
 
 
 def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
-    tree = overlapped(made(), TEN, ROBUST, ~ROBUST)
+    tree = overlapped(made(), TEN, KEPT, ~KEPT)
     assert tree["files"] == [{"name": "web.txt", "sha256": "0" * 64, "bytes": 1000, "words": 200}]
     assert (tree["ngram"], tree["n"], tree["not_checkable"]) == (13, 6, 1)
     assert (tree["found"]["value"], tree["found"]["n"]) == (pytest.approx(2 / 6), 6)
@@ -146,15 +146,15 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
     assert tree["coverage"]["value"] == pytest.approx(1.5 / 6)
     assert tree["parts"]["stem"]["value"] == pytest.approx(4 / 9)
     assert tree["parts"]["stem_key"]["value"] == pytest.approx(1 / 9)
-    assert (tree["in_robust"]["value"], tree["in_robust"]["n"]) == (pytest.approx(2 / 5), 5)
-    assert (tree["in_shortcut"]["value"], tree["in_shortcut"]["n"]) == (pytest.approx(1 / 4), 4)
+    assert (tree["in_kept"]["value"], tree["in_kept"]["n"]) == (pytest.approx(2 / 5), 5)
+    assert (tree["in_flagged"]["value"], tree["in_flagged"]["n"]) == (pytest.approx(1 / 4), 4)
     assert tree["items"] == ["i0", "i1", "i6"]
 
 
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(DataError, match="differ from the"):
-        overlapped(made(**changes), TEN, ROBUST, ~ROBUST)
+        overlapped(made(**changes), TEN, KEPT, ~KEPT)
 
 
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
@@ -169,11 +169,11 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
         SimpleNamespace(
             facts=Facts("made-up", overlap=Overlap.of(kept)),
             index=item_index(answers, [i.id for i in toys]),
-            parts=SimpleNamespace(robust=mask, shortcut=~mask),
+            parts=SimpleNamespace(kept=mask, flagged=~mask),
         )
     )
     assert tree["overlap"]["items"] == ["t3"]
     assert tree["overlap"]["short_mode"]["n"] == 8
     assert tree["overlap"]["found"]["value"] is None
-    assert tree["overlap"]["in_robust"]["value"] == 0.25
+    assert tree["overlap"]["in_kept"]["value"] == 0.25
     assert not any(word in json.dumps([tree, kept]) for word in ("meant", "grey", str(tmp_path)))

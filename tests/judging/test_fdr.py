@@ -11,7 +11,7 @@ from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import SHORTCUT
+from robustify.judging.screen.votes import FLAGGED
 from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
@@ -44,8 +44,8 @@ def cued() -> tuple[Bench, Judgement]:
 def test_the_cut_is_in_the_summary_and_its_share_is_at_most_q(cued: tuple[Bench, Judgement]) -> None:
     _, found = cued
     screen = found.summary.screen
-    flagged = sum(v.verdict == "shortcut" for v in found.verdicts)
-    assert screen.cut.hits == flagged == found.summary.splits.shortcut
+    flagged = sum(v.verdict == "flagged" for v in found.verdicts)
+    assert screen.cut.hits == flagged == found.summary.splits.flagged
     assert 0 < screen.cut.false_share.value <= 0.1 + 1e-9
     assert screen.excess_over_chance.p is None, "the keys that the scorer was fitted on give no p"
     assert f"{flagged} of 300 items" in finding("screen", screen)
@@ -70,7 +70,7 @@ def test_other_criteria_are_compared_with_it(cued: tuple[Bench, Judgement]) -> N
 
 def test_without_shortcuts_nothing_is_flagged_which_is_no_failure() -> None:
     found = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False)
-    assert found.summary.splits.shortcut == 0
+    assert found.summary.splits.flagged == 0
     assert found.summary.screen.latent_shortcut_rate.value is None, "no rate is bounded"
     (check,) = [c for c in found.summary.guardrails if c.name == "excess_above_chance"]
     assert check.state == "not evaluated"
@@ -78,13 +78,13 @@ def test_without_shortcuts_nothing_is_flagged_which_is_no_failure() -> None:
 
 
 def test_a_clean_set_of_3000_items_passes_and_says_which_cue_it_cannot_have() -> None:
-    """The certificate could not be reached, because a guardrail failed wherever nothing was flagged."""
+    """No run could pass, because a guardrail failed wherever nothing was flagged."""
     b = bench(3000, 3, agree=0.5, seed=5)
     rules = Rules(FDR.model_copy(update={"voters": ("v0", "v1")}))
     found = judge(Answers.of(rows(b, rotations=False, bias=0.0)), Facts("clean"), rules).summary
-    assert (found.splits.shortcut, found.certificate.verdict) == (0, "certified")
+    assert (found.splits.flagged, found.state) == (0, "passed")
     assert headline(grounds(found)) == ("good", "Trust the score: no item was found to give its key away.")
-    most = found.certificate.reasons[0].params["most"]
+    most = found.reasons[0].params["most"]
     assert 0 < most < 0.05
     said = f"3,000 items are robust: no cue of {100 * most:.1f} points that these auditors see"
     assert any(words.startswith(said) for _, words in opening(found).checks)
@@ -100,13 +100,13 @@ def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
         verdicts = [v.verdict for v in judge(Answers.of([]), Facts(name), Rules(FDR), named).verdicts]
         found.add(tuple(verdicts[rows_.index(i)] for i in range(60)))
     assert len(found) == 1
-    assert found.pop().count("shortcut") > 15
+    assert found.pop().count("flagged") > 15
 
 
 def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     summary = judge(Answers.of([]), Facts("toys"), Rules(FDR), items_of(bench(49), cue=True)).summary
-    assert headline(grounds(summary)) == ("unsure", "No verdict: at least 50 items are needed.")
-    (check,) = [c for c in summary.guardrails if not c.passed]
+    assert headline(grounds(summary)) == ("unsure", "Not evaluated: at least 50 items are needed.")
+    (check,) = [c for c in summary.guardrails if c.state == "failed"]
     assert check.name == "undecided_share"
     assert sentence(check.reason) == "only 49 items; without voters, at least 50 are needed"
 
@@ -121,12 +121,12 @@ def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
     answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
     ctx = context(answers, Facts("made-up"), Rules(FDR), items)
-    would, removed = ctx.screened.would, ctx.screened.outcome == SHORTCUT
+    would, removed = ctx.screened.would, ctx.screened.outcome == FLAGGED
     assert (would.sum(axis=1) <= 1).all()
     assert (would[np.arange(300), b.key] == removed).all()
-    assert (ctx.screen(ctx.votes.without("v1"), FDR).outcome == SHORTCUT).any()
+    assert (ctx.screen(ctx.votes.without("v1"), FDR).outcome == FLAGGED).any()
     stricter = FDR.model_copy(update={"fdr": 0.02})
-    assert (ctx.screen(ctx.votes, stricter).outcome == SHORTCUT).sum() <= removed.sum()
+    assert (ctx.screen(ctx.votes, stricter).outcome == FLAGGED).sum() <= removed.sum()
 
 
 def test_nothing_to_rank_is_nothing_flagged() -> None:
@@ -153,4 +153,4 @@ def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
     b = bench(120, 2, seed=9)
     picks = np.column_stack([b.picks[:, 0], np.full(120, -1)])
     found = judged(replace(b, picks=picks), FDR, cue=False)
-    assert not any(v.verdict == "robust" for v in found.verdicts)
+    assert not any(v.verdict == "kept" for v in found.verdicts)

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.judging.guardrails import Limits, certificate, guardrails, trial_run
+from robustify.judging.guardrails import Limits, guardrails, run_state, trial_run
 from robustify.judging.summary.quantity import Reason
-from robustify.judging.summary.result import Guardrail, Residual, Summary
+from robustify.judging.summary.result import Guardrail, Residual, State, Summary
 from robustify.report.messages import sentence
 from tests.support.trees import filled
 
 LIMITS = Limits()
-HALTING = ["topic_collapse", "topic_drift", "enough_robust_items", "voters_by_position"]
+HALTING = ["topic_collapse", "topic_drift", "enough_kept_items", "voters_by_position"]
 NAMES = [
-    "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
+    "topic_collapse", "topic_drift", "enough_kept_items", "unanswered_share", "ties_share",
     "voters_by_position", "undecided_share", "excess_above_chance", "residual_shortcuts",
 ]  # fmt: skip
 GOOD: dict[str, Any] = {
@@ -27,12 +27,12 @@ GOOD: dict[str, Any] = {
             "two": {"answered": 198, "ties": 0},
         },
     },
-    "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
+    "splits": {"all": 200, "flagged": 50, "kept": 148, "undecided": 2},
     "topics": {
         "by_topic": {"maths": {"before": 100, "after": 70}, "music": {"before": 100, "after": 78}},
         "kl_nats": 0.001, "kl_null": 0.0009, "p": 0.4,
     },
-    "residual": {"verdict": "certified", "reasons": []},
+    "residual": {"state": "passed", "reasons": []},
 }  # fmt: skip
 FAVOURED = {"position": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
             "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
@@ -56,7 +56,7 @@ def checked(
 def test_a_good_run_passes_every_check() -> None:
     checks = checked({})
     assert list(checks) == NAMES
-    assert all(c.passed and c.reason for c in checks.values())
+    assert all(c.state == "passed" and c.reason for c in checks.values())
     assert [name for name, c in checks.items() if c.halts_export] == HALTING
 
 
@@ -76,13 +76,14 @@ def placed(**change: Any) -> dict[str, Any]:
     return {"screen": {"voters": {"two": {"favoured": {**FAVOURED, **change}}}}}
 
 
-def audit(verdict: str) -> dict[str, Any]:
-    return {"residual": {"verdict": verdict, "reasons": [{"code": "no_item_kept"}]}}
+def audit(state: str) -> dict[str, Any]:
+    return {"residual": {"state": state, "reasons": [{"code": "no_item_kept"}]}}
 
 
 SILENT = {"screen": {"unanswered": 0, "voters": {"one": {"unanswered": 1}, "two": {"unanswered": 5}}}}
+STATES = {True: "passed", False: "failed", None: "not evaluated"}
 LEANING = "two picks the option shown first in 99.0 %"
-CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
+CASES: list[tuple[str, dict[str, Any], bool | None, float | str | None, str]] = [
     ("topic_collapse", topic(100, 30), False, 0.3, "sport kept 30 of 100"),
     ("topic_collapse", topic(10, 0), False, 0, "sport kept 0 of 10"),
     ("topic_collapse", topic(10, 1), False, 0.1, "sport kept 1 of 10"),
@@ -93,8 +94,8 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
     ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.001}}, False, 0.05, "divergence is 0.0500 nats"),
     ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.2}}, True, 0.05, "(p = 0.2)"),
     ("topic_drift", {"topics": {"kl_nats": 0.01, "p": 0.001}}, True, 0.01, ""),
-    ("enough_robust_items", {"splits": {"robust": 29}}, False, 29, "29 robust items; expected at least 30"),
-    ("enough_robust_items", {"splits": {"robust": 30}}, True, 30, "30 robust items"),
+    ("enough_kept_items", {"splits": {"kept": 29}}, False, 29, "29 kept items; expected at least 30"),
+    ("enough_kept_items", {"splits": {"kept": 30}}, True, 30, "30 kept items"),
     ("unanswered_share", {"screen": {"unanswered": 5}}, False, 0.025, "leave 5 of 200 items undecided"),
     ("unanswered_share", {"screen": {"unanswered": 4}}, True, 0.02, "leave 4 of 200 items undecided"),
     # A dead voter among voters that disagree leaves no item open, and everything is kept.
@@ -108,12 +109,12 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
     ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), False, 0.04, "not significant"),
     ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), False, 0.2, "not significant"),
     ("excess_above_chance", excess(0.1, None, 0.01), False, 0.01, "no interval"),
-    ("residual_shortcuts", audit("certified"), True, "certified", "the audit passed: no item was kept"),
-    ("residual_shortcuts", audit("inconclusive"), True, "inconclusive", "the audit could not be evaluated"),
-    ("residual_shortcuts", audit("not certified"), False, "not certified", "the audit failed"),
+    ("residual_shortcuts", audit("passed"), True, "passed", "the audit passed: no item was kept"),
+    ("residual_shortcuts", audit("not evaluated"), None, "not evaluated", "the audit was not evaluated"),
+    ("residual_shortcuts", audit("failed"), False, "failed", "the audit failed"),
     ("voters_by_position", placed(), False, 0.96, LEANING),
     ("voters_by_position", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
-    ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
+    ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), None, None, "no voter was asked by letter"),
     ("voters_by_position", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by"),
     ("voters_by_position", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by"),
     ("voters_by_position", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by"),
@@ -122,39 +123,39 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
 
 @pytest.mark.parametrize(("name", "change", "passed", "value", "said"), CASES)
 def test_a_check_fails_beyond_its_limit_and_says_why(
-    name: str, change: dict[str, Any], passed: bool, value: float | str | None, said: str
+    name: str, change: dict[str, Any], passed: bool | None, value: float | str | None, said: str
 ) -> None:
     check = checked(change)[name]
-    assert (check.passed, check.halts_export) == (passed, name in HALTING)
+    assert (check.state, check.halts_export) == (STATES[passed], name in HALTING)
     assert check.value == (pytest.approx(value) if isinstance(value, float) else value)
     assert said in sentence(check.reason)
 
 
-CLEAN = {"splits": {"all": 200, "shortcut": 0, "robust": 200, "undecided": 0}}
+CLEAN = {"splits": {"all": 200, "flagged": 0, "kept": 200, "undecided": 0}}
 
 
 @pytest.mark.parametrize(
     ("name", "tree", "said"),
     [
         ("excess_above_chance", merged(GOOD, CLEAN), "not evaluated: no item was flagged"),
-        ("residual_shortcuts", merged(GOOD, audit("inconclusive")), "the audit could not be evaluated"),
+        ("residual_shortcuts", merged(GOOD, audit("not evaluated")), "the audit was not evaluated"),
         ("topic_drift", {}, "not evaluated: the topics are unknown"),
     ],
 )
-def test_a_check_that_cannot_be_evaluated_says_so_and_does_not_lower_the_certificate(
+def test_a_check_that_cannot_be_evaluated_says_so_and_does_not_lower_the_run(
     name: str, tree: dict[str, Any], said: str
 ) -> None:
     one = checked({}, tree=tree)[name]
     assert one.state == "not evaluated"
     assert said in sentence(one.reason)
-    assert certificate(residual("certified"), [one], ()).verdict == "certified"
+    assert run_state(residual("passed"), [one], ())[0] == "passed"
 
 
-def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
+def test_an_empty_kept_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
     topics = {"by_topic": {name: {"before": 100, "after": 0} for name in ("maths", "music")}}
-    empty = {"splits": {"shortcut": 198, "robust": 0}, "topics": {**topics, "kl_nats": None, "p": None}}
-    checks = checked(merged(empty, audit("inconclusive")))
-    assert [name for name, c in checks.items() if not c.passed] == ["enough_robust_items"]
+    empty = {"splits": {"flagged": 198, "kept": 0}, "topics": {**topics, "kl_nats": None, "p": None}}
+    checks = checked(merged(empty, audit("not evaluated")))
+    assert [name for name, c in checks.items() if c.state == "failed"] == ["enough_kept_items"]
     for name in ("topic_collapse", "topic_drift", "residual_shortcuts"):
         assert (checks[name].reason.code, checks[name].value) == ("not_judged", None)
     # What is about the screen holds whether or not it left anything.
@@ -164,16 +165,18 @@ def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -
 def test_what_was_not_asked_is_said_to_be_not_judged() -> None:
     for summary in ({}, {"screen": {"asked": 0}, "topics": {}, "residual": {}}):
         checks = checked({}, tree=summary).values()
-        assert all(c.passed and c.value is None and c.reason.code == "not_judged" for c in checks)
+        assert all(
+            c.state == "not evaluated" and c.value is None and c.reason.code == "not_judged" for c in checks
+        )
 
 
 def test_limits_are_settings() -> None:
     strict = Limits(
-        min_topic_n=200, min_robust=149, max_unanswered=0, max_ties=0, max_undecided=0, max_kl=0, kl_p=0.5,
+        min_topic_n=200, min_kept=149, max_unanswered=0, max_ties=0, max_undecided=0, max_kl=0, kl_p=0.5,
         excess_p=1e-5,
     )  # fmt: skip
-    assert [name for name, c in checked(topic(150, 0), strict).items() if not c.passed] == [
-        "topic_drift", "enough_robust_items", "unanswered_share", "ties_share", "undecided_share",
+    assert [name for name, c in checked(topic(150, 0), strict).items() if c.state == "failed"] == [
+        "topic_drift", "enough_kept_items", "unanswered_share", "ties_share", "undecided_share",
         "excess_above_chance",
     ]  # fmt: skip
     for wrong in ({"topic_loss": 1.5}, {"min_topics": 3}):
@@ -181,45 +184,43 @@ def test_limits_are_settings() -> None:
             Limits.model_validate(wrong)
 
 
-# The certificate
+# The state of the run
 
 NOBODY = Reason.of("no_auditor")
 
 
-def residual(verdict: str) -> Residual:
-    return Residual.model_validate(
-        filled(Residual, {"verdict": verdict, "margin": 0.05, "reasons": [NOBODY]})
-    )
+def residual(state: str) -> Residual:
+    return Residual.model_validate(filled(Residual, {"state": state, "margin": 0.05, "reasons": [NOBODY]}))
 
 
-def check(name: str, *, passed: bool = False, halts: bool = False) -> Guardrail:
+def check(name: str, *, state: State = "failed", halts: bool = False) -> Guardrail:
     why = Reason.of("not_judged", why="no_audit")
-    return Guardrail(name=name, passed=passed, value=None, limit=0, reason=why, halts_export=halts)
+    return Guardrail(name=name, state=state, value=None, limit=0, reason=why, halts_export=halts)
 
 
 @pytest.mark.parametrize(
-    ("audited", "one", "verdict"),
+    ("audited", "one", "state"),
     [
-        ("certified", check("a", passed=True), "certified"),
-        ("certified", check("a"), "inconclusive"),
-        ("certified", check("a", halts=True), "not certified"),
-        ("inconclusive", check("a"), "inconclusive"),
-        ("not certified", check("residual_shortcuts"), "not certified"),
+        ("passed", check("a", state="passed"), "passed"),
+        ("passed", check("a"), "not evaluated"),
+        ("passed", check("a", halts=True), "failed"),
+        ("not evaluated", check("a"), "not evaluated"),
+        ("failed", check("residual_shortcuts"), "failed"),
     ],
 )
-def test_a_failed_guardrail_only_lowers_the_verdict(audited: str, one: Guardrail, verdict: str) -> None:
-    found = certificate(residual(audited), [one], ("v1",))
-    assert found.verdict == verdict
-    assert NOBODY in found.reasons
-    assert found.reasons[-1] == Reason.of("voter_under_test", name="v1")
+def test_a_failed_guardrail_only_lowers_the_state(audited: str, one: Guardrail, state: str) -> None:
+    found, reasons = run_state(residual(audited), [one], ("v1",))
+    assert found == state
+    assert NOBODY in reasons
+    assert reasons[-1] == Reason.of("voter_under_test", name="v1")
 
 
-@pytest.mark.parametrize(("forced", "verdict"), [(False, "not judged"), (True, "certified")])
-def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, verdict: str) -> None:
+@pytest.mark.parametrize(("forced", "state"), [(False, "not evaluated"), (True, "passed")])
+def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, state: str) -> None:
     one = checked(merged(placed(), {"screen": {"force_letters": forced}}))["voters_by_position"]
-    final = certificate(residual("certified"), [one], ())
-    assert final.verdict == verdict
-    assert [c.code for c in final.reasons if c != NOBODY] == ["one_position"]
+    found, reasons = run_state(residual("passed"), [one], ())
+    assert found == state
+    assert [c.code for c in reasons if c != NOBODY] == ["one_position"]
 
 
 @pytest.mark.parametrize(
@@ -228,8 +229,8 @@ def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, verd
 def test_a_trial_run_is_not_judged_whatever_failed(n: int, part: bool, trial: bool) -> None:
     summary = Summary.model_validate(filled(Summary, merged(GOOD, {"splits": {"all": n}})))
     failed = check("x", halts=True)
-    final = certificate(residual("not certified"), [failed], (), trial_run(summary, LIMITS, part=part))
-    assert final.verdict == ("not judged" if trial else "not certified")
-    whole = summary.model_copy(update={"certificate": final, "guardrails": (failed,)})
+    state, reasons = run_state(residual("failed"), [failed], (), trial_run(summary, LIMITS, part=part))
+    assert state == ("not evaluated" if trial else "failed")
+    whole = summary.model_copy(update={"state": state, "reasons": reasons, "guardrails": (failed,)})
     assert (whole.trial, bool(whole.halting)) == (trial, True)
-    assert (final.reasons[0] == Reason.of("trial_run", n=n, least=30, part=part)) == trial
+    assert (reasons[0] == Reason.of("trial_run", n=n, least=30, part=part)) == trial

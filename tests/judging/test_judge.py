@@ -28,7 +28,7 @@ NAMES = {
     "permutation", "inference",
     "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
     "contamination",
-    "guardrails", "certificate", "signature",
+    "guardrails", "state", "reasons", "signature",
 }  # fmt: skip
 
 
@@ -112,19 +112,19 @@ def test_the_splits_are_a_partition_and_the_counts_agree(
 ) -> None:
     b, items, _ = gamed
     splits, screen = tree(judgement, "splits"), tree(judgement, "screen")
-    assert splits["shortcut"] + splits["robust"] + splits["undecided"] == splits["all"] == 240
+    assert splits["flagged"] + splits["kept"] + splits["undecided"] == splits["all"] == 240
     assert [v.item for v in judgement.verdicts] == [i.id for i in items]
     told = [v.verdict for v in judgement.verdicts]
-    assert {name: told.count(name) for name in ("shortcut", "robust", "undecided")} == {
-        name: splits[name] for name in ("shortcut", "robust", "undecided")
+    assert {name: told.count(name) for name in ("flagged", "kept", "undecided")} == {
+        name: splits[name] for name in ("flagged", "kept", "undecided")
     }
     right = (b.picks[:, :2] == b.key[:, None]).all(axis=1)
-    assert [t == "shortcut" for t in told] == right.tolist()
+    assert [t == "flagged" for t in told] == right.tolist()
     assert screen["asked"] == screen["answered"] + screen["unanswered"]
-    assert screen["flagged"]["value"] == pytest.approx(splits["shortcut"] / screen["flagged"]["n"])
+    assert screen["flagged"]["value"] == pytest.approx(splits["flagged"] / screen["flagged"]["n"])
     assert splits["cloze"] == 240 - sum(splits["cloze_excluded"].values())
     topics = tree(judgement, "topics", "by_topic")
-    assert sum(t["after"] for t in topics.values()) == splits["robust"]
+    assert sum(t["after"] for t in topics.values()) == splits["kept"]
 
 
 def test_the_known_rate_of_shortcuts_comes_out(judgement: Judgement) -> None:
@@ -157,7 +157,7 @@ def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], j
     assert of["longest_gap_choices_only"]["all"]["n"] == of["choices_only"]["all"]["n"]
     assert "free" not in of
     rule = tree(judgement, "measures", "rule", "rule", "longest_answer")
-    assert rule["kept"]["n"] == tree(judgement, "splits", "robust")
+    assert rule["kept"]["n"] == tree(judgement, "splits", "kept")
 
 
 def test_other_rules_are_compared_with_the_run_s(judgement: Judgement) -> None:
@@ -206,7 +206,7 @@ def test_whatever_was_not_asked_is_null_and_never_an_exception(
             if "choices_only" not in kept:
                 assert found.summary.screen is None
                 assert tree(found, "splits", "undecided") == tree(found, "splits", "all")
-                assert tree(found, "certificate", "verdict") == "inconclusive"
+                assert tree(found, "state") == "not evaluated"
 
 
 @pytest.mark.slow
@@ -215,13 +215,13 @@ def test_an_item_whose_key_another_contradicts_is_not_robust(
 ) -> None:
     _, items, answers = gamed
     words = {v.item: v.verdict for v in judgement.verdicts}
-    disputed = [next(name for name, word in words.items() if word == w) for w in ("robust", "shortcut")]
+    disputed = [next(name for name, word in words.items() if word == w) for w in ("kept", "flagged")]
     known = facts(items)
     defects = [{"kind": "conflicting_key", "item": name} for name in disputed]
     found = judge(answers, replace(known, defects=defects), Rules(LETTER), items)
     assert {v.item for v in found.verdicts if v.verdict != words[v.item]} == {disputed[0]}
-    assert [tree(found, "splits", name) for name in ("robust", "undecided")] == [
-        tree(judgement, "splits", "robust") - 1,
+    assert [tree(found, "splits", name) for name in ("kept", "undecided")] == [
+        tree(judgement, "splits", "kept") - 1,
         tree(judgement, "splits", "undecided") + 1,
     ]
 
@@ -237,7 +237,7 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
     assert tree(found, "screen", "unanswered") == 5
     assert tree(found, "screen", "voters", "v0", "unanswered") == 5
     assert tree(found, "measures", "model", "choices_only", "v0", "all", "n") == 235
-    failed = {c.name for c in found.summary.guardrails if not c.passed}
+    failed = {c.name for c in found.summary.guardrails if c.state == "failed"}
     assert "unanswered_share" in failed
 
 

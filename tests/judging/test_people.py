@@ -14,15 +14,15 @@ from tools.planted import CLEAN, kinds
 ROWS = [
     {
         "item": "a",
-        "verdict": "shortcut",
+        "verdict": "flagged",
         "p_shortcut": 0.9,
         "p_pick": 0.9,
         "adds": {"length": 2.0, "vectors": 0.5},
     },
-    {"item": "b", "verdict": "robust", "p_shortcut": 0.2, "p_pick": 0.5, "adds": {"length": 1.0}},
-    {"item": "c", "verdict": "robust", "p_shortcut": None, "p_pick": 0.8, "adds": {"length": 3.0}},
+    {"item": "b", "verdict": "kept", "p_shortcut": 0.2, "p_pick": 0.5, "adds": {"length": 1.0}},
+    {"item": "c", "verdict": "kept", "p_shortcut": None, "p_pick": 0.8, "adds": {"length": 3.0}},
     {"item": "d", "verdict": "undecided", "pick": None},
-    {"item": "e", "verdict": "shortcut", "p_shortcut": 0.8, "p_pick": 0.7, "adds": {"vectors": 1.0}},
+    {"item": "e", "verdict": "flagged", "p_shortcut": 0.8, "p_pick": 0.7, "adds": {"vectors": 1.0}},
 ]
 LABELS = {"a": True, "b": False, "c": True, "d": False, "e": None, "x": True}
 

@@ -1,4 +1,4 @@
-"""The verdict of the residual audit, read by a sceptic: no false alarm on clean sets, no certificate from a copy
+"""The verdict of the residual audit, read by a sceptic: no false alarm on clean sets, no pass from a copy
 of the filter or from somebody who could not have seen, and a shortcut that an outsider finds is told.
 """
 
@@ -70,19 +70,19 @@ def with_outsider(b: Bench, picks: Ints) -> Bench:
 
 def test_planted_shortcuts_that_no_voter_sees_are_found_by_an_outsider() -> None:
     b = bench(500, 3, agree=0.5, seed=7)
-    assert audited(with_outsider(b, knowing(b, 0.25)))["verdict"] == "not certified"
-    assert audited(with_outsider(b, guesses(b)))["verdict"] != "not certified"
+    assert audited(with_outsider(b, knowing(b, 0.25)))["state"] == "failed"
+    assert audited(with_outsider(b, guesses(b)))["state"] != "failed"
     big = bench(3000, 2, agree=0.0, seed=3)
     assert codes(audited(big))[0] == "no_independent_auditor"
     found = audited(with_outsider(big, guesses(big)))
-    assert (found["verdict"], codes(found)) == ("certified", ["below_margin", "power"])
+    assert (found["state"], codes(found)) == ("passed", ["below_margin", "power"])
     assert 0.25 < found["reasons"][1]["params"]["rate"] == found["non_voters"]["v2"]["noticeable"] < 0.3
 
 
 def test_on_clean_sets_agreeing_auditors_raise_no_alarm_and_their_own_chance_is_exact() -> None:
     """Voters that share their picks score far below 1/k on what they kept: their own chance says so."""
     found = [audited(bench(250, 3, agree=0.8, seed=seed)) for seed in range(60)]
-    assert sum(f["verdict"] == "not certified" for f in found) <= 5
+    assert sum(f["state"] == "failed" for f in found) <= 5
     assert all(f["non_voters"]["v2"]["chance"] < 0.2 < f["chance"] for f in found)
     over = [f["non_voters"]["v2"]["value"] - f["non_voters"]["v2"]["chance"] for f in found]
     assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
@@ -96,7 +96,7 @@ def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
     found = audited(replace(b, picks=picks))
     auditor = found["non_voters"]["v2"]
     assert auditor["chance"] < auditor["value"] < found["chance"]
-    assert found["verdict"] == "not certified"
+    assert found["state"] == "failed"
 
 
 def test_a_copy_of_the_filter_proves_nothing() -> None:
@@ -105,18 +105,18 @@ def test_a_copy_of_the_filter_proves_nothing() -> None:
     twin = replace(b, picks=np.column_stack([b.picks[:, 0], b.picks[:, 0]]))
     found = audited(twin, ("v0",))
     assert (found["non_voters"]["v1"]["value"], found["non_voters"]["v1"]["free"]) == (0, 0)
-    assert found["verdict"] == "inconclusive"
+    assert found["state"] == "not evaluated"
     assert (found["reasons"][0]["code"], found["reasons"][0]["params"]["free"]) == ("could_not_see", 0)
     other = audited(replace(b, picks=np.column_stack([b.picks[:, 0], guesses(b)])), ("v0",))
-    assert other["verdict"] == "certified"
+    assert other["state"] == "passed"
     assert 0 < other["non_voters"]["v1"]["free"] < other["non_voters"]["v1"]["n"]
 
 
-def test_a_voter_that_finds_what_the_others_left_refuses_the_certificate() -> None:
+def test_a_voter_that_finds_what_the_others_left_keeps_it_from_passing() -> None:
     b = bench(600, 3, agree=0.2, seed=12)
     b = replace(b, picks=np.column_stack([b.picks[:, :2], knowing(b, 0.4)]))
     found = audited(b, ("v0", "v1", "v2"))
-    assert found["verdict"] == "not certified"
+    assert found["state"] == "failed"
     assert (found["reasons"][0]["params"]["auditor"], found["reasons"][0]["params"]["kind"]) == (
         "v2",
         "leave_one_out",
@@ -133,16 +133,16 @@ def test_a_handful_of_items_of_one_topic_is_never_settled(n: int) -> None:
     answers = Answers.of([*rows(b), *probe(items, ProbeSettings())])
     facts = Facts("made-up", {i.id: i.topic for i in items})
     found = judge(answers, facts, Rules(unanimous(voters=("v0", "v1"))), items).summary.tree()["residual"]
-    assert found["verdict"] == "inconclusive"
+    assert found["state"] == "not evaluated"
     assert found["reasons"]
     assert found["probe"] is None
 
 
-def test_nothing_kept_is_told_and_certifies_nothing() -> None:
+def test_nothing_kept_is_told_and_passes_nothing() -> None:
     b = bench(60, 2, s=1.0, seed=14)
     items = items_of(b)
     found = audited(with_outsider(b, guesses(b)), items=items)
-    assert (found["verdict"], found["chance"]) == ("inconclusive", None)
+    assert (found["state"], found["chance"]) == ("not evaluated", None)
     assert found["reasons"] == [{"code": "no_item_kept", "params": {}}]
     assert (found["non_voters"]["v2"]["n"], found["non_voters"]["v2"]["before"]["n"]) == (0, 60)
 
@@ -151,7 +151,7 @@ def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
     b = bench(300, 2, s=0.3, agree=0.3, seed=21)
     found = audited(b, items=items_of(b, cue=True), criterion="fdr")
     assert found["probe_voted"]
-    assert codes(found)[0] == "no_independent_auditor" or found["verdict"] == "not certified"
+    assert codes(found)[0] == "no_independent_auditor" or found["state"] == "failed"
     left = [row["n"] for row in found["leave_one_out"].values()]
     assert len(left) == 2
     assert len({*left, found["probe"]["n"]}) > 1, "each voter is left out of the ranking"
@@ -169,12 +169,12 @@ def test_a_made_up_auditor_is_one_function_and_one_entry(monkeypatch: pytest.Mon
     table = Answers.of(rows(made, rotations=False, bias=0.0))
     ctx = context(table, Facts("made-up"), Rules(ScreenRules(criterion="unanimous", voters=("v0", "v1"))))
     before = judge_residual(ctx)
-    assert (before.others, before.verdict) == (None, "inconclusive")
+    assert (before.others, before.state) == (None, "not evaluated")
     monkeypatch.setitem(AUDITORS, "cheat", cheat)
     after = judge_residual(ctx)
     assert after.leave_one_out == before.leave_one_out
     assert after.others["who saw the keys"].value == 1.0
-    assert after.verdict == "not certified"
+    assert after.state == "failed"
     assert [reason.params["auditor"] for reason in after.reasons] == ["who saw the keys"]
     shown = [name for (name, _), _ in auditors(SimpleNamespace(residual=after))]  # type: ignore[arg-type]
     assert shown[-1] == "who saw the keys"

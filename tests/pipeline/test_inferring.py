@@ -87,7 +87,7 @@ def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) ->
     run = with_answers(made_run(tmp_path), like_the_real(made_up(), {"m": texts}, tmp_path, keep=True))
     found = run.summary.inference
     assert found is not None
-    flagged = [item for item, verdict in run.verdicts.items() if verdict == "shortcut" and item != "i5"]
+    flagged = [item for item, verdict in run.verdicts.items() if verdict == "flagged" and item != "i5"]
     even = [item for item in flagged if int(item[1:]) % 2 == 0]
     assert (found.by, found.flagged.n, found.unasked) == ("words", len(flagged), 1)
     assert found.flagged.value == pytest.approx(len(even) / len(flagged))
@@ -108,7 +108,7 @@ def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) ->
 
 
 def test_people_s_labels_are_ranked_by_likeness_and_by_the_probability_of_the_key() -> None:
-    row = {"verdict": "robust"}
+    row = {"verdict": "kept"}
     likeness = [1, 0.75, 0.5, None, 0]
     rows = [
         {**row, "item": str(n), "p_key": n / 10, "likeness": {"words": at}} for n, at in enumerate(likeness)

@@ -31,8 +31,8 @@ def read_island(text: str) -> dict[str, Any]:
 def islanded(items: list[Item], rows: list[Row]) -> dict[str, Any]:
     """The island of these items, every third of which is flagged."""
     kinds = (
-        ("robust", 1, 2, "no hit above the cut, 1 of 2 voters right"),
-        ("shortcut", 2, 2, "hit above the cut, 2 of 2 voters right"),
+        ("kept", 1, 2, "no hit above the cut, 1 of 2 voters right"),
+        ("flagged", 2, 2, "hit above the cut, 2 of 2 voters right"),
     )
     which = np.array([at % 3 == 0 for at in range(len(items))], dtype=np.int64)
     verdicts = Verdicts(tuple(item.id for item in items), kinds, which)
@@ -69,7 +69,7 @@ def _row(item: Item, at: int, draw: random.Random) -> Row:
     share = min(1.0, 1.1 * draw.random())
     hit = at % 3 == 0
     return {
-        "item": item.id, "verdict": "shortcut" if hit else "robust", "key": item.key,
+        "item": item.id, "verdict": "flagged" if hit else "kept", "key": item.key,
         "votes": {"first-voter": item.key, "second-voter": item.key if hit else None},
         "pick": item.key if hit else (item.key + 1) % item.k, "p_pick": draw.random(), "chance": 0.25, "posterior": share,
         "p_shortcut": share if hit else None, "voters": ["first-voter"],

@@ -16,31 +16,31 @@ from tests.support.trees import filled
 
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
-FLAGGED = len((ROOT / "results/benign_demo/shortcut.jsonl").read_text("utf-8").splitlines())
+FLAGGED = len((ROOT / "results/benign_demo/flagged.jsonl").read_text("utf-8").splitlines())
 Edits = dict[str, object]
 
 
-def verdict(said: str, code: str, residual: str = "", **params: object) -> Edits:
-    """A certificate with one reason, and the verdict of the audit if it is another than the demo's."""
+def state(said: str, code: str, residual: str = "", **params: object) -> Edits:
+    """State of a run with one reason, and the state of the audit if it is another than the demo's."""
     reasons = [{"code": code, "params": params}]
-    audited = {"residual/verdict": residual} if residual else {}
-    return {"certificate/verdict": said, "certificate/reasons": reasons, **audited}
+    audited = {"residual/state": residual} if residual else {}
+    return {"state": said, "reasons": reasons, **audited}
 
 
-CERTIFIED = verdict("certified", "below_margin", "certified")
-REFUSED = verdict("not certified", "above_chance", "not certified")
-STOPPED = verdict("not certified", "guardrail_failed", "inconclusive")
-TRIAL = verdict("not judged", "trial_run", n=12, least=30, part=False)
-PART = verdict("not judged", "trial_run", n=100, least=30, part=True)
-LETTERS = verdict("not judged", "one_position", voter="m", position=0, forced=False)
-ALONE: Edits = {"certificate/reasons": [{"code": "no_independent_auditor", "params": {}}]}
+PASSED = state("passed", "below_margin", "passed")
+REFUSED = state("failed", "above_chance", "failed")
+STOPPED = state("failed", "guardrail_failed", "not evaluated")
+TRIAL = state("not evaluated", "trial_run", n=12, least=30, part=False)
+PART = state("not evaluated", "trial_run", n=100, least=30, part=True)
+LETTERS = state("not evaluated", "one_position", voter="m", position=0, forced=False)
+ALONE: Edits = {"reasons": [{"code": "no_independent_auditor", "params": {}}]}
 NONE_FLAGGED: Edits = {
-    "splits/shortcut": 0,
-    "splits/robust": 360,
+    "splits/flagged": 0,
+    "splits/kept": 360,
     "screen/flagged/value": 0.0,
     "evidence/cues": {},
 }
-FEW_FLAGGED: Edits = {"splits/shortcut": 9, "splits/robust": 351, "screen/flagged/value": 0.025}
+FEW_FLAGGED: Edits = {"splits/flagged": 9, "splits/kept": 351, "screen/flagged/value": 0.025}
 BY_CHANCE: Edits = {
     "screen/cut": None,
     "screen/excess_over_chance/p": 0.4,
@@ -49,9 +49,9 @@ BY_CHANCE: Edits = {
 AT_A: Edits = {"benchmark/key_spread/off": {"position": 0, "share": 0.95, "even": 0.25}}
 UNSCREENED: Edits = {"screen": None}
 SOME_JUDGED: Edits = {
-    "splits/shortcut": 57, "splits/all": 160, "screen/flagged": {"value": 57 / 143, "n": 143, "ci": [0.3, 0.5]},
+    "splits/flagged": 57, "splits/all": 160, "screen/flagged": {"value": 57 / 143, "n": 143, "ci": [0.3, 0.5]},
 }  # fmt: skip
-HALTED: Edits = {"guardrails/0/passed": False}
+HALTED: Edits = {"guardrails/0/state": "failed"}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
 QUIET: Edits = {"evidence": None, "measures/rule": {}, "label_noise": None, "residual/margin": 0.0, **REFUSED}
 """Of what comes before the later rules, one is left."""
@@ -79,15 +79,15 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "ask_by_text": (LETTERS, 360, TRIAL),
     "mend_guardrail": (HALTED, 360, {}),
     "report": ({}, 360, HALTED),
-    "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, NONE_FLAGGED),
+    "keep": ({**NONE_FLAGGED, **PASSED}, 360, NONE_FLAGGED),
     "mend_cue": ({}, 35, {"evidence/cues": {}}),
     "other_cues": ({}, 35, NONE_FLAGGED),
     "mend_rule": ({"evidence": None}, 360, {}),
-    "audit": (ALONE, 238, CERTIFIED),
+    "audit": (ALONE, 238, PASSED),
     "screen_again": (REFUSED, 238, {}),
-    "ask_more": ({}, 570, CERTIFIED),
+    "ask_more": ({}, 570, PASSED),
     "give_texts": ({"measures/rule": {}}, 360, {}),
-    "ask_models": ({"screen": None, "certificate/reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
+    "ask_models": ({"screen": None, "reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),
     "shuffle_keys": ({**QUIET, "benchmark/key_spread/p": 0.0}, 360, {}),
@@ -137,25 +137,23 @@ NONE = "None of 360 items was found to be answerable without its question."
     ("edits", "verdict", "number", "kept"),
     [
         ({}, MANY, NUMBER, "not evaluated"),
-        (CERTIFIED, MANY, NUMBER, "passed"),
+        (PASSED, MANY, NUMBER, "passed"),
         (REFUSED, "Do not trust the score, neither on all items nor on the kept", NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
         (FEW_FLAGGED, "Trust the score with care", "About 8 of 360", "not evaluated"),
         (BY_CHANCE, "No clear evidence of shortcuts", "About 110 of 360", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
-        ({**NONE_FLAGGED, **CERTIFIED}, "Trust the score: no item was found", NONE, "passed"),
+        ({**NONE_FLAGGED, **PASSED}, "Trust the score: no item was found", NONE, "passed"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
         ({**NONE_FLAGGED, **REFUSED}, "Do not trust the score: no item stands out", NONE, "failed"),
-        ({**NONE_FLAGGED, "certificate": None}, "No item was found", NONE, "not evaluated"),
-        (TRIAL, "Trial run, not judged: 12 items are too few", "", ""),
-        (PART, "Trial run, not judged: only a part", "", ""),
-        (LETTERS, "Not judged", "", "not evaluated"),
+        (TRIAL, "Not evaluated, a trial run: 12 items are too few", "", ""),
+        (PART, "Not evaluated, a trial run: only a part", "", ""),
+        (LETTERS, "Not evaluated: asked by letter", "", "not evaluated"),
         (UNSCREENED, "Not evaluated", BEST, ""),
-        ({**UNSCREENED, **CERTIFIED}, "Trust the kept items", BEST, ""),
+        ({**UNSCREENED, **PASSED}, "Trust the kept items", BEST, ""),
         ({**UNSCREENED, **REFUSED}, "Do not trust the score: auditors", BEST, ""),
-        ({**UNSCREENED, "certificate": None}, "No verdict", BEST, ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
-        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust the order", BEST, ""),
+        ({**UNSCREENED, **AT_A}, "Do not trust the order", BEST, ""),
         ({"screen/hidden": "passage"}, MANY, "About 110 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
     ],
@@ -167,10 +165,10 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     assert first.verdict.startswith(verdict)
     assert len(first.verdict.split()) <= 20
     assert first.number.startswith(number) if number else first.number == ""
-    said = [state for state, words in first.checks if "kept" in words or "are robust" in words]
+    said = [one for one, words in first.checks if "kept" in words or "are robust" in words]
     assert said == [kept] * bool(kept)
     assert any("are robust:" in words for _, words in first.checks) == (kept == "passed")
-    forbidden = "settle|outside this screen|low on robust|absolutes and hedges|inconclusive"
+    forbidden = "settle|outside this screen|low on robust|absolutes and hedges|inconclusive|certif"
     assert not re.search(forbidden, " ".join([first.verdict, *(one.action for one in first.todo)]))
 
 
@@ -186,7 +184,7 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
 def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
     empty = opening(Summary.model_validate(filled(Summary, {})))
     assert empty.todo == ()
-    assert "No verdict" in empty.verdict
+    assert "Not evaluated" in empty.verdict
 
 
 def test_an_advice_names_voters_only_if_models_voted() -> None:

@@ -62,7 +62,7 @@ def answered(folder: Path, model: str, right: Callable[[int], bool], first: int 
 def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
     found = compared([run.folder, run.folder])
     (pair,) = found.tree()["pairs"]
-    n = run.summary.tree()["splits"]["shortcut"]
+    n = run.summary.tree()["splits"]["flagged"]
     assert n > 0
     assert (pair["n_common"], pair["removed"], pair["moved"], pair["edited"]) == (60, [n, n], {}, 0)
     assert (pair["jaccard"]["value"], pair["jaccard"]["n"]) == (1.0, n)
@@ -74,18 +74,18 @@ def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
 def test_what_moved_is_counted_and_named_with_both_verdicts(run: Run, tmp_path: Path) -> None:
     other = made_run(tmp_path, None)
     path = other.folder / "verdicts.csv"
-    path.write_text(path.read_text().replace(",robust,", ",shortcut,", 3))
+    path.write_text(path.read_text().replace(",kept,", ",flagged,", 3))
     manifest = json.loads((other.folder / "run.json").read_text())
     manifest["files"]["verdicts.csv"] = sha256(path)
     (other.folder / "run.json").write_text(json.dumps(manifest))
     found = compared([run.folder, other.folder])
     (pair,) = found.tree()["pairs"]
-    n = run.summary.tree()["splits"]["shortcut"]
-    assert pair["moved"] == {"robust -> shortcut": 3}
+    n = run.summary.tree()["splits"]["flagged"]
+    assert pair["moved"] == {"kept -> flagged": 3}
     assert pair["removed"] == [n, n + 3]
     assert pair["jaccard"]["value"] == pytest.approx(n / (n + 3))
     words = text_of_page(comparison_html(found))
-    assert all(f"| {one['item']} | same text | robust | shortcut |" in words for one in pair["moved_items"])
+    assert all(f"| {one['item']} | same text | kept | flagged |" in words for one in pair["moved_items"])
 
 
 MORE = 20
@@ -210,7 +210,7 @@ def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path:
 def test_a_changed_table_is_refused(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "copy")
     with (tmp_path / "copy" / "verdicts.csv").open("a") as file:
-        file.write("i99,,robust,0,2,,\n")
+        file.write("i99,,kept,0,2,,\n")
     with pytest.raises(DataError, match=r"verdicts\.csv is missing or was changed after the run"):
         compared([run.folder, tmp_path / "copy"])
 

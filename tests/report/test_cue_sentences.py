@@ -79,32 +79,32 @@ def edits(
 @pytest.mark.parametrize("cue", CUES)
 def test_every_cue_has_a_mend_and_cloze_is_offered_where_it_can_be_asked(cue: str) -> None:
     assert cue_words("label")[cue]
-    with_cloze = edits("shortcut", "", [cue], cloze=True)
+    with_cloze = edits("flagged", "", [cue], cloze=True)
     assert len(with_cloze) == 2
-    assert edits("shortcut", "", [cue]) == with_cloze[:1]
+    assert edits("flagged", "", [cue]) == with_cloze[:1]
 
 
 @pytest.mark.parametrize(("key", "numbers"), [(0, ("24", "8")), (1, ("3", "5")), (2, ())])
 def test_length_says_from_how_many_characters_to_how_many(key: int, numbers: tuple[str, ...]) -> None:
-    (said,) = edits("shortcut", "", ["length"], key)
+    (said,) = edits("flagged", "", ["length"], key)
     assert [word for word in said.split() if word.isdigit()] == list(numbers)
 
 
 def test_alike_mends_are_said_once_and_only_of_flagged_items_and_disputed_keys() -> None:
-    (one,) = edits("shortcut", "", ["text_votes", "letter_votes"])
-    assert edits("shortcut", "", []) == (one,)
-    for verdict in ("robust", "undecided"):
+    (one,) = edits("flagged", "", ["text_votes", "letter_votes"])
+    assert edits("flagged", "", []) == (one,)
+    for verdict in ("kept", "undecided"):
         assert edits(verdict, "1 of 2 voters right", ["length"], cloze=True) == ()
         assert len(edits(verdict, "conflicting_key: elsewhere", ["length"], cloze=True)) == 1
 
 
 def test_a_mend_names_the_words_and_traits_of_the_key_but_only_of_its_own_pick() -> None:
     uses = [{"word": "zebra"}, {"word": "key"}]
-    assert edits("shortcut", "", ["words"], words=uses) == ("Vary words that mark the key: “zebra”, “key”.",)
-    (form,) = edits("shortcut", "", ["form"], key=1)
+    assert edits("flagged", "", ["words"], words=uses) == ("Vary words that mark the key: “zebra”, “key”.",)
+    (form,) = edits("flagged", "", ["form"], key=1)
     assert form.endswith(": the key is a single word.")
-    assert edits("shortcut", "", ["form"], pick=2) == edits("shortcut", "", [])
-    row = {"verdict": "shortcut", "reason": "", "pick": 0, "cues": [{"cue": "number_values"}]}
+    assert edits("flagged", "", ["form"], pick=2) == edits("flagged", "", [])
+    row = {"verdict": "flagged", "reason": "", "pick": 0, "cues": [{"cue": "number_values"}]}
     (numbers,) = mends(row, ("5", "4", "6"), 0, cloze=False)
     assert "none" not in numbers
     assert numbers.endswith("the key is between other numbers.")

@@ -101,7 +101,7 @@ def test_without_text_the_table_has_the_numbers_and_there_is_no_sentence(bare: R
 
 def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run, tmp_path: Path) -> None:
     tree, lines = explained(run, "i5")
-    assert (tree["item"], tree["verdict"], tree["pick"]) == ("i5", "shortcut", tree["key"])
+    assert (tree["item"], tree["verdict"], tree["pick"]) == ("i5", "flagged", tree["key"])
     assert tree["voters"] == ["one", "two"]
     assert tree["votes"] == {"one": tree["key"], "two": tree["key"]}
     assert (tree["cloze_excluded"], bool(tree["mends"])) == (None, True)
@@ -146,7 +146,7 @@ def test_a_run_of_an_earlier_version_and_a_changed_file_are_refused(run: Run, tm
     files = {name: digest for name, digest in run.manifest["files"].items() if name != EVIDENCE}
     with pytest.raises(DataError):
         explained(Run(run.folder, {**run.manifest, "files": {**files, EVIDENCE: "0" * 64}}), "i5")
-    table = "item,topic,verdict,votes,of,reason,cloze_excluded\ni5,,robust,0,2,,\n"
+    table = "item,topic,verdict,votes,of,reason,cloze_excluded\ni5,,kept,0,2,,\n"
     (tmp_path / "verdicts.csv").write_text(table, encoding="utf-8")
     digest = sha256(tmp_path / "verdicts.csv")
     with pytest.raises(DataError):

@@ -57,7 +57,7 @@ def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> Non
     assert [row["id"] for row in tree["items"]] == [item.id for item in run.items]
     assert sum(tree["counts"].values()) == len(run.items)
     cues = run.summary.evidence.cues
-    flagged = Counter(row["cue"] for row in tree["items"] if row["verdict"] == "shortcut")
+    flagged = Counter(row["cue"] for row in tree["items"] if row["verdict"] == "flagged")
     assert flagged == {cue: round((q.value or 0.0) * (q.n or 0)) for cue, q in cues.items()}
     for row, item in zip(tree["items"], run.items, strict=True):
         assert (row["stem"], row["choices"], row["key"]) == (item.stem, list(item.choices), item.key)
@@ -105,8 +105,8 @@ def test_of_too_many_items_the_flagged_ones_are_shown_and_all_are_counted(
     monkeypatch.setattr(islands, "MOST_ITEMS", 50)
     tree = large_island(90)
     verdicts, ids = ([row[name] for row in tree["items"]] for name in ("verdict", "id"))
-    assert (verdicts.count("shortcut"), verdicts.count("robust")) == (30, 20)
-    assert tree["counts"] == {"shortcut": 30, "undecided": 0, "robust": 60}
+    assert (verdicts.count("flagged"), verdicts.count("kept")) == (30, 20)
+    assert tree["counts"] == {"flagged": 30, "undecided": 0, "kept": 60}
     assert ids == sorted(ids)
 
 

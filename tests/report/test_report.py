@@ -288,7 +288,7 @@ OPTIONAL = [
 
 def test_what_was_not_measured_is_left_out_and_said() -> None:
     for gone in set(OPTIONAL) - {"format", "signature"}:
-        files = printed({**DEMO, gone: [] if gone == "guardrails" else None})
+        files = printed({name: part for name, part in DEMO.items() if name != gone})
         well_made(files)
         if gone in ("screen", "topics", "evidence"):
             assert "Not measured in this run:" in text_of_page(files["report.html"])
@@ -297,7 +297,7 @@ def test_what_was_not_measured_is_left_out_and_said() -> None:
 @pytest.mark.parametrize("deepest", [0, 1, 2, 3, 9])
 def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_there(deepest: int) -> None:
     """Undefined names raise. `deepest` is the level below which every optional part is missing."""
-    s = read(complete(Summary, deepest=deepest) | {"format": 3})
+    s = read(complete(Summary, deepest=deepest) | {"format": 4})
     files = render(s, {**PROVENANCE, "explorer": True, "growing": True})
     assert ("figures/scores.svg" in files) == (deepest >= 2)
     assert closing(s, "run")
@@ -305,13 +305,13 @@ def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_t
 
 
 def test_a_run_of_nearly_nothing_says_so() -> None:
-    parts = dict.fromkeys(OPTIONAL) | {"format": 3, "guardrails": []}
+    parts = {name: part for name, part in DEMO.items() if name == "format" or name not in OPTIONAL}
     order = {"by_model": {}, "cloze_invariance": None}
     none = {"set": {}, "model": {}, "rule": {}}
     empty = {"models": {}, "measures": none, "calibration": {}, "sensitivity": [], "permutation": order}
-    files = render(read({**DEMO, **parts, **empty}), {})
+    files = render(read({**parts, **empty}), {})
     well_made(files)
-    assert "No verdict" in files["report.md"]
+    assert "Not evaluated" in files["report.md"]
     assert "Not measured in this run: no answers without" in text_of_page(files["report.html"])
 
 

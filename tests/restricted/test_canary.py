@@ -52,7 +52,7 @@ def test_the_search_finds_what_is_planted(content: bytes) -> None:
 ALLOWED = (
     ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["check", "RUN"],
     ["export", "published", "RUN", "-o", "public"],
-    ["restricted", "split", "emit", "RUN", "--split", "robust", "-o", "LIST"],
+    ["restricted", "split", "emit", "RUN", "--split", "kept", "-o", "LIST"],
     ["restricted", "split", "open", "LIST", "--data", restricted_set.ADAPTER],
     ["restricted", "adapter", "check", restricted_set.ADAPTER, "-o", "RUN"], ["restricted", "adapter", "list"],
     ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
@@ -79,9 +79,9 @@ def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
         assert not (world.repo / "e").exists()
     # A private copy is the one thing that holds text.
     (mine := world.base / "mine").mkdir(mode=0o700)
-    told = ("LIST", "--data", restricted_set.ADAPTER, "-o", mine / "robust.jsonl")
+    told = ("LIST", "--data", restricted_set.ADAPTER, "-o", mine / "kept.jsonl")
     assert world.call("restricted", "split", "open", *told, quiet=(mine,)) == 0
-    assert leaks((mine / "robust.jsonl").read_bytes())
+    assert leaks((mine / "kept.jsonl").read_bytes())
 
 
 def edited(rows: list[dict[str, Any]], **changes: object) -> bytes:
@@ -177,7 +177,7 @@ def test_a_public_set_is_written_and_never_printed(world: World) -> None:
     public.write_text(rows_as_json(rows), encoding="utf-8")
     done = world.base / "done"
     assert world.call(public, "--public", "-o", done, quiet=(done,)) in (0, 7)
-    assert leaks((done / "robust.jsonl").read_bytes())
+    assert leaks((done / "kept.jsonl").read_bytes())
     for args in (
         ["check", done],
         ["judge", done, "--criterion", "majority", "-o", done],

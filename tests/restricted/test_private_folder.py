@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Make, str]] = {
     "patterns of all kinds": (tree("*.json", "*.jsonl", "*.md", "*.html", "*.parquet", "*.csv"), PUBLIC),
     "names with a dot": (tree("run/*.*"), PUBLIC),
     "all but the manifest": (tree("run/*", "!run/run.json"), PUBLIC),
-    "all but the items": (tree("run/*", "!run/robust.jsonl"), PUBLIC),
+    "all but the items": (tree("run/*", "!run/kept.jsonl"), PUBLIC),
     "a file that git follows": (followed, PUBLIC),
     "behind a link": (tree("*.json", at="link/run"), PUBLIC),
     "new, behind a link": (tree("*.json", at="link/new/run"), PUBLIC),
@@ -83,7 +83,7 @@ CASES: dict[str, tuple[Make, str]] = {
 
 @pytest.mark.parametrize(("make", "told"), CASES.values(), ids=CASES)
 def test_which_folders_are_private(tmp_path: Path, make: Make, told: str) -> None:
-    place, names = make(tmp_path), ("run.json", "robust.jsonl")
+    place, names = make(tmp_path), ("run.json", "kept.jsonl")
     if not told:
         require_private(place, names)
         return

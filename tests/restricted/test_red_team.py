@@ -148,7 +148,7 @@ def of_a_log(part: str, column: str, n: int) -> Attack:
 
 # Releases.
 
-EMIT = ("restricted", "split", "emit", "RUN", "--split", "robust", "-o")
+EMIT = ("restricted", "split", "emit", "RUN", "--split", "kept", "-o")
 OPEN = ("restricted", "split", "open", "LIST", "--data", ADAPTER)
 IMPORT = ("import", "BASE/data/log.csv", "--data", "DATA", "--view", "full")
 

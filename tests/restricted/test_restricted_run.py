@@ -119,7 +119,7 @@ def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
     monkeypatch.setenv("ROBUSTIFY_DATA", str(mock / "open" / "data"))
     (mock / "open.yaml").write_text(f"adapter: {public}\nmodels: [stub-a, stub-b]\n")
     run = steps.robustify(configs.load(mock / "open.yaml"), mock / "open-run", mock / "cache")
-    assert (run.folder / "robust.jsonl").is_file()
+    assert (run.folder / "kept.jsonl").is_file()
     assert run.manifest["config"]["adapter"] == "open-set"
     assert str(mock) not in (run.folder / "run.json").read_text()
 
@@ -141,11 +141,11 @@ def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
 
 
 def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
-    told = restricted_run.config(limits={"min_robust": 10_000})
+    told = restricted_run.config(limits={"min_kept": 10_000})
     run = restricted_run.run(mock, mock / "out" / "run", told)
     (guardrail,) = run.released.halting
     assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
     for name in ("report.html", "report.md"):
         assert "No split or task was written" in (run.folder / name).read_text("utf-8")
     with pytest.raises(GuardrailError, match=guardrail):
-        emit_split(run, "robust")
+        emit_split(run, "kept")

@@ -20,7 +20,7 @@ from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
 
 FILES = {
-    "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
+    "answers.parquet", "verdicts.csv", "kept.jsonl", "flagged.jsonl", "undecided.jsonl", "cloze.jsonl",
     "quarantine.jsonl", "evidence.jsonl", "summary.json", "report.html", "report.md",
     "explorer.html",
 }  # fmt: skip
@@ -37,7 +37,7 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
         "data": [{"path": str(tmp_path / "items.jsonl")}],
         "models": [{"name": "one"}, {"name": "two"}],
         "screen": {"criterion": "unanimous"},
-        "limits": {"min_robust": 1},
+        "limits": {"min_kept": 1},
     }
     return parse(tree, "test")
 
@@ -59,10 +59,10 @@ def test_the_split_partitions_the_items(config: Config, tmp_path: Path, toys: li
     run = audit(config, tmp_path / "out")
     parts = {
         n: [json.loads(x)["id"] for x in (run.folder / f"{n}.jsonl").read_text().splitlines()]
-        for n in ("robust", "shortcut", "undecided")
+        for n in ("kept", "flagged", "undecided")
     }
     assert sorted(i for ids in parts.values() for i in ids) == sorted(i.id for i in toys)
-    assert parts["shortcut"] == ["t0", "t1", "t2", "t3"]
+    assert parts["flagged"] == ["t0", "t1", "t2", "t3"]
     assert run.verdict_table is run.verdict_table  # read once
     rows = list(csv.DictReader((run.folder / "verdicts.csv").open()))
     assert {r["item"]: r["verdict"] for r in rows} == {i: n for n, ids in parts.items() for i in ids}
@@ -100,7 +100,7 @@ def test_judging_under_other_rules_needs_no_model(
 def test_a_run_is_judged_again_by_the_cloze_labels_that_it_keeps(
     config: Config, tmp_path: Path, toys: list[Item]
 ) -> None:
-    labels = tmp_path / "robust.jsonl"  # a name that a file of the run has, too
+    labels = tmp_path / "kept.jsonl"  # a name that a file of the run has, too
     write_lines(labels, ({"id": i.id, "is_mcqa_only": i.id != "t0", "note": "?"} for i in toys))
     labelled = parse({**config.model_dump(), "cloze": {"profile": "labels", "labels": str(labels)}}, "test")
     run = audit(labelled, tmp_path / "out")
@@ -159,9 +159,9 @@ def test_a_run_names_no_place_of_this_machine(config: Config, tmp_path: Path) ->
 
 def test_a_changed_file_is_found(config: Config, tmp_path: Path) -> None:
     run = audit(config, tmp_path / "out")
-    with (run.folder / "robust.jsonl").open("a") as file:
+    with (run.folder / "kept.jsonl").open("a") as file:
         file.write("\n")
-    with pytest.raises(DataError, match=r"robust\.jsonl"):
+    with pytest.raises(DataError, match=r"kept\.jsonl"):
         steps.rejudge(run, {}, tmp_path / "again")
 
 

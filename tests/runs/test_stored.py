@@ -65,12 +65,12 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
 @pytest.mark.parametrize(
     ("name", "change", "arguments"),
     [
-        ("shortcut.jsonl", first(choices=["a", None, "b"]), JUDGE),
-        ("robust.jsonl", first(stem=["a"]), JUDGE),
-        ("robust.jsonl", first(topic=7), JUDGE),
-        ("robust.jsonl", first(topic="\ud800"), (*JUDGE, "--criterion", "majority")),
-        ("robust.jsonl", first(id=True), JUDGE),
-        ("robust.jsonl", first(more=1), JUDGE),
+        ("flagged.jsonl", first(choices=["a", None, "b"]), JUDGE),
+        ("kept.jsonl", first(stem=["a"]), JUDGE),
+        ("kept.jsonl", first(topic=7), JUDGE),
+        ("kept.jsonl", first(topic="\ud800"), (*JUDGE, "--criterion", "majority")),
+        ("kept.jsonl", first(id=True), JUDGE),
+        ("kept.jsonl", first(more=1), JUDGE),
         ("undecided.jsonl", lambda data: b"\xff" + data, JUDGE),
         ("cloze.jsonl", lambda data: data[:40], LM_EVAL),
         ("evidence.jsonl", lambda data: data[:30], EXPLAIN),
@@ -81,7 +81,7 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
         ("evidence.jsonl", first(pick=99), (*EXPLAIN, "i0")),
         ("evidence.jsonl", first(votes=[]), (*EXPLAIN, "i0")),
         ("evidence.jsonl", first(p_key=float("nan")), ("agree", "RUN", "labels.csv")),
-        ("verdicts.csv", cell(b"robust", b"maybe"), EXPLAIN),
+        ("verdicts.csv", cell(b"kept", b"maybe"), EXPLAIN),
         ("verdicts.csv", cell(b"item,topic", b"id,topic"), EXPLAIN),
         ("verdicts.csv", cell(b"\ni1,", b"\ni0,"), ("compare", "RUN", "RUN")),
         ("weights.csv", cell(b"item", b"id"), ("export", "dataset", "RUN", "-o", "out", "--force")),
@@ -118,9 +118,9 @@ def test_an_edited_file_of_a_run_ends_with_one_line(
 
 
 def test_an_item_may_not_be_in_two_splits(run: Run, tmp_path: Path) -> None:
-    both = (run.folder / "shortcut.jsonl").read_bytes() + (run.folder / "robust.jsonl").read_bytes()
+    both = (run.folder / "flagged.jsonl").read_bytes() + (run.folder / "kept.jsonl").read_bytes()
     with pytest.raises(DataError, match="in two split files"):
-        _ = open_run(edited(run, tmp_path / "run", "shortcut.jsonl", both)).items
+        _ = open_run(edited(run, tmp_path / "run", "flagged.jsonl", both)).items
 
 
 def test_what_a_run_wrote_is_read_as_it_is_and_only_once(run: Run) -> None:

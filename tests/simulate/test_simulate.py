@@ -99,7 +99,7 @@ def test_a_benchmark_is_judged_beside_its_truth() -> None:
     found = trial(cell, seed=2)
     assert len(found.intervals) > 25
     assert np.mean([one.inside for one in found.intervals]) >= 0.8
-    assert {"excess_p", "topic_drift", "residual_not_certified"} <= set(found.alarms)
+    assert {"excess_p", "topic_drift", "residual_failed"} <= set(found.alarms)
     alone = trial(replace(cell, depth="screen"), seed=2)
     assert {one.estimator for one in alone.intervals} >= {"flagged_rate", "false_share"}
 

@@ -20,9 +20,9 @@ def made_up(names: Sequence[str], voters: Sequence[str] = (), parts: Parts | Non
     return _MadeUp(names=tuple(names), votes=SimpleNamespace(voters=voters), parts=known, **more)
 
 
-def parts_of(robust: Any, cloze: Any = None, topic: Any = None, **more: Any) -> Parts:
-    """Return parts in which the items that are not `robust` (n,) are flagged, all of one topic and fit for cloze."""
-    kept = np.asarray(robust, dtype=bool)
+def parts_of(kept: Any, cloze: Any = None, topic: Any = None, **more: Any) -> Parts:
+    """Return parts in which the items that are not `kept` (n,) are flagged, all of one topic and fit for cloze."""
+    kept = np.asarray(kept, dtype=bool)
     fit = np.ones(len(kept), dtype=bool) if cloze is None else cloze
     of = np.zeros(len(kept), dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
     return Parts(~kept, kept, fit, np.full(len(kept), np.nan), of, **more)

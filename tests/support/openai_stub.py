@@ -409,4 +409,4 @@ def config(server: Stub | str, items: Path | str = "items.jsonl", **changes: Any
     entry = {"name": "toy", "engine": "openai", "base_url": url, "retries": 1}
     models = [{**entry, **change} for change in changes.pop("models", [changes])]
     tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": models}
-    return parse({**tree, "limits": {"min_robust": 1}, **asking}, "c.yaml")
+    return parse({**tree, "limits": {"min_kept": 1}, **asking}, "c.yaml")

@@ -57,8 +57,8 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
         all_wrong=int(np.count_nonzero(wrong)),
         expected=float(agreeing.sum()),
         p=upper_tail(poisson_binomial(agreeing), int(np.count_nonzero(flagged))),
-        in_robust=_rate(flagged[there & parts.robust]),
-        in_shortcut=_rate(flagged[there & parts.shortcut]),
+        in_kept=_rate(flagged[there & parts.kept]),
+        in_flagged=_rate(flagged[there & parts.flagged]),
         items=tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist()),
     )
 
@@ -69,13 +69,13 @@ def contamination(ctx: Context) -> Contamination | None:
     found, parts = ctx.facts.overlap, ctx.parts
     if found is None:
         return None
-    return Contamination(overlap=overlapped(found, ctx.index, parts.robust, parts.shortcut))
+    return Contamination(overlap=overlapped(found, ctx.index, parts.kept, parts.flagged))
 
 
-def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools) -> TextOverlap:
+def overlapped(found: Overlap, index: ItemIndex, kept: Bools, flagged: Bools) -> TextOverlap:
     """Summarize which items were found in the files, by n-grams or, for short items, as complete texts.
 
-    `in_robust` and `in_shortcut` combine both modes. Items too short to check are left out of all rates.
+    `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates.
     """
     silent, short = (_among(index, names) for names in (found.not_checkable, found.short))
     if found.items != len(index) or silent.sum() + short.sum() != len(found.not_checkable) + len(found.short):
@@ -97,8 +97,8 @@ def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools)
         not_checkable=int(silent.sum()),
         coverage=_rate(coverage[grams]),
         parts={p: _share(sum(p in h.parts for h in found.hits), found.checked[p]) for p in PARTS},
-        in_robust=_rate(there[robust & ~silent]),
-        in_shortcut=_rate(there[shortcut & ~silent]),
+        in_kept=_rate(there[kept & ~silent]),
+        in_flagged=_rate(there[flagged & ~silent]),
         items=tuple(name for name in index.items if name in ids),
     )
 

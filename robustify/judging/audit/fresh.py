@@ -23,7 +23,7 @@ from robustify.judging.baselines.features import matrix
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.judging.screen.consensus import Screened
 from robustify.judging.screen.item_index import ItemIndex
-from robustify.judging.screen.votes import ROBUST
+from robustify.judging.screen.votes import KEPT
 from robustify.judging.stats.intervals import Rate, clopper_pearson
 
 BLOCKS = 10
@@ -148,7 +148,7 @@ def everything(index: ItemIndex) -> Kept:
 
 def kept_by(found: Screened) -> Kept:
     """Return the items that a screening outcome keeps."""
-    votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.measurable)
+    votes, mask = found.votes, np.asarray((found.outcome == KEPT) & found.measurable)
     return Kept(mask, votes.key[mask], votes.k[mask], found.would[mask])
 
 

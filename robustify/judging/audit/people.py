@@ -65,7 +65,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     there = [by_item[item] for item in known]
     people = np.array(list(known.values()))
     decided = [
-        (LABELS[label], LABELS[row["verdict"] == "shortcut"])
+        (LABELS[label], LABELS[row["verdict"] == "flagged"])
         for row, label in zip(there, people.tolist(), strict=True)
         if row["verdict"] != "undecided"
     ]

@@ -2,7 +2,7 @@
 
 Auditors answer the kept items without their questions. They are voters left out of the vote, models that did not vote,
 rules without a model, and a fresh probe, because a filter cannot certify itself. Selection alone changes their accuracy, so
-each is compared with chance given the selection. The verdict is certified, not certified or inconclusive, with reasons.
+each is compared with chance given the selection. The audit is passed, failed or not evaluated, with reasons.
 """
 
 import math
@@ -21,11 +21,11 @@ from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.meaning import VIEW as MEANING
 from robustify.judging.context import Context
 from robustify.judging.screen.screen_rules import FDR
-from robustify.judging.screen.votes import ROBUST, cast_votes, first_template, models_asked
+from robustify.judging.screen.votes import KEPT, cast_votes, first_template, models_asked
 from robustify.judging.stats.intervals import Rate
 from robustify.judging.stats.tests import LEVEL
 from robustify.judging.summary.quantity import AuditorKind, Reason, ReasonValue, Score
-from robustify.judging.summary.result import AuditorResult, Residual, Verdict
+from robustify.judging.summary.result import AuditorResult, Residual, State
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ def residual(ctx: Context) -> Residual:
     fitted = ctx.rules.screen.criterion == FDR
     task = AuditTask(kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe), fitted)
     auditors = [rates for auditor in AUDITORS.values() for rates in auditor(ctx, task)]
-    robust = (ctx.screened.outcome == ROBUST) & (index.k > 0)
-    chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
-    verdict, reasons = audit_verdict(auditors, chance, margin)
+    kept = (ctx.screened.outcome == KEPT) & (index.k > 0)
+    chance = float(np.mean(1 / index.k[kept])) if kept.any() else None
+    state, reasons = audit_state(auditors, chance, margin)
     if fitted:
         reasons.append(Reason.of("probe_voted"))
     of_kind: dict[str, dict[str, AuditorResult]] = {}
@@ -144,24 +144,24 @@ def residual(ctx: Context) -> Residual:
         probe_voted=fitted,
         chance=chance,
         margin=margin,
-        verdict=verdict,
+        state=state,
         reasons=tuple(reasons),
     )
 
 
-def audit_verdict(
+def audit_state(
     auditors: Sequence[AuditorRates], chance: float | None, margin: float
-) -> tuple[Verdict, list[Reason]]:
-    """Return the audit's verdict with its reasons. Auditors without answers do not count.
+) -> tuple[State, list[Reason]]:
+    """Return the audit's state with its reasons. Auditors without answers do not count.
 
-    The verdict is `certified` under three conditions. Every auditor's upper bound is below its chance level plus `margin`.
+    The audit is passed under three conditions. Every auditor's upper bound is below its chance level plus `margin`.
     No heuristic is above chance. An independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all
     of them must be met. Alarms share a level of 5 % (Bonferroni).
     """
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
-        return "inconclusive", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
-    against = [a for a in answered if _prevents_certificate(a, chance, margin)]
+        return "not evaluated", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
+    against = [a for a in answered if _prevents_passing(a, chance, margin)]
     independent = [a for a in answered if a.independent and a.kind != "heuristic"]
     # An auditor below chance would not reveal a shortcut: it learnt to avoid the keys.
     vouching = [
@@ -178,25 +178,25 @@ def audit_verdict(
             )
             for a in vouching
         )
-        return "certified", [below, *power]
+        return "passed", [below, *power]
     level = LEVEL / len(answered)
     if alarms := [a for a in answered if a.audit.alarm(chance, level)]:
         alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
-        return "not certified", [_above_chance(a, chance, level) for a in alarms]
+        return "failed", [_above_chance(a, chance, level) for a in alarms]
     reasons = []
     for a in against:
         limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
         found = {"high": a.audit.bounds()[1], "limit": limit, "p": a.audit.p}
         reasons.append(Reason.of("not_below_margin", **a.reason(), **found))
     if not independent:
-        return "inconclusive", [Reason.of("no_independent_auditor"), *reasons]
+        return "not evaluated", [Reason.of("no_independent_auditor"), *reasons]
     blind = [a for a in independent if not vouching and a not in against]
     unseen = [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind]
-    return "inconclusive", reasons + unseen
+    return "not evaluated", reasons + unseen
 
 
-def _prevents_certificate(a: AuditorRates, chance: float, margin: float) -> bool:
-    """Return whether an auditor rules out a certificate. Heuristics are judged by p-value, others by upper bound."""
+def _prevents_passing(a: AuditorRates, chance: float, margin: float) -> bool:
+    """Return whether an auditor keeps the audit from passing. Heuristics are judged by p-value, others by upper bound."""
     if a.kind == "heuristic":
         return a.audit.p is not None and a.audit.p <= LEVEL
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin

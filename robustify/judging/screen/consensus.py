@@ -1,7 +1,7 @@
 """Verdicts from votes: which items were answered without their question.
 
 The rule is also applied to every other option as a hypothetical key, which gives the flags expected under the null. An item
-whose outcome could change with a missing answer is undecided, never silently robust.
+whose outcome could change with a missing answer is undecided, never silently kept.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.item_index import ItemIndex, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
 from robustify.judging.screen.votes import (
-    ROBUST,
-    SHORTCUT,
+    FLAGGED,
+    KEPT,
     UNANSWERED,
     UNDECIDED,
     Votes,
@@ -31,8 +31,8 @@ from robustify.judging.screen.votes import (
 
 T = TypeVar("T", bound=np.generic)
 
-Word = Literal["shortcut", "robust", "undecided"]
-WORDS: dict[int, Word] = {SHORTCUT: "shortcut", ROBUST: "robust", UNDECIDED: "undecided"}
+Word = Literal["flagged", "kept", "undecided"]
+WORDS: dict[int, Word] = {FLAGGED: "flagged", KEPT: "kept", UNDECIDED: "undecided"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class Screened:
 
     @cached_property
     def outcome(self) -> Ints:
-        """Outcome of each item (n,): 1 shortcut, 0 robust, -1 undecided."""
+        """Outcome of each item (n,): 1 flagged, 0 kept, -1 undecided."""
         key = self.votes.key
         undecided = _at_key(self.open, key) | (key < 0)
-        return np.where(undecided, UNDECIDED, np.where(_at_key(self.would, key), SHORTCUT, ROBUST))
+        return np.where(undecided, UNDECIDED, np.where(_at_key(self.would, key), FLAGGED, KEPT))
 
     @property
     def would_keep(self) -> Bools:
@@ -118,7 +118,7 @@ class Screened:
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:
-        """Return the verdict on each item. One more right vote never turns a shortcut into a robust item."""
+        """Return the verdict on each item. One more right vote never turns a flagged item into a kept one."""
         key = self.votes.key
         right = np.where(key >= 0, _at_key(self.right, key), 0).astype(np.int64)
         # A million verdicts share a few reasons, so each distinct case is worded once.
@@ -203,7 +203,7 @@ def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
 def _reason(code: int, votes: int, missing: int, voters: int, rules: ScreenRules) -> str:
     said = f"{votes} of {voters} voters right" if voters else "no voter was asked"
     if rules.criterion == FDR:
-        ranked = {SHORTCUT: "hit above the cut", ROBUST: "no hit above the cut"}
+        ranked = {FLAGGED: "hit above the cut", KEPT: "no hit above the cut"}
         return f"{ranked.get(code, 'unanswered')}, {said}"
     if code == UNDECIDED and voters:
         return f"{said}, {missing} of {voters} unanswered" if missing else f"{said}, no answer at all"

@@ -18,7 +18,7 @@ from scipy.special import betainc
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.judging.screen.posterior import shortcut_probability, shortcut_share
 from robustify.judging.screen.ranking import Ranking
-from robustify.judging.screen.votes import ROBUST, SHORTCUT, UNDECIDED
+from robustify.judging.screen.votes import FLAGGED, KEPT, UNDECIDED
 from robustify.judging.stats.intervals import Interval, Rate
 
 _NO_HIT = Rate(None, 0, None)
@@ -100,7 +100,7 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 class Decision:
     """Outcome of the filter on n items.
 
-    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. `would` (n, K) marks
+    `outcome` (n,) is 1 flagged, 0 kept or -1 undecided. `cutoff` counts the items that entered. `would` (n, K) marks
     the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
     answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
     `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without a top.
@@ -133,7 +133,7 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     # Without a cutoff, a missing answer could have created one.
     open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
-    outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
+    outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
     shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
     return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
 

@@ -22,7 +22,7 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 
 
 class ScreenRules(BaseModel):
-    """Rules that flag an item as a shortcut.
+    """Rules that flag an item.
 
     `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share `fdr`
     of the flags is due to chance. The other criteria count right votes: `unanimous`, `majority`, or `2-of-3`. `mode`

@@ -17,7 +17,7 @@ from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 
 UNANSWERED, TIED = -1, -2
-SHORTCUT, ROBUST, UNDECIDED = 1, 0, -1
+FLAGGED, KEPT, UNDECIDED = 1, 0, -1
 """Outcomes of the screen."""
 
 

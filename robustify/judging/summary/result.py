@@ -1,4 +1,4 @@
-"""Complete content of `summary.json`, with the audits, the guardrails and the certificate."""
+"""Complete content of `summary.json`, with the audits, the guardrails and the state of the run."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -19,11 +19,10 @@ from robustify.judging.summary.scored import (
 )
 from robustify.judging.summary.screened import Benchmark, CueCounts, Inference, Screen, Splits, Topics
 
-FORMAT = 3
+FORMAT = 4
 AGAIN = "run `robustify judge` on the run's folder"
-Verdict = Literal["certified", "not certified", "inconclusive"]
 State = Literal["passed", "failed", "not evaluated"]
-"""State of a check or an audit."""
+"""State of a check, of an audit, or of a run. What cannot be judged is not evaluated."""
 
 
 class AuditorResult(Quantity):
@@ -58,7 +57,7 @@ class Residual(Part):
     probe_voted: bool
     chance: Share | None
     margin: Share
-    verdict: Verdict
+    state: State
     reasons: tuple[Reason, ...]
 
 
@@ -102,8 +101,8 @@ class TextOverlap(Part):
     not_checkable: int
     coverage: Quantity
     parts: dict[str, Quantity]
-    in_robust: Quantity
-    in_shortcut: Quantity
+    in_kept: Quantity
+    in_flagged: Quantity
     items: tuple[str, ...]
 
 
@@ -117,34 +116,22 @@ class Guardrail(Part):
     """Result of one guardrail. A failed guardrail with `halts_export` stops every export."""
 
     name: str
-    passed: bool
+    state: State
     value: float | str | None
     limit: int | float | str
     reason: Reason
     halts_export: bool
-
-    @property
-    def state(self) -> State:
-        """Whether the guardrail passed or failed, or could not be evaluated."""
-        open_ = self.reason.code == "not_judged" or self.reason.params.get("verdict") == "inconclusive"
-        return "failed" if not self.passed else "not evaluated" if open_ else "passed"
-
-
-class Certificate(Part):
-    """Verdict of the audit, lowered by failed guardrails. Trials and voters that pick one position are `not judged`."""
-
-    verdict: Verdict | Literal["not judged"]
-    reasons: tuple[Reason, ...]
 
 
 class Summary(Part):
     """Content of `summary.json`.
 
     Parts that were not measured are null. Models and topics that were not asked are absent. `full_mode` is how the full
-    question was answered, by letter or by text. `measures` has the numbers computed by `judging/measures.py`.
+    question was answered, by letter or by text. `state` is that of the audit, lowered by failed guardrails. Trials and
+    voters that pick one position are not evaluated. `measures` has the numbers computed by `judging/measures.py`.
     """
 
-    format: Literal[3] = 3
+    format: Literal[4] = 4
     benchmark: Benchmark
     screen: Screen | None = None
     splits: Splits
@@ -165,19 +152,24 @@ class Summary(Part):
     label_noise: LabelNoise | None = None
     contamination: Contamination | None = None
     guardrails: tuple[Guardrail, ...] = ()
-    certificate: Certificate | None = None
+    state: State = "not evaluated"
+    reasons: tuple[Reason, ...] = ()
     signature: str | None = None
 
     @property
     def trial(self) -> bool:
         """Whether the run is too small, or too small a part of its benchmark, to be judged. No guardrail stops it."""
-        reasons = () if self.certificate is None else self.certificate.reasons
-        return any(reason.code == "trial_run" for reason in reasons)
+        return any(reason.code == "trial_run" for reason in self.reasons)
+
+    @property
+    def by_letter(self) -> bool:
+        """Whether the run is not evaluated because voters pick one position, and letters were not forced."""
+        return any(r.code == "one_position" and not r.params["forced"] for r in self.reasons)
 
     @property
     def halting(self) -> tuple[Guardrail, ...]:
         """Failed guardrails that stop an export."""
-        return tuple(g for g in self.guardrails if g.halts_export and not g.passed)
+        return tuple(g for g in self.guardrails if g.halts_export and g.state == "failed")
 
 
 def read(tree: object) -> Summary:

@@ -47,7 +47,7 @@ class PairView(Part):
     """Comparison of two models under one view."""
 
     all: Paired
-    robust: Paired
+    kept: Paired
 
 
 class AdjustedDifference(Quantity):
@@ -57,7 +57,7 @@ class AdjustedDifference(Quantity):
 
 
 class Pair(Part):
-    """Comparison of two models under both views and by adjusted score. Selection biases `robust` if one voted."""
+    """Comparison of two models under both views and by adjusted score. Selection biases `kept` if one voted."""
 
     models: tuple[str, str]
     is_voter: bool
@@ -67,7 +67,7 @@ class Pair(Part):
 
 
 class RandomRemoval(Part):
-    """Accuracy on Robust compared with random removals of as many items of each topic.
+    """Accuracy on the kept items compared with random removals of as many items of each topic.
 
     `percentile` (0 to 100) is the share of removals with an accuracy that is not higher. It is not a test, because
     selection alone lowers the accuracy of voters and of models with similar errors.
@@ -75,7 +75,7 @@ class RandomRemoval(Part):
 
     view: str
     is_voter: bool | None
-    robust: Quantity
+    kept: Quantity
     mean: Share
     ci: Interval
     percentile: float
@@ -175,8 +175,8 @@ class LabelNoise(Part):
     all_wrong: int | None = None
     expected: float | None = None
     p: P | None = None
-    in_robust: Quantity | None = None
-    in_shortcut: Quantity | None = None
+    in_kept: Quantity | None = None
+    in_flagged: Quantity | None = None
     items: tuple[str, ...] | None = None
     reason: Reason | None = None
 

@@ -188,8 +188,8 @@ class Splits(Part):
     """Number of items in each split, and reasons for exclusion from cloze. `cloze` is null without the items' text."""
 
     all: int
-    shortcut: int
-    robust: int
+    flagged: int
+    kept: int
     undecided: int
     cloze: int | None
     cloze_excluded: dict[str, int]

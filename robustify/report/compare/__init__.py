@@ -34,8 +34,8 @@ def _values(found: Comparison) -> dict[str, Any]:
     names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(found.runs, start=1)]
     rules = [f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen" for s in found.summaries]
     rows = (
-        (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.shortcut, s.splits.robust,
-         s.certificate.verdict if s.certificate else None)
+        (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.flagged, s.splits.kept,
+         s.state)
         for name, rule, s in zip(names, rules, found.summaries, strict=True)
     )  # fmt: skip
     heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Removed", "Robust", "Verdict")

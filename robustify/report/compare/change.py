@@ -29,7 +29,7 @@ class Change(Part):
     1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
     `same` is true if every item has the same credit, so that there is nothing to test. `one_cut` is true if the verdicts of
     a run share one cut, so that they are not independent, and no test of single items holds. `voter` marks a score of a
-    voter on robust items, which selection biases.
+    voter on kept items, which selection biases.
     """
 
     number: str

@@ -36,7 +36,7 @@ from robustify.report.compare.change import (
 )
 from robustify.report.compare.matching import SameItem, same_items
 from robustify.report.format import counted, percent
-from robustify.runs.run import SPLIT_FILES, VERDICTS, Run, open_run
+from robustify.runs.run import VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"
 READER = "reader"
@@ -140,7 +140,7 @@ class RunPair:
     def only_words(self) -> str:
         """Number of items in one run only, such as `3 items in the first only (2 flagged)`, or an empty string."""
         parts = (
-            f"{counted(len(words), 'item')} in the {which} only ({words.count('shortcut')} flagged)"
+            f"{counted(len(words), 'item')} in the {which} only ({words.count('flagged')} flagged)"
             for which, words in zip(("first", "second"), self.only, strict=True)
             if words
         )
@@ -152,10 +152,10 @@ class RunPair:
 
         An item is mended if it was edited and is now kept, in a run that could still flag items.
         """
-        flagged = [item for item in self.items if item.was == "shortcut"]
+        flagged = [item for item in self.items if item.was == "flagged"]
         edited = Counter(item.now for item in flagged if item.edited)
-        newly = sum(item.now == "shortcut" for item in self.moved)
-        mended, of = edited["robust"], counted(len(flagged), "flagged item")
+        newly = sum(item.now == "flagged" for item in self.moved)
+        mended, of = edited["kept"], counted(len(flagged), "flagged item")
         screen = self.two.summary.screen
         if screen is not None and screen.cut is not None and screen.cut.threshold is None:
             return (
@@ -163,7 +163,7 @@ class RunPair:
             )
         left = {
             "not edited": len(flagged) - edited.total(),
-            "still flagged": edited["shortcut"],
+            "still flagged": edited["flagged"],
             "undecided": edited["undecided"],
         }
         parts = "".join(f", {n} {words}" for words, n in left.items() if n)
@@ -205,7 +205,7 @@ class RunPair:
             **named,
             "n_common": len(self.items),
             "n_only": [len(words) for words in self.only],
-            "flagged_only": [words.count("shortcut") for words in self.only],
+            "flagged_only": [words.count("flagged") for words in self.only],
             "removed": [int(one.sum()), int(two.sum())],
             "jaccard": rate((one * two)[one + two > 0]).json(),
             "moved": self.counts,
@@ -218,7 +218,7 @@ class RunPair:
     def removed(self) -> tuple[Floats, Floats]:
         """In each run, 1 for each flagged item and 0 for every other one (n_items,)."""
         verdicts = ([item.was for item in self.items], [item.now for item in self.items])
-        one, two = (np.array([float(word == "shortcut") for word in words]) for words in verdicts)
+        one, two = (np.array([float(word == "flagged") for word in words]) for words in verdicts)
         return one, two
 
     def measured(self) -> Iterator[Change]:
@@ -268,7 +268,7 @@ class RunPair:
             yield from self._unpaired(measure, models, ("kept",))
         else:
             yield change
-            kept = np.array([item.was == item.now == "robust" for item in self.items])
+            kept = np.array([item.was == item.now == "kept" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
             yield paired_change(measure.name, models, x, y, self.one.groups).model_copy(
                 update={"part": "kept"}
@@ -327,7 +327,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
     """
     runs = tuple(map(open_run, folders))
     for run in runs:
-        run.require_unchanged("summary.json", VERDICTS, ANSWERS, *SPLIT_FILES)
+        run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
     sides = [Side(place, run, run.summary) for place, run in enumerate(runs)]
     pairs = [_pair(one, two) for one, two in combinations(sides, 2)]
     changes = [list(pair.measured()) for pair in pairs]

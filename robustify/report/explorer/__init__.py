@@ -29,9 +29,9 @@ from robustify.report.printing import jinja, styles
 from robustify.runs.run import EVIDENCE, EXPLORER
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
-WORDS = ("shortcut", "undecided", "robust")
+WORDS = ("flagged", "undecided", "kept")
 MOST_ITEMS = 20_000
-"""Maximum number of items on the page. If there are more, robust items are left out and the page reports it."""
+"""Maximum number of items on the page. If there are more, kept items are left out and the page reports it."""
 
 
 def write_explorer(

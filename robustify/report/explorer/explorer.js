@@ -18,7 +18,7 @@ const byId = new Map(items.map((item) => [item.id, item]));
 
 // Filters and sort orders: the name in the address, the label, the value of an item, and the text of a value.
 
-const VERDICTS = ["shortcut", "undecided", "robust"];
+const VERDICTS = ["flagged", "undecided", "kept"];
 const FACETS = Object.entries({
   verdict: ["Verdict", (item) => item.verdict, (value) => value],
   cue: ["First cue", (item) => item.cue || "no pick", (value) => labels[value] ?? value],
@@ -110,7 +110,7 @@ function drawCount() {
   const all = VERDICTS.reduce((sum, word) => sum + inRun[word], 0);
   const of = found.length === items.length ? "" : ` of ${whole(items.length)}`;
   at("count").textContent = `${whole(found.length)}${of} item${found.length === 1 && !of ? "" : "s"}`
-    + (all > items.length ? ` (the run has ${whole(all)}; the page leaves out robust items beyond ${whole(items.length)})` : "");
+    + (all > items.length ? ` (the run has ${whole(all)}; the page leaves out kept items beyond ${whole(items.length)})` : "");
 }
 
 function drawRows() {

@@ -41,6 +41,8 @@ _BEGIN = "robustify restricted key releases --begin"
 _MOST_BYTES = 256 << 20
 _DIGEST = 16
 """Number of hex digits in the digest of an item (64 bits)."""
+_RECORDED = {"kept": "robust", "flagged": "shortcut", "undecided": "undecided"}
+"""Word of each verdict in digests, as in the first records, so that a split that was released stays the same split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> Sp
     return SplitOf(
         items=digest(key, sorted(own)),
         digests=tuple(sorted(own.values())),
-        split=digest(key, sorted((own[name], verdicts[name]) for name in own)),
+        split=digest(key, sorted((own[name], _RECORDED[verdicts[name]]) for name in own)),
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
 from robustify.judging.summary.quantity import Measured, Score
-from robustify.judging.summary.result import Summary
+from robustify.judging.summary.result import State, Summary
 from robustify.restricted.disclosure import rounding
 from robustify.restricted.disclosure.rounding import (
     CELL,
@@ -74,7 +74,7 @@ class Released(BaseModel):
     release_level: Literal["evaluator", "published"] = "evaluator"
     name: str
     n: int
-    verdict: str
+    state: State
     trial: bool
     failed: tuple[str, ...]
     halting: tuple[str, ...]
@@ -124,7 +124,7 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
     `min_cell` comes from the manifest and applies if it is larger than `CELL`.
     """
     splits, k = summary.splits, max(CELL, min_cell)
-    page = _Page(splits.all, splits.robust, splits.shortcut, summary.screen is not None, k)
+    page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
     available = BUDGET * log2_choose(page.n, page.flagged) if page.screened else math.inf
     shown: list[ReleasedNumber | ReleasedTopics] = []
@@ -136,11 +136,11 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
             spent += one.bits
         else:
             withheld.append(one.name)
-    failed = [guardrail for guardrail in summary.guardrails if not guardrail.passed]
+    failed = [guardrail for guardrail in summary.guardrails if guardrail.state == "failed"]
     return Released(
         name=summary.benchmark.name or "unnamed",
         n=page.n,
-        verdict="not judged" if summary.certificate is None else summary.certificate.verdict,
+        state=summary.state,
         trial=summary.trial,
         failed=tuple(guardrail.name for guardrail in failed),
         halting=tuple(guardrail.name for guardrail in failed if guardrail.halts_export),

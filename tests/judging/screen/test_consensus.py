@@ -1,4 +1,4 @@
-"""Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never robust."""
+"""Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never kept."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
 MAJORITY = ScreenRules(criterion="majority")
 OF_3 = tuple(ScreenRules(criterion=f"{k}-of-3") for k in (1, 2, 3))
-RULE = {"shortcut": 1, "undecided": 0, "robust": -1}
+RULE = {"flagged": 1, "undecided": 0, "kept": -1}
 
 
 def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
@@ -51,7 +51,7 @@ def words(b: Bench, rules: ScreenRules) -> list[str]:
     return [v.verdict for v in screened(votes_of(b), rules).verdicts()]
 
 
-S, R, U = "shortcut", "robust", "undecided"
+S, R, U = "flagged", "kept", "undecided"
 ONE_SILENT = [[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]]
 LAST_SILENT = [[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]]
 
@@ -296,7 +296,7 @@ def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
     votes = collect_votes(table, unanimous(mode=mode), ["x", "y"])
     assert votes.pick.tolist() == [[UNANSWERED], [0]]
-    assert [v.verdict for v in screened(votes, unanimous(mode=mode)).verdicts()] == ["undecided", "shortcut"]
+    assert [v.verdict for v in screened(votes, unanimous(mode=mode)).verdicts()] == ["undecided", "flagged"]
 
 
 def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:

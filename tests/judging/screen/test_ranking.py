@@ -18,7 +18,7 @@ from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking, top_options
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import ROBUST, SHORTCUT, TIED, UNDECIDED
+from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
 RULES = ScreenRules()
@@ -54,7 +54,7 @@ def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
     found, false, planted = 0, 0, 0
     for seed in range(2):
         made = DEPENDENT["a cue that one topic turns round"](360, np.random.default_rng([seed, 5]))
-        flagged = context(Answers.of([]), Facts("made up"), Rules(), made.items).decision.outcome == SHORTCUT
+        flagged = context(Answers.of([]), Facts("made up"), Rules(), made.items).decision.outcome == FLAGGED
         planted += int((~made.clean).sum())
         found += int((flagged & ~made.clean).sum())
         false += int((flagged & made.clean).sum())
@@ -65,7 +65,7 @@ def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
 def test_shortcuts_of_the_voters_are_found_without_text() -> None:
     b = bench(400, 3, s=0.3, agree=0.2, seed=1)
     ranking, index = ranked(b)
-    found = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+    found = flags(ranking, index.key, 0.1).outcome == FLAGGED
     assert found[b.shortcut].mean() > 0.9
     assert found[~b.shortcut].mean() < 0.06
     assert set(ranking.parts) == {"letter votes", "text votes"}
@@ -76,7 +76,7 @@ def test_a_cue_in_the_text_is_found_and_its_contributions_add_up() -> None:
     b, items, has = cued(300, 0.4)
     ranking, index = ranked(b, items)
     found = flags(ranking, index.key, 0.1)
-    flagged = found.outcome == SHORTCUT
+    flagged = found.outcome == FLAGGED
     assert flagged[has == 1].mean() > 0.9
     assert (flagged & (has == 0)).sum() / flagged.sum() < 0.2
     total = np.asarray(sum(ranking.parts.values()))
@@ -119,7 +119,7 @@ def test_items_of_two_options_are_not_ranked_first() -> None:
     for seed in range(6):
         b = bench(400, 3, s=0.2, agree=0.2, options=(2, 3, 4, 5, 6), seed=seed)
         ranking, index = ranked(b, made=rows(b, rotations=False))
-        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        flagged = flags(ranking, index.key, 0.1).outcome == FLAGGED
         found.append(flagged[b.shortcut].mean())
     assert np.mean(found) > 0.4
 
@@ -182,12 +182,12 @@ def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
         return flags(ranking, index.key, 0.1).outcome
 
     found = outcome(picks)
-    assert {ROBUST, UNDECIDED} <= set(found[:40].tolist())
+    assert {KEPT, UNDECIDED} <= set(found[:40].tolist())
     assert (found[40:] == UNDECIDED).tolist() == [True] * 5 + [False] * 155
     for at in range(12):
         filled = [np.where(np.arange(200)[:, None] == at, np.maximum(picks, j), picks) for j in range(4)]
-        could = any(outcome(now)[at] == SHORTCUT for now in filled)
-        assert (found[at] == ROBUST) is not could
+        could = any(outcome(now)[at] == FLAGGED for now in filled)
+        assert (found[at] == KEPT) is not could
 
 
 def test_replies_that_are_missing_where_they_would_be_wrong_flag_no_more_clean_items() -> None:
@@ -201,7 +201,7 @@ def test_replies_that_are_missing_where_they_would_be_wrong_flag_no_more_clean_i
         ranking, index = ranked(
             b, made=rows(replace(b, picks=np.where(unread, -1, b.picks)), rotations=False)
         )
-        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        flagged = flags(ranking, index.key, 0.1).outcome == FLAGGED
         shares.append((flagged & ~b.shortcut).sum() / max(1, flagged.sum()))
     assert np.mean(shares) < 0.12
 
@@ -220,7 +220,7 @@ def test_a_copy_counts_once_for_the_cut_and_is_flagged_by_its_own_key() -> None:
     assert (ranking.group[100:] == ranking.group[:100]).all()
     found = flags(ranking, index.key, 0.3)
     assert found.cutoff.n <= 100
-    flagged = found.outcome == SHORTCUT
+    flagged = found.outcome == FLAGGED
     assert flagged.any()
     assert (ranking.top == index.key)[flagged].all()
     assert not (flagged[:100] & flagged[100:]).any()
@@ -235,7 +235,7 @@ def test_items_of_a_passage_are_flagged_by_their_own_keys() -> None:
         index = item_index(answers, b.ids)
         passages = {name: f"passage {i // 5}" for i, name in enumerate(b.ids)}
         ranking = Ranker(answers, index, groups=passages).rank(RULES)
-        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        flagged = flags(ranking, index.key, 0.1).outcome == FLAGGED
         assert all(len(set(ranking.fold[i : i + 5].tolist())) == 1 for i in range(0, 400, 5))
         false.append((flagged & ~b.shortcut).sum() / flagged.sum())
         found.append(flagged[b.shortcut].mean())
@@ -266,4 +266,4 @@ def test_answers_of_one_pool_that_are_right_once_each_give_nothing_away(seed: in
         others.insert(item.key, at)
         items.append(replace(item, choices=tuple(names[other] for other in others)))
     ranking, index = ranked(b, items)
-    assert (flags(ranking, index.key, 0.1).outcome == SHORTCUT).mean() <= 0.02
+    assert (flags(ranking, index.key, 0.1).outcome == FLAGGED).mean() <= 0.02

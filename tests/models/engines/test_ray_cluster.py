@@ -26,7 +26,7 @@ name: tiny
 sensitivity: public
 data: items.jsonl
 models: [{name: tiny, model: model, max_batch_tokens: 64, section: 2, %s}]
-limits: {min_robust: 1}
+limits: {min_kept: 1}
 """
 WORKERS = "engine: ray, workers: 2, threads: 1"
 

@@ -671,7 +671,7 @@ _SETTINGS = settings(
 @given(found=st.lists(items(), min_size=1, max_size=6, unique_by=lambda i: i.id))
 def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: list[Item]) -> None:
     assume(not _is_trap(found))
-    path = tmp_path / "robust.jsonl"
+    path = tmp_path / "kept.jsonl"
     for text in (own(found), own(found).replace("\n", "\r\n"), "\ufeff" + own(found)):
         path.write_bytes(text.encode("utf-8"))
         assert load(Source(path=str(path))).items == tuple(found)

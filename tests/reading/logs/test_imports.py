@@ -323,7 +323,7 @@ def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Ite
     screen = run.summary.tree()["screen"]
     assert list(screen["voters"]) == ["one", "two", "three"]
     right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
-    assert run.summary.tree()["splits"]["shortcut"] == sum(sum(votes) >= 2 for votes in right)
+    assert run.summary.tree()["splits"]["flagged"] == sum(sum(votes) >= 2 for votes in right)
     assert run.manifest["signature"].split("|")[3:5] == [
         "voters:one,two,three", "screen:majority/letter/lm-eval/as-logged",
     ]  # fmt: skip
@@ -349,7 +349,7 @@ KEYS = "ABCDABCD"
 VOTES: dict[str, list[int | None]] = {
     "one": [0, 1, 2, 3, 3, 3, 3, 3], "two": [0, 1, 2, 0, 3, 3, None, 3], "three": [0, 1, 1, 3, 3, 2, 3, 3],
 }  # fmt: skip
-NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_eval_tasks"}
+NO_TEXT = {"kept.jsonl", "flagged.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_eval_tasks"}
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
     assert not NO_TEXT & {p.name for p in textless.folder.iterdir()}
     assert (textless.items, textless.holds_text) == (None, False)
     summary = textless.summary.tree()
-    assert summary["splits"]["shortcut"] == 3
+    assert summary["splits"]["flagged"] == 3
     assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
         m: m for m in VOTES
     }
@@ -384,7 +384,7 @@ def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
     open_run(textless.folder).require_unchanged()
     assert steps.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
     other = steps.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
-    assert other.summary.tree()["splits"]["shortcut"] == 5
+    assert other.summary.tree()["splits"]["flagged"] == 5
     assert other.summary.tree()["benchmark"]["topics"] == textless.summary.tree()["benchmark"]["topics"]
     assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
     (textless.folder / "report.html").unlink()
@@ -436,7 +436,7 @@ def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.
 def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
     many = blind(tmp_path, {name: votes * 4 for name, votes in VOTES.items()}, KEYS * 4)
     code, _, _ = robustify("import", many, "-o", "out", "--criterion", "unanimous")
-    assert code == 7, "so few robust items are too few"
+    assert code == 7, "so few kept items are too few"
     assert robustify("check", "out")[0] == 7
     assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
     assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force")[0] == 3

@@ -34,9 +34,9 @@ NEAR = 1e-3
 NAME = "smollm2-135m"
 TASKS = {
     "all": "full",
-    "robust": "full",
-    "shortcut": "full",
-    "robust_choices_only": "choices_only",
+    "kept": "full",
+    "flagged": "full",
+    "kept_choices_only": "choices_only",
     "cloze": "cloze",
 }
 
@@ -79,7 +79,7 @@ def trip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "models": [{"name": NAME}],
         "asking": {"views": ["choices_only", "full", "cloze"], "rotations": "one", "orders": 1},
         "screen": {"criterion": "unanimous"},
-        "limits": {"min_robust": 1},
+        "limits": {"min_kept": 1},
         "limit": request.param,
     }
     run = robustify(parse(tree, "test"), folder / "run", cache_folder())
@@ -106,11 +106,11 @@ def own_rows(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
     words = template("choices_only")
     planned = [
         Planned(item, words, own(item.k), words.requests(item, own(item.k)))
-        for item in items_of(run, "robust_choices_only")
+        for item in items_of(run, "kept_choices_only")
     ]
     with open_scorer(HFModel(name=NAME), cache_folder()) as scorer:
         asked = list(ask(planned, scorer))
-    found["robust_choices_only"] = {
+    found["kept_choices_only"] = {
         a.item: {name: getattr(a, name) for name in (*SAME, "scores")} for a in asked
     }
     return found
@@ -166,14 +166,14 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("robust_choices_only"))], tmp_path / "back")
-    picked = {item for item, row in trip.rows["robust_choices_only"].items() if row["correct"] == 1}
+    back = import_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back")
+    picked = {item for item, row in trip.rows["kept_choices_only"].items() if row["correct"] == 1}
     assert back.summary.screen.criterion == "fdr", "as in a run"
     beside = {row.name: row.flagged for row in back.summary.sensitivity}
     assert {round(rate.value * rate.n) for rate in (beside["D.4"], beside["unanimous"])} == {len(picked)}
     counted = import_logs(
-        [LogPath(trip.log("robust_choices_only"))],
+        [LogPath(trip.log("kept_choices_only"))],
         tmp_path / "counted",
         overrides={"screen.criterion": "unanimous"},
     )
-    assert {i.id for i in split_items(counted.folder / "shortcut.jsonl")} == picked
+    assert {i.id for i in split_items(counted.folder / "flagged.jsonl")} == picked

@@ -36,10 +36,10 @@ def release(
 ITEMS, SPLIT, CELL, BITS = "with other items", "another split", "fewer than 10", "of 50 bits are spent"
 CASES: dict[str, tuple[Release, list[Release], str]] = {
     "another criterion or voter": (release(split="t", bits=1), [release()], SPLIT),
-    "another criterion, as a list": (release(split="t", bits=0, what="robust"), [release()], SPLIT),
+    "another criterion, as a list": (release(split="t", bits=0, what="kept"), [release()], SPLIT),
     "another criterion under another name": (release(split="t", name="b", bits=1), [release()], SPLIT),
     "another criterion in another version": (release(split="t", version="2", bits=1), [release()], SPLIT),
-    "a list of the same split": (release(bits=0, what="robust"), [release(bits=50)], ""),
+    "a list of the same split": (release(bits=0, what="kept"), [release(bits=50)], ""),
     "another model within the budget": (release(bits=20), [release()], ""),
     "another model over the budget": (release(bits=20.1), [release()], BITS),
     "three models over the budget": (release(bits=20), [release(bits=20), release(bits=11)], BITS),
@@ -79,7 +79,7 @@ def items(n: int, stem: str = "which lamp", name: str = "a") -> list[Item]:
 
 
 def test_a_split_is_known_by_its_choices_whatever_its_name_stems_order_case_and_punctuation() -> None:
-    verdicts = {f"{name}{i}": "shortcut" if i % 3 else "robust" for i in range(30) for name in "ab"}
+    verdicts = {f"{name}{i}": "flagged" if i % 3 else "kept" for i in range(30) for name in "ab"}
     first = split_of(KEY, items(30), verdicts)
     edited = [
         Item(i.id, i.stem, tuple(f"{c.upper()}." for c in i.choices), i.key)

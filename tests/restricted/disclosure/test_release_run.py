@@ -21,7 +21,7 @@ from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 from tests.support.refusals import refused
 
-TASKS = ("all", "robust", "shortcut", "robust_choices_only", "cloze")
+TASKS = ("all", "kept", "flagged", "kept_choices_only", "cloze")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
         "summary.json",
         "report.html",
         "report.md",
-        *(f"splits/{name}.json" for name in ("robust", "shortcut")),
+        *(f"splits/{name}.json" for name in ("kept", "flagged")),
         *(f"lm_eval_tasks/mock_{name}.yaml" for name in TASKS),
         "release.json",
     }
@@ -166,14 +166,14 @@ def test_an_edited_label_or_manifest_is_refused(
         open_run(spoilt)
 
 
-@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/robust.json"])
+@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/kept.json"])
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt)
     with refused(3, "was changed after the run"):
         run.require_unchanged()
     again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
-             "splits/robust.json": lambda: emit_split(run, "robust")}  # fmt: skip
+             "splits/kept.json": lambda: emit_split(run, "kept")}  # fmt: skip
     with refused(3, "was changed after the run"):
         again[name]()
 
@@ -206,21 +206,21 @@ def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
 
 
 def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
-    robust, shortcut = (read_split(run.folder / "splits" / f"{name}.json") for name in ("robust", "shortcut"))
-    rows = documents([robust])
-    assert {row["id"] for row in rows} == set(robust.ids)
+    kept, flagged = (read_split(run.folder / "splits" / f"{name}.json") for name in ("kept", "flagged"))
+    rows = documents([kept])
+    assert {row["id"] for row in rows} == set(kept.ids)
     assert [row["stem"] for row in rows] == [
         r["question"] for r in restricted_set.items() if r["question"] in {row["stem"] for row in rows}
     ]
-    assert len(documents([robust, shortcut])) == len(robust.ids) + len(shortcut.ids)
+    assert len(documents([kept, flagged])) == len(kept.ids) + len(flagged.ids)
     with refused(3, "splits of 2 sets"):
-        documents([robust, replace(shortcut, version="2")])
+        documents([kept, replace(flagged, version="2")])
     with refused(3, "adapter of"):
-        documents([replace(robust, version="2")])
+        documents([replace(kept, version="2")])
     with refused(4, "describes single items"):
-        documents([replace(robust, ids=robust.ids[:9])])
+        documents([replace(kept, ids=kept.ids[:9])])
     with refused(3, "'labels' is not a profile"):
-        documents([robust], "labels")
+        documents([kept], "labels")
 
 
 def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
@@ -230,7 +230,7 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
     rows[0]["choices"][(rows[0]["answer"] + 1) % 4] = "Both A and B"
     monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
     run = audit(80)
-    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
+    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["kept", "flagged"]
     assert 79 not in {number.n for number in run.released.numbers}
     assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     asked = documents([read_split(path) for path in (run.folder / "splits").iterdir()], "cross-ref")
@@ -247,11 +247,11 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
             (["lm_eval", "run", given], True)
             for given in ("-c/tmp/x", "-sx", "-ws", "-xw", "-sLM5", "--p", "--l", "--w")
         ),
-        (["lm_eval", "run", "-L", "4", "-t", "mock_robust", "-m", "hf", "--", "x"], False),
+        (["lm_eval", "run", "-L", "4", "-t", "mock_kept", "-m", "hf", "--", "x"], False),
         (["lm_eval", "--write_out=True"], True),
         (["lm_eval", "--use_cache", "c"], True),
         (["lm_eval", "--cache_requests", "true"], True),
-        (["lm_eval", "run", "--limit", "4", "--tasks", "mock_robust"], False),
+        (["lm_eval", "run", "--limit", "4", "--tasks", "mock_kept"], False),
         (["pytest", "-s", "-x"], False),
     ],
 )
@@ -263,7 +263,7 @@ def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], tol
 def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: Callable[..., Run]) -> None:
     run = audit(80, limit=70)
     assert run.released.n == 70
-    for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "robust")):
+    for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "kept")):
         with refused(4, "a part of the set"):
             release()
     assert not (tmp_path / "public").exists()
@@ -276,7 +276,7 @@ def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
     assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
     assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
     assert publish(run, tmp_path / "public").bits == 0
-    assert "# mock: not judged" in (tmp_path / "public" / "report.md").read_text("utf-8")
+    assert "# mock: not evaluated" in (tmp_path / "public" / "report.md").read_text("utf-8")
 
 
 def test_a_run_without_models_tells_its_cues(audit: Callable[..., Run]) -> None:

@@ -51,7 +51,7 @@ def changed(part: Any, **new: Any) -> Any:
 
 def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
     """The summary as if it were of a set of this size: a hundred right answers to every question."""
-    part = {"all": n, "robust": kept, "shortcut": flagged}
+    part = {"all": n, "kept": kept, "flagged": flagged}
     rate = Score(value=0.5, n=n, ci=(0.4, 0.6))
     half = Measured(all=rate, kept=changed(rate, n=kept))
     whole = {"flagged": Measured(all=Score(value=flagged / n, n=n))}
@@ -84,7 +84,7 @@ def test_the_budget_of_the_split_decides_how_much_is_shown(
 ) -> None:
     page = released(of_size(exact, n, kept, flagged))
     assert (page.n, page.step, len(page.numbers), page.topics is not None) == (n, step, numbers, topics)
-    assert page.verdict in ("certified", "not certified", "inconclusive", "not judged")
+    assert page.state in ("passed", "failed", "not evaluated")
     if not numbers:
         assert page.available is None
         return
@@ -223,7 +223,7 @@ def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
 
 
 def test_a_page_of_some_groups_spends_less_and_names_no_guardrail(exact: Summary) -> None:
-    page = changed(released(exact), failed=("enough_robust_items",), halting=("enough_robust_items",))
+    page = changed(released(exact), failed=("enough_kept_items",), halting=("enough_kept_items",))
     assert page.only([]).spent == page.spent
     assert page.only([]).failed == page.only([]).halting == ()
     some = page.only(["accuracy"])
