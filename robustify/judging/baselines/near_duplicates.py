@@ -15,7 +15,8 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
-from robustify.judging.baselines.relatives import joined, parallels, relatives
+from robustify.judging.baselines.parallel import Parallels, parallels
+from robustify.judging.baselines.relatives import joined, relatives
 from robustify.judging.baselines.wording import words_of
 
 if TYPE_CHECKING:
@@ -61,8 +62,14 @@ def repeats(items: Sequence[Item]) -> Ints:
 def fold_groups(items: Sequence[Item]) -> Ints:
     """Return, for each item, the index of the first item in its group of repeats and relatives (n,)."""
     order = np.argsort(content_hashes(items), kind="stable")
-    pairs = zip(parallels(items, order), relatives(items, order), strict=True)
+    pairs = zip(parallel_items(items).pairs, relatives(items, order), strict=True)
     return _read_only(joined(repeats(items), *map(np.concatenate, pairs)))
+
+
+@kept_for_last
+def parallel_items(items: Sequence[Item]) -> Parallels:
+    """Return the likely translations among the items."""
+    return parallels(items, np.argsort(content_hashes(items), kind="stable"))
 
 
 @kept_for_last

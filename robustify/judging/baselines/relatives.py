@@ -7,17 +7,15 @@ Likeness is the cosine of TF-IDF vectors of the words and letter sequences in tw
 common directions are removed. Without this step, the same language or subject makes unrelated items look alike.
 """
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
-from scipy.spatial import cKDTree
 
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.items.item import Item
-from robustify.judging.baselines.wording import NUMBER
+from robustify.judging.baselines.parallel import Pairs
 from robustify.judging.baselines.words import columns
 
 NEAREST = 3
@@ -28,17 +26,15 @@ LARGEST, SHARE = 20, 0.1
 """Most items in a group of relatives, and largest share of the items, so that small sets still fill several folds."""
 FEWEST_SHARING, MOST_SHARING = 2, 300
 """Fewest and most items that contain a compared column. More common columns hardly tell relatives from other items."""
-FEWEST_EQUAL, EQUAL = 10, 0.2
-"""Fewest pairs of items with similar lengths and the same numbers, and their share of those with numbers, in a parallel
-set."""
-_LONGEST_OPTIONS = 8
-"""Number of options, longest first, whose lengths are compared."""
-_MARK = re.compile(r"[^\w\s]")
 _COMPARED = 500
 """Number of items per batch of comparisons."""
+_TRIED, _SAMPLED = 64, 97
+"""Mean number of pairs per item that are compared first, and the step at which their smallest product is estimated."""
+_SLACK = 1e-5
+"""Allowance for rounding when a pair's greatest possible likeness is compared."""
 
 
-def relatives(items: Sequence[Item], order: Ints) -> tuple[Ints, Ints]:
+def relatives(items: Sequence[Item], order: Ints) -> Pairs:
     """Return the numbers of both items of each pair of relatives (p,), (p,), with the most similar pairs first.
 
     `order` (n,) sorts the items by content. They are compared in this order, so that rounding does not depend on theirs.
@@ -52,32 +48,6 @@ def relatives(items: Sequence[Item], order: Ints) -> tuple[Ints, Ints]:
     mutual = (near[to] == row[:, None]).any(axis=1) & (row < to)
     best = np.argsort(-likeness[row, nth][mutual], kind="stable")
     return order[row[mutual][best]], order[to[mutual][best]]
-
-
-def parallels(items: Sequence[Item], order: Ints) -> tuple[Ints, Ints]:
-    """Return the numbers of both items of each pair of likely translations (p,), (p,), with the most similar first.
-
-    Without shared letters, only lengths, punctuation, and numbers show translations. Each item is among those of the
-    other that are most similar in the first two, and their numbers are equal. No pair is returned if numbers of such
-    items mostly differ, because the set is then not parallel. Profiles of more than `LARGEST` items are too common.
-    """
-    sorted_items = [items[i] for i in order.tolist()]
-    profile = np.array([_profile(item) for item in sorted_items])
-    texts = [" ".join(sorted(NUMBER.findall(" ".join(item.choices)))) for item in sorted_items]
-    _, kind, sharing = np.unique(profile, axis=0, return_inverse=True, return_counts=True)
-    rows = np.flatnonzero(sharing[kind.ravel()] <= LARGEST)
-    if len(rows) <= 2 * NEAREST:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    apart, near = map(np.asarray, cKDTree(profile[rows]).query(profile[rows], 2 * NEAREST + 1))
-    of = np.repeat(np.arange(len(rows)), near.shape[1])
-    mutual = (near[near.ravel()] == of[:, None]).any(axis=1) & (of < near.ravel())
-    a, b = rows[of[mutual]], rows[near.ravel()[mutual]]
-    said = np.array(texts, dtype=object)
-    alike, numbered = said[a] == said[b], (said[a] != "") | (said[b] != "")
-    if np.count_nonzero(alike & numbered) < max(FEWEST_EQUAL, EQUAL * np.count_nonzero(numbered)):
-        alike = np.zeros_like(alike)
-    best = np.argsort(apart.ravel()[mutual][alike], kind="stable")
-    return order[a[alike][best]], order[b[alike][best]]
 
 
 def joined(group: Ints, a: Ints, b: Ints) -> Ints:
@@ -100,15 +70,6 @@ def joined(group: Ints, a: Ints, b: Ints) -> Ints:
             of[high] = low
             size[low] += size[high]
     return np.array([first(i) for i in range(len(of))], dtype=np.int64)
-
-
-def _profile(item: Item) -> Floats:
-    """Return the relative lengths of an item's options in order, their number, and that of punctuation marks (d,)."""
-    sizes = np.log1p(sorted(map(len, item.choices), reverse=True))
-    out = np.zeros(_LONGEST_OPTIONS + 2)
-    out[: min(len(sizes), _LONGEST_OPTIONS)] = (sizes - sizes.mean())[:_LONGEST_OPTIONS]
-    out[-2:] = len(sizes), sum(len(_MARK.findall(text)) for text in item.choices) / 4
-    return np.round(out, 6)
 
 
 def _weights(items: Sequence[Item], order: Ints) -> csr_array:
@@ -138,20 +99,40 @@ def _nearest(weights: csr_array) -> tuple[Ints, Floats]:
     share = weights @ mean - mean @ mean / 2
     own = np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
     scale = 1 / np.sqrt(np.maximum(own, ROUNDING))
+    size = np.sqrt((common**2).sum(axis=1))
+    most_scale, least_share, most_size = scale.max(), share.min(), size.max()
     near, likeness = np.full((n, NEAREST), -1), np.zeros((n, NEAREST))
+
+    def alike(i: Ints, j: Ints, shared: Floats) -> Floats:
+        found = shared - share[i] - share[j] - np.einsum("pd,pd->p", common[i], common[j])
+        return np.where(i == j, -np.inf, np.round(found * scale[i] * scale[j], 6))
+
     for start in range(0, n, _COMPARED):
-        met = (weights[start : start + _COMPARED] @ by_column).tocoo()
-        i, j = met.coords[0].astype(np.int64) + start, met.coords[1]
-        alike = met.data - share[i] - share[j] - np.einsum("pd,pd->p", common[i], common[j])
-        alike = np.where(i == j, -np.inf, np.round(alike * scale[i] * scale[j], 6))
-        edges = np.flatnonzero(np.diff(i, prepend=-1, append=n))
-        for nth in range(NEAREST):
-            best = np.repeat(np.maximum.reduceat(alike, edges[:-1]), np.diff(edges)) if len(i) else alike
-            found = np.flatnonzero((alike == best) & (best > -np.inf))
-            found = found[np.diff(i[found], prepend=-1) > 0]
-            near[i[found], nth], likeness[i[found], nth] = j[found], alike[found]
-            alike[found] = -np.inf
+        met = weights[start : start + _COMPARED] @ by_column
+        rows, met_of = np.arange(start, start + met.shape[0]), np.diff(met.indptr)
+        # The pairs with the largest products show how similar the nearest items are at least. Of the other pairs, only
+        # those are compared that could be as similar.
+        tried = max(0.0, 1 - _TRIED * len(rows) / max(1, met.nnz))
+        enough = np.full(len(rows), np.quantile(met.data[::_SAMPLED], tried) if met.nnz else 0.0)
+        for _ in range(2):
+            at = np.flatnonzero(met.data >= np.repeat(enough, met_of))
+            i, j = np.repeat(rows, met_of)[at], met.indices[at]
+            _fill(near, likeness, i, j, alike(i, j, met.data[at]))
+            least = likeness[rows, -1]
+            bound = least / (scale[rows] * most_scale) + share[rows] + least_share - size[rows] * most_size
+            enough = np.where(least > 0, np.minimum(enough, bound - _SLACK), -np.inf)
     return near, likeness
+
+
+def _fill(near: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
+    """Fill in the most similar of the pairs of items `i` and `j` (p,), given their likeness (p,), sorted by `i`."""
+    edges = np.flatnonzero(np.diff(i, prepend=-1, append=len(near)))
+    for nth in range(NEAREST):
+        best = np.repeat(np.maximum.reduceat(alike, edges[:-1]), np.diff(edges)) if len(i) else alike
+        found = np.flatnonzero((alike == best) & (best > -np.inf))
+        found = found[np.diff(i[found], prepend=-1) > 0]
+        near[i[found], nth], likeness[i[found], nth] = j[found], alike[found]
+        alike[found] = -np.inf
 
 
 def _common(weights: csr_array, by_column: csr_array, mean: Floats) -> Floats:
@@ -163,10 +144,12 @@ def _common(weights: csr_array, by_column: csr_array, mean: Floats) -> Floats:
         return np.asarray(weights @ sums - mean @ sums)
 
     n = weights.shape[0]
+    # Products with vectors of another type would copy the weights each time.
+    weights, by_column = weights.astype(np.float64), by_column.astype(np.float64)
     start = np.cos(np.arange(n))
     # Without shared columns, no item differs from the mean, and there is no direction.
     if np.abs(likeness_times(start)).max() < ROUNDING:
         return np.zeros((n, DIRECTIONS))
     likeness = LinearOperator((n, n), matvec=likeness_times, dtype=np.float64)
-    strength, of = eigsh(likeness, DIRECTIONS, v0=start)
+    strength, of = eigsh(likeness, DIRECTIONS, v0=start, tol=ROUNDING)
     return np.asarray(of * np.sqrt(np.maximum(strength, 0)))

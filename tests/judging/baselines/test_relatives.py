@@ -1,12 +1,15 @@
 """Relatives share a fold, so that no key is learned from a reworded copy or a translation."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bench.simulate.dependent import DEPENDENT
+from bench.simulate.dependent import _SCRIPTS, DEPENDENT
 from robustify.items.item import Item
-from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups
-from robustify.judging.baselines.relatives import LARGEST, joined, parallels, relatives
+from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups, parallel_items
+from robustify.judging.baselines.relatives import LARGEST, joined, relatives
 
 
 def order_of(items: list[Item]) -> np.ndarray:
@@ -29,7 +32,7 @@ def test_translations_without_shared_letters_are_known_by_lengths_and_numbers(
     world: str, found: float | None
 ) -> None:
     items = DEPENDENT[world](360, np.random.default_rng(0)).items
-    a, b = parallels(items, order_of(items))
+    a, b = parallel_items(items).pairs
     original = np.array([int(item.stem.split()[-1]) % 90 for item in items])
     if found is None:
         assert len(a) == 0, "unrelated items of similar lengths have other numbers"
@@ -60,5 +63,43 @@ def test_options_that_tell_nothing_have_no_relatives(choices: tuple[str, str]) -
     items = [Item(f"i{n}", f"Question {n}", choices, 0) for n in range(400)]
     assert [len(part) for part in relatives(items, order_of(items))] == [0, 0]
     assert [len(part) for part in relatives(items[:3], order_of(items[:3]))] == [0, 0]
-    assert [len(part) for part in parallels(items, order_of(items))] == [0, 0]
-    assert [len(part) for part in parallels(items[:3], order_of(items[:3]))] == [0, 0]
+    for some in (items, items[:3], items[:0]):
+        assert [len(part) for part in parallel_items(some).pairs] == [0, 0]
+
+
+def without_numbers(item: Item) -> Item:
+    """Replace numbers by a letter of the item's own alphabet."""
+    letter = next(filter(str.isalpha, "".join(item.choices)))
+    return replace(item, choices=tuple(re.sub(r"\d", letter, choice) for choice in item.choices))
+
+
+SCRIPTS = "four languages without shared letters"
+
+
+def test_translations_that_nothing_pairs_look_parallel_until_their_passage_is_named() -> None:
+    items = [without_numbers(item) for item in DEPENDENT[SCRIPTS](120, np.random.default_rng(0)).items]
+    named = [replace(item, group=f"p{int(item.stem.split()[-1]) % 30}") for item in items]
+    independent = DEPENDENT["plain"](480, np.random.default_rng(7)).items
+    apart = [replace(item, choices=tuple(in_script(one, n % 4) for one in item.choices))
+             for n, item in enumerate(independent)]  # fmt: skip
+    found = {name: parallel_items(some) for name, some in
+             {"unnamed": items, "named": named, "other questions": apart, "one alphabet": independent}.items()}  # fmt: skip
+    assert {name: one.unnamed > 100 for name, one in found.items()} == dict.fromkeys(found, False) | {
+        "unnamed": True
+    }
+    assert all(one.unnamed == 0 for name, one in found.items() if name != "unnamed")
+    assert not len(found["unnamed"].pairs[0])
+
+
+def in_script(text: str, to: int) -> str:
+    return text.translate(str.maketrans(_SCRIPTS[0], _SCRIPTS[to]))
+
+
+@pytest.mark.parametrize(
+    "words", [("日本語の選択肢", "東京都の天気予報"), ("हिन्दी के विकल्प", "दिल्ली का मौसम")]
+)
+def test_scripts_with_many_signs_are_one_alphabet_each(words: tuple[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    items = [Item(f"i{n}", f"Question {n}", tuple("".join(rng.permutation(list(words[n % 2] * 2))) + "あ" * int(size)
+             for size in rng.integers(1, 30, 4)), 0) for n in range(200)]  # fmt: skip
+    assert parallel_items(items).unnamed == 0
