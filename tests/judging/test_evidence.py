@@ -51,6 +51,7 @@ def ranking_of(
         complete=np.ones(n, dtype=bool),
         parts=parts,
         surface=surface,
+        independent=n,
     )
 
 

@@ -1,17 +1,19 @@
 """`criterion: fdr` through the whole judge: what is flagged, what is said of it, and what stands beside it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from bench.simulate.dependent import DEPENDENT
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import FLAGGED
+from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
@@ -154,3 +156,39 @@ def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
     picks = np.column_stack([b.picks[:, 0], np.full(120, -1)])
     found = judged(replace(b, picks=picks), FDR, cue=False)
     assert not any(v.verdict == "kept" for v in found.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("q", "groups", "evaluated"), [(0.1, 3, False), (0.1, 4, True), (0.02, 16, False), (0.02, 17, True)]
+)
+def test_fewer_groups_than_a_cutoff_needs_hits_are_not_evaluated(
+    q: float, groups: int, evaluated: bool
+) -> None:
+    """With four options, a miss stands for a third of a chance hit, so a cutoff needs 1 / (3 q) hits."""
+    items = items_of(bench(120, 2, s=0.5, seed=3), cue=True)
+    some = [replace(item, group=f"p{n % groups}") for n, item in enumerate(items)]
+    found = context(Answers.of([]), Facts("passages"), Rules(FDR.model_copy(update={"fdr": q})), some)
+    assert found.ranking.independent == groups
+    assert found.decision.groups == (None if evaluated else groups)
+    if not evaluated:
+        assert {v.verdict for v in found.verdicts} == {"undecided"}
+
+
+def test_three_items_alone_are_no_passages() -> None:
+    b = bench(3, 2, seed=3)
+    assert context(Answers.of(rows(b)), Facts("three"), Rules(FDR)).decision.groups is None
+
+
+def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named() -> None:
+    items = DEPENDENT["four languages without shared letters"](240, np.random.default_rng(0)).items
+    bare = [
+        replace(item, choices=tuple(re.sub(r"\d+", "", choice) for choice in item.choices)) for item in items
+    ]
+    named = [replace(item, group=f"p{int(item.stem.split()[-1]) % 60}") for item in bare]
+    found = [
+        context(Answers.of([]), Facts("translated"), Rules(FDR), some).decision
+        for some in (items, bare, named)
+    ]
+    assert [one.groups for one in found] == [None, 0, None], "equal numbers pair the first, passages the last"
+    assert found[1].cutoff.threshold is None
+    assert (found[1].outcome == UNDECIDED).all()

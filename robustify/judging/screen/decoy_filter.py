@@ -104,7 +104,8 @@ class Decision:
     the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
     answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
     `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without a top.
-    `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
+    `shortcut` (n,) is the probability of a shortcut, NaN without a hit. `groups` is the number of independent groups, if it
+    is too small, and otherwise None: then nothing is flagged, and every item is undecided.
     """
 
     outcome: Ints
@@ -114,13 +115,15 @@ class Decision:
     hit: Bools
     posterior: Floats
     shortcut: Floats
+    groups: int | None = None
 
 
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
-    cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q)
+    too_few = _too_few_groups(ranking, enter, q)
+    cutoff = Cutoff(len(enter)) if too_few else lowest_cutoff(strength, won, hits_per_miss(null), q)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     share = np.full(n, np.nan)
     for f in np.unique(ranking.fold).tolist():
@@ -131,18 +134,35 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     posterior = share + (1 - share) * ranking.null
     would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
-    open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
+    open_ = (
+        (ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]
+    ) & ~would | too_few
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
     shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
-    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
+    groups = ranking.independent if too_few else None
+    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut, groups)
 
 
 def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
     """Return the cutoff for each requested false share. `key` is (n,)."""
     _, hit, enter = _entered(ranking, key)
     rho = hits_per_miss(ranking.null[enter])
-    return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q) for q in shares]
+    return [
+        Cutoff(len(enter))
+        if _too_few_groups(ranking, enter, q)
+        else lowest_cutoff(ranking.strength[enter], hit[enter], rho, q)
+        for q in shares
+    ]
+
+
+def _too_few_groups(ranking: Ranking, enter: Ints, q: float) -> bool:
+    """Return whether grouping leaves too few independent items among those that `enter` (m,) for a cutoff.
+
+    With D of at least rho, a cutoff needs rho / q hits. If the items of a group repeat each other, its hits are one.
+    """
+    needed = np.ceil(hits_per_miss(ranking.null[enter]).max(initial=0) / q - ROUNDING)
+    return bool(ranking.independent < min(needed, len(enter)))
 
 
 def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:

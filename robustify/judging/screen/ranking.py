@@ -35,6 +35,8 @@ from robustify.judging.baselines.near_duplicates import (
     content_hashes,
     fold_groups,
     near_duplicates,
+    parallel_items,
+    repeats,
     unit_hashes,
 )
 from robustify.judging.baselines.words import LEAST, scorer
@@ -89,6 +91,7 @@ class Ranking:
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
+    independent: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,6 +175,7 @@ class Ranker:
             complete=preferences.complete,
             parts=parts,
             surface=surface,
+            independent=self._independent,
         )
 
     def by_options(self) -> OptionScores | None:
@@ -188,9 +192,21 @@ class Ranker:
     @cached_property
     def _folds(self) -> list[Ints]:
         names, items, settings = self._index.items, self._items, self._settings
-        together = group_numbers(names, self._groups or {}) if items is None else fold_groups(items)
+        together = self._passages if items is None else fold_groups(items)
         seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(names) < MANY else 1)
         return [balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()]
+
+    @property
+    def _passages(self) -> Ints:
+        return group_numbers(self._index.items, self._groups or {})
+
+    @property
+    def _independent(self) -> int:
+        if self._items is None:
+            return len(np.unique(self._passages))
+        parallel = parallel_items(self._items)
+        unpaired = parallel.unnamed and not len(parallel.pairs[0])
+        return 0 if unpaired else len(np.unique(repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
         """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
