@@ -126,14 +126,18 @@ def validate(data: str, how: dict[str, Any]) -> int:
         robustify validate items.jsonl --json
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
+    import numpy as np
+
     from robustify.cli.validated import survey_lines
+    from robustify.judging.baselines.parallel import parallels
     from robustify.judging.lint.findings import key_position
     from robustify.reading.loaders import describe
 
     bench = items_of(data, how)
     placed = key_position(bench.items)
     position = {"says": placed[0], **asdict(placed[1])} if placed else None
-    description = {**describe(bench), "key_position": position}
+    parallel = parallels(bench.items, np.arange(len(bench.items))).unnamed
+    description = {**describe(bench), "key_position": position, "parallel_items": parallel}
     if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
         description |= {"read": read, "data": block}

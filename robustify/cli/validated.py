@@ -49,6 +49,8 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "keys", ", ".join(f"{ascii_uppercase[int(at)]} {n:,}" for at, n in tree["key_positions"].items())
     if (placed := tree["key_position"]) and len(tree["key_positions"]) > 1:
         yield "look at", f"{placed['says']}: {RULES[POSITION].fix}"
+    if parallel := tree["parallel_items"]:
+        yield "look at", f"{counted(parallel, 'item')} look parallel: name their passage in a field `group`"
     topics = [(name, n) for name, n in tree["topics"].items() if name]
     if topics:
         most = sorted(topics, key=lambda topic: -topic[1])[:_LISTED]

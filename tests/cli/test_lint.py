@@ -4,15 +4,18 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+from bench.simulate.dependent import DEPENDENT
 from robustify.cli.lint import _MOST_LINES
-from robustify.items.item import Item
+from robustify.items.item import Item, item_row
 from robustify.judging.lint.findings import cues_of, key_position, marks_of
 from robustify.judging.lint.rules import RULES
 from tests.cli.test_first_steps import rows as cooking
@@ -247,6 +250,20 @@ def test_validate_warns_when_keys_are_at_one_position(robustify: Callable[..., A
         assert ("34 of 60 keys are B, 15 expected by chance" in robustify("validate", file).out) is said
         assert bool(json.loads(robustify("validate", file, "--json").out)["key_position"]) is said
         assert robustify("lint", file).code == (7 if said else 0)
+
+
+def test_validate_asks_for_the_passages_of_translations(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    items = DEPENDENT["four languages without shared letters"](120, np.random.default_rng(0)).items
+    for named in (False, True):
+        group = [f"p{int(item.stem.split()[-1]) % 30}" if named else "" for item in items]
+        rows = [item_row(replace(item, group=g)) for item, g in zip(items, group, strict=True)]
+        (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        told = json.loads(robustify("validate", "all.jsonl", "--json").out)["parallel_items"]
+        assert (told > 100, told == 0) == (not named, named)
+        said = f"{told} items look parallel: name their passage in a field `group`"
+        assert (said in robustify("validate", "all.jsonl").out) is not named
 
 
 def test_a_config_and_mapped_columns_are_read_as_validate_does(
