@@ -71,7 +71,7 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
 
     def paired(among: Bools) -> Bools:
         enough = max(FEWEST_EQUAL, EQUAL * np.count_nonzero(numbered & among))
-        return equal & among & (np.count_nonzero(equal & numbered & among) >= enough)
+        return np.asarray(equal & among & (np.count_nonzero(equal & numbered & among) >= enough), dtype=bool)
 
     pairs, looks = paired(np.ones_like(equal)), paired(unnamed)
     looks = looks if looks.any() else alphabets.too_often(a, b, unnamed)
@@ -109,7 +109,7 @@ class _Alphabets:
         found[found] = self._differ(a[found], b[found])
         excess = np.count_nonzero(found) - self.expected * n
         clear = CLEAR * np.sqrt(self.expected * (1 - self.expected) * n)
-        return found & (excess > max(clear, LEAST_EXCESS * (1 - self.expected) * n))
+        return np.asarray(found & (excess > max(clear, LEAST_EXCESS * (1 - self.expected) * n)), dtype=bool)
 
     def _differ(self, i: Ints, j: Ints) -> Bools:
         return np.asarray(np.minimum(self._shares[i], self._shares[j]).sum(axis=1) < FOREIGN)
