@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -106,8 +106,14 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance."""
-    rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
+    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance.
+
+    Rules that read the question, too, come last.
+    """
+    rules, others = (
+        sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
+        for of in ("heuristics", "with_question")
+    )
     n, chance = table["n"], table["chance_accuracy"]
     starred = [(name, rate) for name, rate in rules if is_above(rate)]
     if not n or chance is None:
@@ -116,20 +122,26 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
         lines = [f"None of {len(rules)} rules on the options alone is above chance on {counted(n, 'item')}."]
     else:
         (name, rate), *more = starred
-        others = f", and {counted(len(more), 'other rule')} above chance" if more else ""
+        beside = f", and {counted(len(more), 'other rule')} above chance" if more else ""
         lines = [
             f"The options alone give keys away: {name.replace('_', ' ')} is right in {rate['value']:.1%}, "
-            f"chance {chance:.1%}{others}."
+            f"chance {chance:.1%}{beside}."
         ]
     lines.append(f"  {counted(n, 'item')}, chance {chance:.1%}" if n else "  no items")
+    lines += _rated_rules(rules)
+    if n:
+        lines += ["  Rules that read the question, too:", *_rated_rules(others)]
+    if starred:
+        lines.append(f"* above chance, p at most {ABOVE} after Holm's correction for {len(rules)} rules")
+    return lines
+
+
+def _rated_rules(rules: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[str]:
     for name, rate in rules:
         if rate["value"] is not None:
             interval = "" if rate["ci"] is None else f"  ({rate['ci'][0]:.1%} to {rate['ci'][1]:.1%})"
             ties = f"  ties in {counted(rate['ties'], 'item')}" if rate["ties"] else ""
-            lines.append(f"{'*' if is_above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}")
-    if starred:
-        lines.append(f"* above chance, p at most {ABOVE} after Holm's correction for {len(rules)} rules")
-    return lines
+            yield f"{'*' if is_above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}"
 
 
 def is_above(rate: Mapping[str, Any]) -> bool:

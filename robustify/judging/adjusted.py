@@ -21,7 +21,14 @@ from robustify.judging.baselines.near_duplicates import balanced_folds, content_
 from robustify.judging.context import Context
 from robustify.judging.screen.ranking import OptionScores
 from robustify.judging.screen.votes import models_asked
-from robustify.judging.stats.balance import balancing, weighted_difference, weighted_rate, weights, worth
+from robustify.judging.stats.balance import (
+    balancing,
+    taken_out,
+    weighted_difference,
+    weighted_rate,
+    weights,
+    worth,
+)
 from robustify.judging.stats.tests import LEVEL
 from robustify.judging.summary.quantity import Reason, Score
 from robustify.judging.summary.scored import AdjustedDifference, Adjustment, LeftToFind
@@ -64,6 +71,13 @@ class Balanced:
         if won is None or self.scored is None:
             return None
         return Score.of(weighted_rate(won, self.weight, self.groups))
+
+    def taken_out(self, won: Floats | None) -> Score | None:
+        """Return the points of a model's credits (n,) that the cues earn: the mean less the weighted mean."""
+        if won is None or self.scored is None:
+            return None
+        found = taken_out(won, self.weight, self.cues, self.groups)
+        return Score.of(found, mde=found.mde)
 
     def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
         """Return the weighted difference between two models' credits on the items that both answered."""

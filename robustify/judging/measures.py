@@ -8,7 +8,7 @@ field reference follow from this table. A measure is not released unless it has 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -17,12 +17,16 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
 from robustify.judging.adjusted import Balanced, balanced
+from robustify.judging.audit.auditor import AuditRate
+from robustify.judging.audit.fresh import FreshProbe, everything
+from robustify.judging.baselines.artifact_probe import NAME as PROBE
+from robustify.judging.baselines.artifact_probe import VIEW as PROBE_VIEW
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
 from robustify.judging.stats.intervals import rate
-from robustify.judging.stats.tests import minimum_detectable_difference, paired_difference
+from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference, paired_difference
 from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.screened import Screen
@@ -65,6 +69,11 @@ class MeasureInput:
         """Return the answers of every model that answered any view or gave free responses."""
         free = free_responses(ctx.facts.free, ctx.index)
         return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
+
+    @cached_property
+    def fresh(self) -> AuditRate | None:
+        """Audit of all items by the fresh probe, with a p-value from refits."""
+        return FreshProbe(self.ctx.items, self.ctx.rules.probe).of(everything(self.ctx.index))
 
     @property
     def credits(self) -> dict[str, Credits]:
@@ -210,6 +219,11 @@ def _adjusted(view: str) -> Whole:
     return _each(score)
 
 
+def _test_taking(given: MeasureInput, name: str) -> Score | None:
+    balance = given.balance
+    return None if balance is None else balance.taken_out(given.models[name].credits.get("full"))
+
+
 def _longest_gap(view: str) -> Whole:
     """Return how much more accurate a model is if the longest choice is the key."""
 
@@ -255,6 +269,23 @@ def _rules(given: MeasureInput) -> dict[str, Measured]:
     return {name: Measured(**parts) for name, parts in rule_scores(given.ctx).items()}
 
 
+def _reader(given: MeasureInput) -> dict[str, Measured]:
+    """Return how often the cross-fitted probe is right, which sees only the options of an item, and no question.
+
+    It is one reader, named in advance, because the best of several would be too good by chance. Its own hits are more
+    variable than guesses, so that they are compared with chance by refits of the fresh probe with permuted keys, if any.
+    """
+    ctx = given.ctx
+    block = ctx.answers.block(PROBE_VIEW, PROBE).first()
+    won = ctx.index.spread(block, block.correct)
+    if np.isnan(won).all():
+        return {}
+    read, fresh = against_chance(won, ctx.index.k, ctx.repeated), given.fresh
+    if fresh is not None and fresh.p is not None:
+        read = read.model_copy(update={"p": fresh.p, "significant": fresh.p <= LEVEL, "mde": None})
+    return {SET: Measured(all=read)}
+
+
 def _flagged(given: MeasureInput) -> dict[str, Measured]:
     ctx = given.ctx
     if not ctx.was_screened:
@@ -287,6 +318,7 @@ TOPICS_RANK = 60
 _ALL: tuple[PartName, ...] = ("all",)
 
 MEASURES = (
+    Measure("reader", "flags", "accuracy", "set", Disclosed("audit", 65, _ALL), Whole(_reader)),
     Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), Whole(_flagged)),
     Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _of_screen(_by_chance)),
     Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL),
@@ -296,7 +328,7 @@ MEASURES = (
     Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL),
             _of_screen(lambda s: s.latent_shortcut_rate, when=lambda s: s.cut is not None)),
     Measure("probe", "flags", "share", "set", Disclosed("audit", 50, ("kept",)),
-            _of_probe(lambda probe: Measured(all=_score(probe.before), kept=_score(probe)))),
+            _of_probe(lambda probe: Measured(kept=_score(probe)))),
     Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),
             _of_probe(lambda probe: Measured(all=_score(probe.chance)))),
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
@@ -312,6 +344,7 @@ MEASURES = (
     Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
     Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
     Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
+    Measure("test_taking", "gaps", "points", "model", None, _each(_test_taking)),
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
     Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
@@ -327,8 +360,9 @@ MEASURES = (
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}
-FLAGGED, FULL, ADJUSTED = _NAMED["flagged"], _NAMED["full"], _NAMED["adjusted"]
+READER, FLAGGED, FULL, ADJUSTED = (_NAMED[name] for name in ("reader", "flagged", "full", "adjusted"))
 CHOICES_ONLY, CLOZE, RULE = _NAMED["choices_only"], _NAMED["cloze_chars"], _NAMED["rule"]
+TEST_TAKING = _NAMED["test_taking"]
 SECTIONS = tuple(dict.fromkeys(measure.section for measure in MEASURES))
 COMPARED: tuple[Section, ...] = ("flags", "scores")
 """Sections that `compare` compares."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.quantity import Measured, Quantity, Score
@@ -190,7 +191,7 @@ def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
     """Return the name of a model or rule. Empty for the set."""
     if measure.scope == "model":
         return (voting(name, s.models[name].is_voter),)
-    return (name,) if name else ()
+    return (f"{name} (reads the question)" if name in SEES_STEM else name,) if name else ()
 
 
 def _score(measure: Measure, score: Score | None) -> Cell:

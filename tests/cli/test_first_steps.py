@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import ModelError
+from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
 from robustify.pipeline import config, steps
 from tests.support.fake_scorer import fake_models, finds
@@ -170,7 +171,9 @@ def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -
     lines = robustify("heuristics", "cooking.csv").out.rstrip("\n").split("\n")
     assert re.match(r"The options alone give keys away: (longest|most).* is right in ", lines[0])
     table = json.loads(robustify("heuristics", "cooking.csv", "--json").out)["heuristics"]
-    shown = [re.match(r"([* ]) (\w+) +([0-9.]+) ?%", line) for line in lines[2:]]
+    apart = lines.index("  Rules that read the question, too:")
+    assert {line[2:].split()[0] for line in lines[apart + 1 : apart + 3]} == SEES_STEM
+    shown = [re.match(r"([* ]) (\w+) +([0-9.]+) ?%", line) for line in lines[2:apart]]
     found = [(match[2], match[1]) for match in shown if match is not None]
     assert [name for name, _ in found] == sorted(table, key=lambda name: -table[name]["value"])
     assert {name for name, star in found if star == "*"} == {

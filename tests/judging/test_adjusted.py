@@ -85,6 +85,18 @@ def test_a_cue_that_pays_in_the_full_score_does_not_pay_in_the_adjusted_one() ->
     assert pair.value == pytest.approx(0.3, abs=0.06)
 
 
+@pytest.mark.parametrize(("longest", "true"), [(0.0, 0.0), (0.4, 0.4 * 0.75)])
+def test_points_of_test_taking_are_told_from_luck(longest: float, true: float) -> None:
+    """A cue that points to some keys by luck earned "significant" points in one of three sets without any."""
+    items = items_with(600, longest=longest, seed=1)
+    found = judged(items, rows_of(items, "blind", 0.0, 1.0, 2), rows_of(items, "knows", 0.9, 0.0, 3)).summary
+    blind, knows = (measured(found, "test_taking", name)["all"] for name in ("blind", "knows"))
+    assert blind["value"] == pytest.approx(true, abs=0.05)
+    assert (blind["ci"][0] > 0) == bool(true)
+    assert blind["ci"][0] < true + 0.01 < blind["ci"][1]
+    assert abs(knows["value"]) < 0.03
+
+
 def test_where_nothing_is_given_away_the_adjusted_score_is_the_full_one() -> None:
     items = items_with(600)
     found = judged(items, rows_of(items, "m", 0.5, 0.0, 1)).summary

@@ -18,6 +18,7 @@ from robustify.judging.audit.auditor import audited as rate_of
 from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
 from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
+from robustify.judging.baselines.heuristics import SEES_STEM, guess
 from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.guardrails import Limits
 from robustify.judging.judgement import judge
@@ -155,6 +156,18 @@ def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
     left = [row["n"] for row in found["leave_one_out"].values()]
     assert len(left) == 2
     assert len({*left, found["probe"]["n"]}) > 1, "each voter is left out of the ranking"
+
+
+def test_a_rule_that_reads_the_question_audits_nothing_that_is_hidden() -> None:
+    """ "Without the question" was said of `stem_overlap`, which names every key of this set."""
+    b = bench(120, 2, agree=0.0, seed=21)
+    items = [replace(item, stem=f"Why {item.choices[item.key]}?") for item in items_of(b)]
+    answers = Answers.of([*rows(b, rotations=False, bias=0.0)]), guess(items)
+    rules = Rules(ScreenRules(criterion="unanimous", voters=("v0", "v1")))
+    found = judge_residual(context(Answers.concat(answers), Facts("made-up"), rules, items))
+    assert found.heuristics is not None
+    assert not SEES_STEM & found.heuristics.keys()
+    assert "stem_overlap" in SEES_STEM
 
 
 def cheat(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:

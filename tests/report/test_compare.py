@@ -15,6 +15,7 @@ from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.base.files import sha256
 from robustify.cli import cli
 from robustify.items.item import Item
+from robustify.judging import measures
 from robustify.judging.stats.tests import independent_difference, paired_difference
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
@@ -156,9 +157,11 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
     assert (pair.reader.number, pair.reader.first.n, pair.reader.changed) == ("reader", 120, True)
     assert pair.reader.difference.value < -0.2
     effect, mended, unseen = pair.effect
-    assert re.fullmatch(
-        r"Without questions, a reader gets .* %, then .* % \(chance 25.0 %\): changed.", effect
-    )
+    said = r"A reader who never sees a question gets .* %, then .* % \(chance 25.0 %\), .* points \(n = 120, .*\): changed."
+    assert re.fullmatch(said, effect)
+    assert (pair.reader.first.value, pair.reader.second.value) == pytest.approx(
+        [measures.READER.of(side.summary)[""].all.value for side in (pair.one, pair.two)]
+    ), "the page and compare print one reader"
     assert pair.two.summary.screen.cut.threshold is None
     assert mended.endswith("edited; mended or not, because the second run could flag no item.")
     assert unseen.startswith("Not seen: whether new options make sense")

@@ -16,8 +16,8 @@ from robustify.base.arrays import Bools
 from robustify.items.scoring import VIEW_OF, best
 from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
 from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
+from robustify.judging.baselines.heuristics import SEES_STEM, heuristic_scores
 from robustify.judging.baselines.heuristics import VIEW as HEURISTIC
-from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.meaning import VIEW as MEANING
 from robustify.judging.context import Context
 from robustify.judging.screen.screen_rules import FDR
@@ -93,7 +93,9 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
     could[kept.mask] = kept.open
     scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could))
-    rows = {name: Score.model_validate(row) for name, row in scores.items() if row["n"]}
+    rows = {
+        name: Score.model_validate(row) for name, row in scores.items() if row["n"] and name not in SEES_STEM
+    }
     if not rows:
         return
     name, row = min(rows.items(), key=lambda one: (one[1].p_holm or 0.0, one[1].p or 0.0))
@@ -105,8 +107,7 @@ def fresh_probe(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of a probe fitted on the kept items alone, if there are enough."""
     fresh = task.probe.of(task.kept)
     if fresh is not None:
-        before = task.probe.of(everything(ctx.index))
-        yield AuditorRates("probe", "probe", fresh, not task.fitted, before=before)
+        yield AuditorRates("probe", "probe", fresh, not task.fitted)
 
 
 AUDITORS: dict[str, Auditor] = {

@@ -34,13 +34,15 @@ Rule = Callable[[SurfaceFeatures], Floats | Ints]
 class Heuristic:
     """A rule that assigns a number to each choice and picks the largest.
 
-    `rule` computes the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on.
+    `rule` computes the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on, and
+    `sees_stem` if it reads the question.
     """
 
     name: str
     says: str
     rule: Rule
     fitted: bool = False
+    sees_stem: bool = False
 
 
 def _common_place(features: SurfaceFeatures) -> Ints:
@@ -60,13 +62,22 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
     Heuristic("most_overlap", "shares most words with the other choices", lambda c: c.overlap),
     Heuristic("least_overlap", "shares fewest words with the other choices", lambda c: -c.overlap),
-    Heuristic("stem_overlap", "largest share of its words is in the stem", lambda c: c.in_stem),
-    Heuristic("least_stem_overlap", "smallest share of its words is in the stem", lambda c: -c.in_stem),
+    Heuristic(
+        "stem_overlap", "largest share of its words is in the stem", lambda c: c.in_stem, sees_stem=True
+    ),
+    Heuristic(
+        "least_stem_overlap",
+        "smallest share of its words is in the stem",
+        lambda c: -c.in_stem,
+        sees_stem=True,
+    ),
     Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
     Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
     Heuristic("all_of_the_above", "refers to the other choices", lambda c: c.points),
     Heuristic("outer_space", "white space at its ends, unlike the others", lambda c: c.outer_space),
 )
+SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
+"""Names of the rules that read the question. They form a family of their own, and audit nothing that is hidden."""
 
 
 def guess(items: Sequence[Item]) -> "Answers":
@@ -81,22 +92,23 @@ def guess(items: Sequence[Item]) -> "Answers":
 def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     """Return the output of `robustify heuristics --json`: n, chance, and the tie-fair accuracy of each heuristic.
 
-    `ties` counts the items with a shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm
-    correction.
+    `heuristics` see only the options, and those `with_question` read the question, too. `ties` counts the items with a
+    shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm correction within either group.
     """
     features = surface_features(items)
     k, n = features.k, len(features.k)
     chance = math.fsum(of / size for size, of in enumerate(np.bincount(k).tolist()) if of) / n if n else None
     found: dict[str, dict[str, object]] = {}
-    p: list[float] = []
+    p: dict[str, float] = {}
     for h in HEURISTICS:
         won, _, tie = rule_credit(_flat(h, features), features)
-        p.append(_corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1))))
+        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1)))
         ties = int(np.count_nonzero(tie > 1))
-        found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[-1]}
-    for row, corrected in zip(found.values(), holm(p), strict=True):
-        row["p_holm"] = corrected
-    return {"n": n, "chance_accuracy": chance, "heuristics": found}
+        found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[h.name]}
+    for name, corrected in _by_holm(p).items():
+        found[name]["p_holm"] = corrected
+    with_question = {name: found.pop(name) for name in sorted(SEES_STEM)}
+    return {"n": n, "chance_accuracy": chance, "heuristics": found, "with_question": with_question}
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
@@ -115,14 +127,15 @@ def heuristic_scores(
     keys, `could` (items, K) marks the choices that would have led to the same selection. None marks all of them. A
     filter keeps items whose key the voters did not pick. Rules that avoid their picks are therefore correct more often
     than `chance`, the mean of 1/k. `expected` is the expected accuracy given the selection. p_holm is corrected over
-    all heuristics (Holm 1979). If a heuristic depends on the keys, its p is multiplied by the number of positions.
+    all heuristics that see as much (Holm 1979). If a heuristic depends on the keys, its p is multiplied by the number of
+    positions.
     """
     names = [model for view, model, _ in answers.askings() if view == VIEW]
     blocks = {name: answers.block(VIEW, name) for name in names}
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
     free = {name: _free(block, could) for name, block in kept.items()}
     p = {name: _p(name, block, *free[name]) for name, block in kept.items() if len(block)}
-    corrected = dict(zip(p, holm(list(p.values())), strict=True))
+    corrected = _by_holm(p)
     return {
         name: {
             **shared_rate(block.correct, block.tie, block.k).json(),
@@ -133,6 +146,16 @@ def heuristic_scores(
             "p_holm": corrected.get(name),
         }
         for name, block in kept.items()
+    }
+
+
+def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
+    """Correct p-values by name over the rules that see only the options, and over those that read the question."""
+    families = ([name for name in p if name not in SEES_STEM], [name for name in p if name in SEES_STEM])
+    return {
+        name: one
+        for family in families
+        for name, one in zip(family, holm([p[name] for name in family]), strict=True)
     }
 
 

@@ -35,12 +35,10 @@ from robustify.report.compare.change import (
     unpaired_change,
 )
 from robustify.report.compare.matching import SameItem, same_items
-from robustify.report.format import counted, percent
+from robustify.report.format import counted, percent, points
 from robustify.runs.run import VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"
-READER = "reader"
-"""Number of the probe that is fitted to other items and sees only the options."""
 
 
 @dataclass(frozen=True)
@@ -171,19 +169,20 @@ class RunPair:
 
     @property
     def reader(self) -> Change | None:
-        """Change of a reader without questions on the items of both runs, else of the fresh probe, if there is one."""
-        named = {change.number: change for change in self.changes if change.part == "all"}
-        return named.get(READER, named.get("probe"))
+        """Change of the reader that sees no question, if both runs have one."""
+        return next((change for change in self.changes if change.number == measures.READER.name), None)
 
     @property
     def reader_words(self) -> str:
-        """Change of the reader, such as `Without questions, a reader gets 25.0 %, then 23.9 %: within noise`."""
-        found, chance = self.reader, self.two.summary.benchmark.chance_accuracy
+        """Change of the reader with its interval, and chance in both runs, as a sentence without a full stop."""
+        found = self.reader
         if found is None or found.first.value is None or found.second.value is None:
             return ""
-        by_chance = "" if chance is None else f" (chance {percent(chance)})"
+        sides = (side.summary.benchmark.chance_accuracy for side in (self.one, self.two))
+        by_chance = ", then ".join(dict.fromkeys(percent(chance) for chance in sides if chance is not None))
         was, now = percent(found.first.value), percent(found.second.value)
-        return f"Without questions, a reader gets {was}, then {now}{by_chance}: {found.noise}"
+        change = f"{points(found.difference)}: {found.noise}"
+        return f"A reader who never sees a question gets {was}, then {now} (chance {by_chance}), {change}"
 
     @property
     def effect(self) -> list[str]:
@@ -223,15 +222,19 @@ class RunPair:
 
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, without `p_holm`."""
-        for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
-            if measure is measures.FLAGGED and self.items:
-                found = [paired_change(measure.name, None, *self.removed, self.one.groups)]
-            else:
-                found = list(self._unpaired(measure, None))
-            yield from (change.untested() for change in found) if self._by_cut(measure) else found
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
-        if by_item and (x := self.one.read()) is not None and (y := self.two.read()) is not None:
-            yield paired_change(READER, None, x, y, self.one.groups)
+        for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
+            x: Floats | None = None
+            y: Floats | None = None
+            if measure is measures.FLAGGED and self.items:
+                x, y = self.removed
+            elif measure is measures.READER and by_item:
+                x, y = self.one.read(), self.two.read()
+            if x is None or y is None:
+                found = list(self._unpaired(measure, None))
+            else:
+                found = [paired_change(measure.name, None, x, y, self.one.groups)]
+            yield from (change.untested() for change in found) if self._by_cut(measure) else found
         first, second = self.one.summary.models, self.two.summary.models
         for a, b in _same_models(list(first), list(second)):
             scores = (self.one.scored(a), self.two.scored(b)) if by_item else None

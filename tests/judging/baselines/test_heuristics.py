@@ -16,6 +16,7 @@ from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import (
     HEURISTICS,
+    SEES_STEM,
     Heuristic,
     credit_p,
     guess,
@@ -108,11 +109,12 @@ def test_most_common_position_by_hand() -> None:
 def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
     found = rule_table(items)
-    assert list(found) == ["n", "chance_accuracy", "heuristics"]
+    assert list(found) == ["n", "chance_accuracy", "heuristics", "with_question"]
     assert found["n"] == 4
     assert found["chance_accuracy"] == 0.25
     heuristics = found["heuristics"]
-    assert list(heuristics) == [h.name for h in HEURISTICS]
+    assert list(heuristics) == [h.name for h in HEURISTICS if h.name not in SEES_STEM]
+    assert list(found["with_question"]) == ["least_stem_overlap", "stem_overlap"]
     longest = heuristics["longest_answer"]
     assert set(longest) == {"value", "n", "ci", "ties", "p", "p_holm"}
     assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
@@ -120,7 +122,8 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
     from_rows = heuristic_scores(guess(items), np.ones(len(items), dtype=bool))
-    from_items = rule_table(items)["heuristics"]
+    table = rule_table(items)
+    from_items = table["heuristics"] | table["with_question"]
     for name, row in from_items.items():
         assert from_rows[name]["value"] == pytest.approx(row["value"])
         assert from_rows[name]["p_holm"] == pytest.approx(row["p_holm"])

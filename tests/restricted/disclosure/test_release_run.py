@@ -283,6 +283,6 @@ def test_a_run_without_models_tells_its_cues(audit: Callable[..., Run]) -> None:
     run = audit(models=[])
     assert run.released.available is None
     assert [n.name for n in run.released.numbers if n.value is not None] == [
-        "rule: longest answer, all items", "rule: most common position, all items",
+        "reader that sees no question", "rule: longest answer, all items", "rule: most common position, all items",
     ]  # fmt: skip
     assert not (run.folder / "splits").exists()
