@@ -14,7 +14,7 @@ import click
 
 from robustify.base.errors import UsageError, counted
 from robustify.cli.composing import compose_set, composed_closing, composing
-from robustify.cli.options import FORCE, F, out_option, output, print_lines, print_result, say
+from robustify.cli.options import FORCE, F, cache_dir, out_option, output, print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -264,6 +264,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
 )
 @out_option("Write this file [default: NAME.yaml in the current folder].", required=False)
 @FORCE
+@cache_dir
 @output
 def init(
     data: str,
@@ -271,10 +272,12 @@ def init(
     models: tuple[str, ...],
     out: Path | None,
     force: bool,
+    cache: Path,
 ) -> int:
     """Write a config for a file of items.
 
-    DATA is checked first. The config has comments that explain its keys.
+    DATA is checked first. The config has comments that explain its keys. Models on this machine are measured for a
+    few seconds, to say how long they take.
 
     \b
     Example:
@@ -294,8 +297,27 @@ def init(
     with writable(path):
         path.write_text(_written(bench, where, how, models), encoding="utf-8")
     print_lines(path)
+    for line in _forecast(path, cache) if models else ():
+        say(line)
     say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
     return 0
+
+
+def _forecast(path: Path, cache: Path) -> list[str]:
+    """Return what the models of a config take that stay on this machine. A server is not contacted."""
+    from robustify.pipeline import config as configs
+    from robustify.pipeline.steps import foretold
+    from robustify.report.opening import forecast_lines
+
+    config = configs.load(path)
+    here = tuple(model for model in config.models if not model.sends_prompts)
+    return (
+        []
+        if not here
+        else forecast_lines(
+            foretold(config.model_copy(update={"models": here}), Path("results") / config.name, cache)
+        )
+    )
 
 
 _TEMPLATE = """\

@@ -47,7 +47,11 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @click.option("--safe-demo", is_flag=True, help="Refuse to run on a restricted set.")
 @click.option("--device", help="Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
-@click.option("--dry-run", is_flag=True, help="Check the config and estimate the cost, but ask no model.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the config, and estimate what is left to ask and how long it takes.",
+)
 @click.option(
     "--progress/--no-progress",
     default=None,

@@ -7,7 +7,7 @@ not considered here.
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from robustify.models.asking import Asking, plan
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.folder import RECORD, models_folder
 from robustify.models.names import KNOWN
+from robustify.models.timing import Left
 
 SAMPLE = 200
 """Number of items to plan. The others are assumed to be similar."""
@@ -31,13 +32,16 @@ MANY = 5_000
 class Need:
     """Estimated requests, tokens, and cost of one model.
     `tokens` is None for a restricted set, and `cost` is None without prices. `megabytes` is the download size of the model
-    for `robustify models pull`, or 0 if it is already on this machine."""
+    for `robustify models pull`, or 0 if it is already on this machine. `left` counts the requests that score options and
+    are not in the cache, and `seconds` is the time that they take. Both are None if unknown."""
 
     model: str
     requests: int
     tokens: int | None
     cost: float | None = None
     megabytes: int = 0
+    left: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,17 @@ def with_words(
             )
         needs.append(need)
     return replace(known, needs=tuple(needs))
+
+
+def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
+    """Return the forecast with what is left to ask of some models, by name."""
+    needs = tuple(
+        replace(need, requests=one.requests, left=one.left, seconds=one.seconds)
+        if (one := left.get(need.model))
+        else need
+        for need in known.needs
+    )
+    return replace(known, needs=needs)
 
 
 def megabytes(reference: str, cache: Path) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -19,8 +20,9 @@ from robustify.judging.ngrams.text import require_files
 from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Metered
-from robustify.models.forecast import Forecast, forecast, megabytes, with_words
+from robustify.models.forecast import Forecast, forecast, megabytes, with_left, with_words
 from robustify.models.replies import Replies
+from robustify.models.timing import Left, Stopwatch, left_of, remember
 from robustify.pipeline.asked import (
     RunInput,
     asked_again,
@@ -75,14 +77,19 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
-    """Estimate the cost of a run without asking any model or writing any file. Raise `RobustifyError` if the run would
+    """Estimate the cost of a run, and what is left of it if it was interrupted, without writing to its folder. Models on
+    this machine score some items for a few seconds, and servers are not asked. Raise `RobustifyError` if the run would
     fail before its first question. A model that is not downloaded yet is not an error."""
     policy = policy_for(config, folder)
     with policy.inside(folder):
         bench = _read(folder, policy)
         here = tuple(m for m in config.models if not megabytes(m.reference, cache))
         require_models(config.model_copy(update={"models": here}), cache)
-        return _forecast(bench, cache, policy)
+        planned, left = plan(bench.items, config.asking) if here else [], dict[str, Left]()
+        for model in here:
+            with policy.asking(), open_scorer(model, cache, seal=policy.cache_key) as scorer:
+                left[model.name] = left_of(scorer, planned, model, cache)
+        return _forecast(bench, cache, policy, left)
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
@@ -102,9 +109,12 @@ def _read(folder: Path, policy: SetPolicy) -> Loaded:
     return load_bench(policy)
 
 
-def _forecast(bench: Loaded, cache: Path, policy: SetPolicy) -> Forecast:
+def _forecast(
+    bench: Loaded, cache: Path, policy: SetPolicy, left: Mapping[str, Left] = MappingProxyType({})
+) -> Forecast:
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
+    scored = with_left(scored, left)
     if free is None:
         return scored
     asked = [model for model in config.models if not free.models or model.name in free.models]
@@ -222,7 +232,9 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
                 watch(f"loading {model.name}", n_requests) as progress,
                 open_scorer(model, cache, seal=policy.cache_key) as scorer,
             ):
-                tables.append(Answers.of(ask(planned, scorer, progress)))
+                timed = Stopwatch(progress)
+                tables.append(Answers.of(ask(planned, scorer, timed)))
+                remember(timed, model, cache)
                 if free is not None:
                     free.ask(model.name, scorer, watch)
                 if asks is not None:

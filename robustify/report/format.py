@@ -54,6 +54,13 @@ def in_points(x: float) -> str:
     return f"{signed(100 * x, 1)} points"
 
 
+def lasting(seconds: float) -> str:
+    """Format a duration: `12 s`, `4 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
+
+
 def count(n: float) -> str:
     """Format a count with thousands separators, and with one decimal if it is not an integer."""
     return f"{n:,.0f}" if float(n).is_integer() else signed(n, 1)

@@ -200,7 +200,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("models")
-def test_a_dry_run_says_what_it_takes_and_asks_nothing(
+def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked"))

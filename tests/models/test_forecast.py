@@ -1,6 +1,8 @@
 """What asking will take: what is counted is counted rightly, and what is not known is not said."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from robustify.models import forecast as forecasts
 from robustify.models.asking import Asking, plan
 from robustify.models.engines.settings import HFModel, OpenAIModel
 from robustify.models.forecast import CHARS_A_BRANCH, SAMPLE, forecast
+from robustify.models.timing import FILE, Stopwatch, left_of, remember
 from robustify.report.opening import forecast_lines
 
 
@@ -68,3 +71,50 @@ def test_the_words_fit_a_terminal() -> None:
     assert "cost " in lines[2]
     assert lines[-1:] == ["trial run: a verdict needs at least 61 items (limits.min_items)"]
     assert forecast_lines(found, 60) == lines[:-1]
+
+
+class Paced:
+    """A scorer that has some requests in its cache, and scores the others one by one."""
+
+    def __init__(self, cached: int) -> None:
+        self.cached, self.scored = cached, 0
+
+    def loglikelihoods(self, requests: Sequence[Any], progress: Callable[[int], None]) -> list[Any]:
+        progress(min(self.cached, len(requests)))
+        for _ in requests[self.cached :]:
+            self.scored += 1
+            progress(1)
+        return []
+
+
+@pytest.mark.parametrize("model", [LOCAL, SERVER])
+def test_what_an_interrupted_run_left_is_counted_and_only_a_model_on_this_machine_is_asked(
+    model: Any, tmp_path: Path
+) -> None:
+    planned, scorer = plan(ITEMS, Asking()), Paced(100)
+    found = left_of(scorer, planned, model, tmp_path)  # type: ignore[arg-type]
+    assert (found.requests, found.left) == (sum(len(p.requests) for p in planned), found.requests - 100)
+    assert (scorer.scored > 0, found.seconds is not None) == (model is LOCAL, model is LOCAL)
+    assert left_of(Paced(10**6), planned, model, tmp_path).seconds == 0.0  # type: ignore[arg-type]
+
+
+def test_a_server_s_pace_is_remembered_without_its_address(tmp_path: Path) -> None:
+    watch = Stopwatch()
+    for n in (7, *[1] * 30):
+        watch(n)
+    remember(watch, SERVER, tmp_path)
+    found = left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path)  # type: ignore[arg-type]
+    assert found.seconds == pytest.approx(found.left * (watch.pace or 0), rel=0.06)
+    assert "example" not in (tmp_path / FILE).read_text()
+    (tmp_path / FILE).write_text("[1]")
+    assert left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path).seconds is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.2, "1 s"), (89, "89 s"), (240, "4 min"), (9000, "2.5 h")])
+def test_a_time_is_said_in_one_unit(seconds: float, said: str) -> None:
+    known = forecast("cups", ITEMS, Asking(), [LOCAL], Path("nowhere"))
+    left = forecasts.with_left(known, {LOCAL.name: forecasts.Left(500, 400, seconds)})
+    assert (
+        f"about 500 requests, {left.needs[0].tokens:,} tokens, 400 left (about {said})"
+        in forecast_lines(left)[1]
+    )
