@@ -43,7 +43,6 @@ def test_a_set_of_the_users_own_is_audited_without_models(
     sets.write_text(f"mine: {ROOT}/configs/data/benign_demo.jsonl\nabsent: {tmp_path}/none.jsonl\n")
     for name, place in {"SETS": sets, "RESULTS": tmp_path / "out", "WORK": tmp_path / "work"}.items():
         monkeypatch.setattr(atlas, name, place)
-    monkeypatch.setattr(atlas, "CHART", tmp_path / "chart.svg")
     assert atlas.main(["--free"]) == 0
     index = json.loads((tmp_path / "out" / "index.json").read_text("utf-8"))
     assert index["left_out"] == ["absent"]
@@ -94,4 +93,3 @@ def test_answers_of_larger_models_give_rules_scores_and_what_others_see(
     assert set(found["adjusted"]) == {"a", "b", "c"}
     assert set(found["weights"]["left"]) >= {"form", "words", "characters"}
     assert all({"kept", "before", "value"} <= set(row) for row in found["weights"]["left"].values())
-    assert {part["n"] for part in found["seen"]["probe"].values()} == {alike.sum(), (~alike).sum()}

@@ -2,7 +2,8 @@
 
 `python -m bench.atlas [NAME...]` audits only these sets. `--free` asks no model and publishes earlier answers. `--index`
 writes only results that depend on several sets. `--again` judges unchanged sets again. `--weights` writes only
-adjusted.json and larger.json, without a language model.
+adjusted.json and larger.json, without a language model. The names `mmlu_pro` and `writers` write these studies.
+`--table` writes only the table of all sets.
 
 Sets whose files are missing are reported and skipped. Nothing is asked twice: intermediate files are in runs/atlas, which
 git ignores, and scores are in the cache.
@@ -19,21 +20,23 @@ import yaml
 
 from bench.atlas.adjusted import adjusted
 from bench.atlas.audit import with_models, without_models
-from bench.atlas.chart import chart
 from bench.atlas.fitted import Entry
 from bench.atlas.index import publish, write_index
 from bench.atlas.larger import SETS as LARGER
 from bench.atlas.larger import larger
+from bench.atlas.mmlu_pro import mmlu_pro
 from bench.atlas.others import SHARED, judged
 from bench.atlas.sample import Data, loaded
+from bench.atlas.table import write_table
+from bench.atlas.writers import writers
 from robustify.base.errors import RobustifyError
 from robustify.cli.options import watcher
 from robustify.runs.run import MANIFEST
 
 ROOT = Path(__file__).parents[2]
 RESULTS, WORK = ROOT / "results" / "atlas", ROOT / "runs" / "atlas"
-CHART = ROOT / "docs" / "img" / "findings.svg"
 SETS = Path(__file__).with_name("sets.yaml")
+STUDIES: dict[str, Callable[[Path], Entry]] = {"mmlu_pro": mmlu_pro, "writers": writers}
 
 
 def main(arguments: list[str]) -> int:
@@ -44,17 +47,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--index", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--weights", action="store_true")
+    parser.add_argument("--table", action="store_true")
     given = parser.parse_args(arguments)
     sets = yaml.safe_load(SETS.read_text(encoding="utf-8"))
-    strangers = sorted(set(given.sets) - set(sets))
+    strangers = sorted(set(given.sets) - set(sets) - set(STUDIES))
     if strangers:
         parser.error(f"{strangers[0]}: is no set of {SETS.name}; expected some of {', '.join(sets)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
+    everything = not (given.sets or given.free or given.index or given.weights or given.table)
+    for name in STUDIES if everything else set(given.sets) & set(STUDIES):
+        publish(RESULTS / f"{name}.json", STUDIES[name](WORK))
+    named = [name for name in given.sets if name in sets]
+    if given.sets and not named:
+        return 0
     if given.weights:
         _write("adjusted.json", {name: partial(adjusted, data) for name, data in sets.items()})
         _write("larger.json", {name: partial(larger, name) for name in LARGER})
         return 0
-    for name in [] if given.index else given.sets or sets:
+    for name in [] if given.index or given.table else named or sets:
         try:
             found = (None if given.again else _before(name, sets[name])) or without_models(
                 name, sets[name], WORK
@@ -71,6 +81,7 @@ def main(arguments: list[str]) -> int:
         )
     write_index(RESULTS, list(sets))
     _beside(sets)
+    write_table(RESULTS, sets)
     return 0
 
 
@@ -95,13 +106,12 @@ def _before(name: str, data: Data) -> Entry | None:
 
 
 def _beside(sets: dict[str, Data]) -> None:
-    """Write the results that need several sets: published answers and the chart."""
+    """Write the results that need several sets: published answers and the table."""
     if all((RESULTS / f"{name}.json").is_file() for name in SHARED):
         try:
             publish(RESULTS / "predictions.json", judged(sets, WORK))
         except RobustifyError as error:
             print(f"published predictions: left out: {error.lines[0]}", file=sys.stderr)
-    chart(RESULTS, CHART)
 
 
 if __name__ == "__main__":

@@ -6,22 +6,19 @@ For each set:
 - `rules`: the share of all items that each rule flags, and the false share.
 - `order`: for each rule the scores on all and on the kept items, and the changes in the order of models.
 - `adjusted`: the scores under the weights; `weights`: as in adjusted.json.
-- `seen`: accuracy of rules, probe and encoder on the items that all voters answered correctly, and on the others.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bench.atlas.adjusted import context_of, left_to_find
-from bench.atlas.audit import BY_PLACE
 from bench.atlas.fitted import Entry
 from bench.atlas.orders import by_part
 from bench.atlas.others import PREDICTIONS
-from robustify.base.arrays import Bools, Floats
+from robustify.base.arrays import Bools
 from robustify.items.views import Hidden
 from robustify.judging.accuracy import all_scored
 from robustify.judging.adjusted import balanced
@@ -55,9 +52,9 @@ SETS = {
 }  # fmt: skip
 
 
-def larger(name: str, work: Path) -> Entry:
-    """Import the answers to one set and return their numbers."""
-    asked = SETS[name]
+def larger(name: str, work: Path, asked: Asked | None = None) -> Entry:
+    """Import the answers to one set and return their numbers. Sets that are not listed are described by `asked`."""
+    asked = asked or SETS[name]
     folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
     run = import_logs(
         [LogPath(folder / "picks.csv")],
@@ -76,7 +73,6 @@ def larger(name: str, work: Path) -> Entry:
     also = {
         m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None
     }
-    unanimous = flagged["unanimous"][1]
     return {
         "n": len(ctx.index),
         "hidden": asked.hidden,
@@ -96,7 +92,6 @@ def larger(name: str, work: Path) -> Entry:
             if (q := balance.rate(c))
         },
         "weights": left_to_find(ctx, balance),
-        "seen": {who: _apart(credit, unanimous) for who, credit in _blind(ctx, run.summary.tree()).items()},
     }
 
 
@@ -117,16 +112,3 @@ def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
     share = rate(items.astype(np.float64), ctx.parts.groups).json()
     false = fields["false_share"].model_dump(mode="json")
     return {"items": int(items.sum()), "flagged": share, "false_share": false}, items
-
-
-def _blind(ctx: Context, summary: Entry) -> Mapping[str, Floats]:
-    """Return the credits (n,) of the best rule, the probe, and the encoder, which see only the options."""
-    rows = {one: parts["all"] for one, parts in summary["measures"]["rule"]["rule"].items()}
-    best = min((one for one in rows if one not in BY_PLACE), key=lambda one: rows[one]["p"])
-    asked = [(v, m) for v, m, _ in ctx.answers.askings() if v in ("probe", "meaning") or m == best]
-    blocks = {m: ctx.answers.block(v, m).first() for v, m in asked}
-    return {m: ctx.index.spread(block, block.correct) for m, block in blocks.items()}
-
-
-def _apart(credit: Floats, flagged: Bools) -> Entry:
-    return {part: rate(credit[mask]).json() for part, mask in (("flagged", flagged), ("others", ~flagged))}

@@ -1,0 +1,285 @@
+"""MMLU-Pro without its questions, and what that does to the scores of 21 models: results/atlas/mmlu_pro.json.
+
+Probes see only the options, without outer spaces. Copies, relatives, and neighboring rows share a fold, and intervals are
+clustered by these groups. No language model is asked. The parts of the file are:
+
+- `probes`: accuracy of each probe on `all` items, and by `source` and `topic`; `chance` is the mean of 1/k.
+- `redrawn`: accuracy of the probes where any option of an item may be called the key, for each seed.
+- `worth`: effective number of options, 1 / accuracy of the `best` probe; the nominal one is 1 / chance.
+- `cues`: what keys have more or less often than expected, and `rules`: accuracy of rules of length, by source.
+- `spaces`: by source, items, those whose key has a space at an end, and those with such a distractor.
+- `added`: three of the added distractors against MMLU's own three, beside the same keys, with the encoder.
+- `models`: what a probe's hits and picks do to models that see the question (`better_on_hits`, `lured`).
+- `ranking`: scores on all items, on those that the best probe misses, on those that the filter keeps, and adjusted.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
+from bench.atlas.fitted import Entry, tie_fair
+from bench.atlas.orders import Scores, by_part
+from bench.atlas.writers import added, cues_in_words, rules_of_length
+from bench.cases import folder
+from robustify.base.arrays import Bools, Floats, Ints, numbered
+from robustify.base.texts import EDGES
+from robustify.items.item import Item
+from robustify.judging.adjusted import balanced
+from robustify.judging.baselines.heuristics import guess
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.stats.balance import Z
+from robustify.judging.stats.intervals import bootstrap, rate
+
+SEEDS = (0,)
+"""Seeds of the placebos."""
+FOLLOWED = ("form", "comparing")
+"""Probes whose hits and picks are compared with the models'."""
+Logits = Mapping[str, Floats]
+
+
+def mmlu_pro(_work: Path) -> Entry:
+    """Return the numbers of the whole set."""
+    raw, sources = read()
+    items = [item.trimmed() for item in raw]
+    groups = groups_of(items, sources)
+    family = [source.partition("-")[0] for source in sources]
+    names = {"source": family, "topic": [item.topic for item in items]}
+    key, k = keys_of(items)
+    table = comparisons(items)
+    found = blind(items, groups, table)
+    won = {name: tie_fair(logits, key, k) for name, logits in found.items()}
+    first = max(won, key=lambda name: float(won[name].mean()))
+    answered = picks(items)
+    scores = {model: np.where(pick < 0, np.nan, pick == key) for model, pick in answered.items()}
+    stratum = numbered([f"{i.topic} {source} {i.k}" for i, source in zip(items, sources, strict=True)])[1]
+    redrawn, wrong = placebos(items, groups, table)
+    probes = {name: _by_part(credit, names, k, groups) for name, credit in won.items()}
+    return {
+        "n": len(items),
+        "groups": len(np.unique(groups)),
+        "options": {str(size): n for size, n in sorted(Counter(k.tolist()).items())},
+        "probes": probes,
+        "redrawn": {
+            name: [rate(tie_fair(of[name], keys, k), groups).json() for of, keys in redrawn] for name in won
+        },
+        "worth": {"best": first}
+        | {
+            part: _worth(of)
+            for part, of in {
+                "all": probes[first]["all"],
+                **probes[first]["source"],
+                **probes[first]["topic"],
+            }.items()
+        },
+        "cues": {part: cues_in_words(of) for part, of in _parts(items, family)},
+        "rules": {part: rules_of_length(of) for part, of in _parts(items, family)},
+        "spaces": {part: _spaces(of) for part, of in _parts(raw, family)},
+        "added": added(),
+        "models": {
+            name: {
+                "better_on_hits": better_on_hits(scores, _hit(found[name], key, k), stratum, groups),
+                "placebo": [
+                    better_on_hits(scores, _hit(of[name], keys, k), stratum, groups)["mean"]
+                    for of, keys in wrong
+                ],
+                "lured": lured(answered, favorites(found[name], k), (key, k), groups),
+                "lured_placebo": [
+                    lured(answered, favorites(of[name], k), (key, k), groups)["all"] for of, _ in redrawn
+                ],
+            }
+            for name in FOLLOWED
+        },
+        "ranking": ranking(items, scores, _hit(found[first], key, k) != 1),
+    }
+
+
+def read() -> tuple[list[Item], list[str]]:
+    """Return the items as they are, and the source of each."""
+    with (folder() / "mmlu_pro_models" / "items.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    items = [Item(r["id"], r["stem"], tuple(r["choices"]), r["key"], r["topic"]) for r in rows]
+    return items, [row["source"] for row in rows]
+
+
+def picks(items: Sequence[Item]) -> dict[str, Ints]:
+    """Return the index of each model's pick (n,), -1 if none was read."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(folder() / "mmlu_pro_models" / "picks.parquet").to_pydict()
+    place = {item.id: at for at, item in enumerate(items)}
+    found = {model: np.full(len(items), -1) for model in sorted(set(rows["model"]))}
+    for name, model, pick in zip(rows["item"], rows["model"], rows["pick"], strict=True):
+        found[model][place[name]] = -1 if pick is None else ord(pick) - ord("A")
+    return found
+
+
+def placebos(
+    items: Sequence[Item], groups: Ints, table: Floats
+) -> tuple[list[tuple[Logits, Ints]], list[tuple[Logits, Ints]]]:
+    """Return the logits of probes fitted to redrawn keys, and to wrong options as keys, with these keys, for each seed."""
+    key, k = keys_of(items)
+    redrawn, wrong = list[tuple[Logits, Ints]](), list[tuple[Logits, Ints]]()
+
+    def called(keys: Ints) -> list[Item]:
+        return [item.with_choices(item.choices, one) for item, one in zip(items, keys.tolist(), strict=True)]
+
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        other = (rng.random(len(items)) * (k - 1)).astype(np.int64)
+        some, other = (rng.random(len(items)) * k).astype(np.int64), other + (other >= key)
+        redrawn.append((blind(called(some), groups, table), some))
+        wrong.append((blind(called(other), groups, table, ("form",)), other))
+    return redrawn, wrong
+
+
+def _hit(logits: Floats, key: Ints, k: Ints) -> Floats:
+    """Return 1 for an item whose only favorite is the key, 0 for another favorite, NaN for several (n,)."""
+    pick = favorites(logits, k)
+    return np.where(pick < 0, np.nan, pick == key)
+
+
+def better_on_hits(won: Scores, hit: Floats, stratum: Ints, groups: Ints) -> Entry:
+    """Return how much better models are on the items that a probe hits than on its misses in the same stratum.
+
+    `value` is the coefficient of `hit` (n,) in a regression with a fixed effect for each `stratum` (n,): topic, source,
+    and number of options. Intervals are clustered by `groups` (n,). `mean` is over models; `above_0` counts intervals.
+    """
+    each, total = dict[str, Entry](), np.zeros(len(hit))
+    for model, credit in won.items():
+        there = ~np.isnan(credit) & ~np.isnan(hit)
+        y, h = (_within(of[there], stratum[there]) for of in (credit, hit))
+        slope = float(h @ y / (h @ h))
+        pull = np.zeros(len(hit))
+        pull[there] = h * (y - slope * h) / (h @ h)
+        total += pull / len(won)
+        each[model] = {"n": int(there.sum()), **_clustered(slope, pull, groups)}
+    mean = float(np.mean([one["value"] for one in each.values()]))
+    return {
+        "mean": {
+            "n": int((~np.isnan(hit)).sum()),
+            "hits": int(np.nansum(hit)),
+            **_clustered(mean, total, groups),
+        },
+        "above_0": sum(one["ci"][0] > 0 for one in each.values()),
+        "each": each,
+    }
+
+
+def _within(values: Floats, stratum: Ints) -> Floats:
+    """Return values (n,) minus the mean of their stratum."""
+    return values - (np.bincount(stratum, values) / np.maximum(np.bincount(stratum), 1))[stratum]
+
+
+def _clustered(value: float, pull: Floats, groups: Ints) -> Entry:
+    """Return a value with its interval from the influence of each item (n,), summed over groups."""
+    error = float(np.sqrt((np.bincount(groups, pull) ** 2).sum()))
+    return {"value": value, "ci": [value - Z * error, value + Z * error]}
+
+
+def lured(answered: Mapping[str, Ints], favorite: Ints, keys: tuple[Ints, Ints], groups: Ints) -> Entry:
+    """Return how often wrong picks fall on a probe's wrong favorite, over the number if they were spread evenly.
+
+    Items are those with one favorite (n,) that is not the key, and at least three options. `picks` counts the wrong picks
+    of all models, `found` those on the favorite, `expected` sums 1/(k - 1) over the picks, and `value` is their ratio.
+    """
+    key, k = keys
+    asked = (favorite >= 0) & (favorite != key) & (k > 2)
+    on, even, each = np.zeros(len(key)), np.zeros(len(key)), dict[str, float]()
+    for model, pick in answered.items():
+        wrong = asked & (pick >= 0) & (pick != key)
+        each[model] = float((pick == favorite)[wrong].sum() / (1 / (k - 1))[wrong].sum())
+        on, even = on + (wrong & (pick == favorite)), even + np.where(wrong, 1 / (k - 1), 0.0)
+    rows = np.column_stack([on, even])[asked]
+    return {
+        "all": {
+            "items": int(asked.sum()),
+            "picks": round(float((even * (k - 1))[asked].sum())),
+            "found": int(on.sum()),
+            "expected": float(even.sum()),
+            "value": float(on.sum() / even.sum()),
+            "ci": list(bootstrap(rows, lambda means: means[:, 0] / means[:, 1], groups[asked])),
+        },
+        "each": each,
+    }
+
+
+def ranking(items: Sequence[Item], won: Scores, missed: Bools) -> Entry:
+    """Return scores and order of models on all items, on `missed` (n,) ones, on kept ones, and under the weights."""
+    facts = Facts("mmlu-pro", {item.id: item.topic for item in items})
+    ctx = context(guess(items), facts, Rules(), items)
+    weights = balanced(ctx)
+    assert weights is not None
+    parts = {
+        "missed": by_part(won, missed.astype(np.float64)),
+        "kept": by_part(won, 1.0 - ctx.parts.flagged),
+    }
+    raw = {model: of["all"]["value"] for model, of in parts["kept"]["models"].items()}
+    scores = {
+        part: {m: of["kept"]["value"] for m, of in found["models"].items()} for part, found in parts.items()
+    }
+    adjusted = {
+        m: of.model_dump(mode="json", include={"value", "n", "ci"})
+        for m in won
+        if (of := weights.rate(won[m]))
+    }
+    scores |= {"adjusted": {m: of["value"] for m, of in adjusted.items()}} if adjusted else {}
+    return {
+        "flagged": int(ctx.parts.flagged.sum()),
+        "missed": int(missed.sum()),
+        "weights": weights.part.model_dump(mode="json", include={"status", "n", "worth", "left"}),
+        "adjusted": adjusted,
+        "parts": parts,
+        "order": {part: _order(raw, of) for part, of in scores.items()},
+    }
+
+
+def _order(raw: Mapping[str, float], other: Mapping[str, float]) -> Entry:
+    """Return Kendall's tau between two scores of models, the pairs that swap, and the smallest and largest fall."""
+    from scipy.stats import kendalltau
+
+    pairs, falls = list(combinations(raw, 2)), [raw[model] - other[model] for model in raw]
+    return {
+        "tau": float(kendalltau(list(raw.values()), [other[model] for model in raw]).statistic),
+        "pairs": len(pairs),
+        "swaps": sum((raw[a] - raw[b]) * (other[a] - other[b]) < 0 for a, b in pairs),
+        "fall": [min(falls), max(falls)],
+    }
+
+
+def _parts(items: Sequence[Item], names: Sequence[str]) -> Iterator[tuple[str, list[Item]]]:
+    """Yield all items, and then those of each name."""
+    yield "all", list(items)
+    for name in sorted(set(names)):
+        yield name, [item for item, own in zip(items, names, strict=True) if own == name]
+
+
+def _by_part(credit: Floats, names: Mapping[str, Sequence[str]], k: Ints, groups: Ints) -> Entry:
+    """Return the accuracy on all items, and on those of each name."""
+
+    def entry(of: Bools) -> Entry:
+        return {**rate(credit[of], groups[of]).json(), "chance": float(np.mean(1 / k[of]))}
+
+    return {
+        "all": entry(np.ones(len(k), dtype=bool)),
+        **{kind: {one: entry(np.array(of) == one) for one in sorted(set(of))} for kind, of in names.items()},
+    }
+
+
+def _worth(found: Entry) -> Entry:
+    """Return the effective number of options, and the nominal one, from an accuracy and its chance."""
+    ends = found["ci"] and [1 / end for end in reversed(found["ci"])]
+    return {"value": 1 / found["value"], "n": found["n"], "ci": ends, "nominal": 1 / found["chance"]}
+
+
+def _spaces(items: Sequence[Item]) -> Entry:
+    """Return how many items have a space outside their key, and outside a distractor."""
+    outside = [[choice.strip(EDGES) != choice for choice in item.choices] for item in items]
+    keys = [own[item.key] for own, item in zip(outside, items, strict=True)]
+    others = [sum(own) > key for own, key in zip(outside, keys, strict=True)]
+    alone = sum(key and not other for key, other in zip(keys, others, strict=True))
+    return {"items": len(items), "keys": sum(keys), "distractors": sum(others), "key_alone": alone}

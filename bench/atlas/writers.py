@@ -1,0 +1,241 @@
+"""The same questions and keys with distractors by different writers: results/atlas/writers.json.
+
+Each set has three distractors an item, and all sets of a part have the same items, so that differences to `people` are
+paired by question. `asked_for_more` counts questions whose key is shorter than all twelve candidates of GPT-5.2. `picked`
+has the published answers of three models, without the question and with it (fields as in larger.json), and their scores
+with the question by whether the key is the shortest option. Questions with such keys may also be easier or harder.
+"""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.atlas.blind import blind, keys_of
+from bench.atlas.fitted import Entry, tie_fair
+from bench.atlas.larger import Asked, larger
+from bench.cases import folder
+from robustify.base.arrays import Floats, Ints
+from robustify.items.item import Item
+from robustify.judging.adjusted import balanced
+from robustify.judging.audit.probing import KINDS
+from robustify.judging.baselines.heuristics import guess, listed_credit, rule_table
+from robustify.judging.baselines.near_duplicates import fold_groups
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.lint.cues import CURLY
+from robustify.judging.lint.findings import cues_of, marks_of
+from robustify.judging.lint.rules import CUES
+from robustify.judging.screening import flag_fields
+from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import paired_difference
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.by_meaning import text_vectors
+
+SHOWN = 3
+DRAWN = "gpt52_nine"
+"""The writer whose texts are not encoded, because it is another draw of one that is."""
+LENGTHS = ("longest_answer", "shortest_answer")
+PARTS = {
+    "arc": ("arc", ("people", "gpt52", "gpt52_nine")),
+    "mmlu_pro": ("mmlu_pro", ("people", "mmlu_pro", "gpt52", "gpt52_nine")),
+}
+PICKED = {
+    "arc_gpt52": "distractors/arc_gpt52_picked",
+    "mmlu_pro_gpt52": "distractors/mmlu_pro_gpt52_picked",
+    "mmlu_pro_people": "distractors/mmlu_pro_people_picked",
+}
+PEOPLE = {
+    PICKED["arc_gpt52"]: "predictions/choices_only/arc_challenge_7b",
+    PICKED["mmlu_pro_gpt52"]: PICKED["mmlu_pro_people"],
+}
+"""The folder that has people's distractors to the same questions."""
+Row = Mapping[str, Any]
+
+
+def writers(work: Path) -> Entry:
+    """Return the numbers of all writers."""
+    return {
+        **{name: part(*of) for name, of in PARTS.items()},
+        "asked_for_more": {name: asked_for_more(pools(name, ("gpt52", "gpt52_nine"))) for name in PARTS},
+        "picked": {name: picked(name, work) for name in PICKED},
+    }
+
+
+def pools(name: str, needed: Sequence[str]) -> list[Row]:
+    """Return the rows of a file of candidates in which all `needed` writers wrote."""
+    with (folder() / "distractors" / name / "pool.jsonl").open(encoding="utf-8") as file:
+        return [row for row in map(json.loads, file) if all(writer in row for writer in needed)]
+
+
+def items_by(rows: Sequence[Row], writer: str, seed: int = 0) -> list[Item]:
+    """Return the items with three distractors by a writer, drawn if there are more, the key first."""
+    rng, found = np.random.default_rng(seed), list[Item]()
+    for row in rows:
+        at = sorted(rng.permutation(len(row[writer]))[:SHOWN].tolist())
+        choices = (row["key"], *(row[writer][i] for i in at))
+        found.append(Item(str(row["id"]), row["stem"], choices, 0, row["topic"]).trimmed())
+    return found
+
+
+def together(rows: Sequence[Row], needed: Sequence[str]) -> Ints:
+    """Return the group (n,) of each item: copies and relatives by the key and all distractors of all writers."""
+    texts = [(row["key"], *(text for writer in needed for text in row[writer])) for row in rows]
+    return fold_groups(
+        [Item(str(i), row["stem"], of[:26], 0) for i, (row, of) in enumerate(zip(rows, texts, strict=True))]
+    )
+
+
+def part(name: str, needed: Sequence[str]) -> Entry:
+    """Audit the same questions with the distractors of each writer."""
+    rows = pools(name, needed)
+    groups, sets = together(rows, needed), {writer: items_by(rows, writer) for writer in needed}
+    won = {writer: credits_of(items, groups, encode=writer != DRAWN) for writer, items in sets.items()}
+    return {
+        "n": len(rows),
+        "chance": 1 / (1 + SHOWN),
+        "writers": {
+            writer: audited(items)
+            | {"accuracy": {who: rate(credit, groups).json() for who, credit in won[writer].items()}}
+            | {
+                "to_people": {
+                    who: paired_difference(credit, won["people"][who], groups).json()
+                    for who, credit in won[writer].items()
+                }
+            }
+            for writer, items in sets.items()
+        },
+    }
+
+
+def credits_of(items: Sequence[Item], groups: Ints, *, encode: bool = True) -> dict[str, Floats]:
+    """Return the credits (n,) of rules and probes that do not see the question. The encoder is one if `encode` is true."""
+    key, k = keys_of(items)
+    texts = [choice for item in items for choice in item.choices]
+    vectors = text_vectors(texts, cache_folder(), keep=True) if encode else None
+    probes = blind(items, groups, kinds=KINDS, vectors=vectors)
+    return {name: tie_fair(logits, key, k) for name, logits in probes.items()} | listed_credit(items, LENGTHS)
+
+
+def audited(items: Sequence[Item]) -> Entry:
+    """Return the cues, the filter's flags, and the weights of a set."""
+    ctx = context(guess(items), Facts("writers"), Rules(), items)
+    false_share, weights = flag_fields(ctx.screened.chance())["false_share"], balanced(ctx)
+    return {
+        "cues": cues_in_words(items),
+        "curly": _curly(items),
+        "flagged": {"items": int(ctx.parts.flagged.sum()), "n": len(items)},
+        "false_share": false_share.model_dump(mode="json", include={"value", "n", "ci"}),
+        "weights": weights and weights.part.model_dump(mode="json", include={"status", "worth"}),
+    }
+
+
+def rules_of_length(items: Sequence[Item]) -> Entry:
+    """Return the tie-fair accuracy of picking the longest and the shortest option."""
+    table = rule_table(items)["heuristics"]
+    return {name: {of: table[name][of] for of in ("value", "n", "ci", "p_holm")} for name in LENGTHS}
+
+
+def cues_in_words(items: Sequence[Item]) -> list[Entry]:
+    """Return what keys have significantly more or less often than expected, the largest difference first."""
+    rows = [
+        {"key": CUES[code].having, "keys": one.keys, "n": one.n, "expected": one.expected, "p": one.p}
+        for code, one in cues_of(marks_of(items), items).items()
+    ]
+    return sorted(rows, key=lambda row: -abs(row["keys"] - row["expected"]))
+
+
+def _curly(items: Sequence[Item]) -> Entry:
+    """Return the share of keys, and that of distractors, with a curly quotation mark."""
+    marked = [CURLY.marks(item.choices, "") for item in items]
+    keys = [own[item.key] for own, item in zip(marked, items, strict=True)]
+    n = sum(map(len, marked)) - len(items)
+    return {
+        "keys": {"value": sum(keys) / len(items), "n": len(items)},
+        "distractors": {"value": (sum(map(sum, marked)) - sum(keys)) / n, "n": n},
+    }
+
+
+def added() -> Entry:
+    """Compare MMLU's own distractors with three of those that MMLU-Pro added, beside the same keys."""
+    needed = ("people", "mmlu_pro")
+    rows = pools("mmlu_pro", needed)
+    groups = together(rows, needed)
+    won = {writer: credits_of(items_by(rows, writer), groups) for writer in needed}
+    return {
+        "n": len(rows),
+        "chance": 1 / (1 + SHOWN),
+        **{
+            writer: {who: rate(credit, groups).json() for who, credit in of.items()}
+            for writer, of in won.items()
+        },
+        "difference": {
+            who: paired_difference(credit, won["people"][who], groups).json()
+            for who, credit in won["mmlu_pro"].items()
+        },
+    }
+
+
+def asked_for_more(rows: Sequence[Row]) -> Entry:
+    """Return the share of questions whose key is shorter than all candidates of a writer that was asked twice."""
+    shorter = [all(len(row["key"]) < len(t) for t in (*row["gpt52"], *row["gpt52_nine"])) for row in rows]
+    return rate(np.array(shorter, dtype=np.float64)).json()
+
+
+def picked(name: str, work: Path) -> Entry:
+    """Return the answers of models to one set without and with the question, and to people's set of the same questions."""
+    place = PICKED[name]
+    items, without = votes(place, "choices_only")
+    _, full = votes(place, "full")
+    shortest = listed_credit(items, LENGTHS)["shortest_answer"] == 1
+    return {
+        "import": larger(f"writers-{name}", work, Asked(f"../../{place}")),
+        "by_shortest": {
+            "keys": int(shortest.sum()),
+            **{
+                model: {"shortest": rate(of[shortest]).json(), "others": rate(of[~shortest]).json()}
+                for model, of in full.items()
+            },
+        },
+        "to_people": _beside(items, without, *votes(PEOPLE[place], "choices_only"))
+        if place in PEOPLE
+        else None,
+    }
+
+
+def votes(place: str, view: str) -> tuple[list[Item], dict[str, Floats]]:
+    """Return the items of a folder, and the credit of each model (n,) under a view, NaN if no pick was read."""
+    with (folder() / place / "items.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    items = [Item(str(r["id"]), r["stem"], tuple(r["choices"]), r["key"]) for r in rows]
+    at = {item.id: i for i, item in enumerate(items)}
+    found: dict[str, Floats] = {}
+    with (folder() / place / "picks.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["view"] == view and row["pick"]:
+                of = found.setdefault(row["model"], np.full(len(items), np.nan))
+                of[at[row["item"]]] = row["pick"] == row["key"]
+    return items, found
+
+
+def _beside(
+    items: Sequence[Item], won: Mapping[str, Floats], others: Sequence[Item], theirs: Mapping[str, Floats]
+) -> Entry:
+    """Return the accuracy of each model on the questions that both sets have, paired by question."""
+    place = {item.stem: i for i, item in enumerate(others)}
+    at = [i for i, item in enumerate(items) if item.stem in place]
+    to = [place[items[i].stem] for i in at]
+    return {
+        "n": len(at),
+        **{
+            model: {
+                "own": rate(won[model][at]).json(),
+                "people": rate(theirs[model][to]).json(),
+                "difference": paired_difference(won[model][at], theirs[model][to]).json(),
+            }
+            for model in won
+            if model in theirs
+        },
+    }

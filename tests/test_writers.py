@@ -1,0 +1,200 @@
+"""The studies of the atlas on made-up sets: what their numbers are, counted by hand, and that they print no text."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bench.atlas import blind, mmlu_pro, table, writers
+from robustify.items.item import Item
+from tests.test_atlas import RESULTS, windows
+
+
+def made(n: int, derived: int = 1, seed: int = 0) -> list[dict[str, Any]]:
+    """Items of ten numbers. In one of `derived`, nine are made from the key, which only their comparison shows."""
+    rng, rows = np.random.default_rng(seed), []
+    for i in range(n):
+        key = int(rng.integers(20, 90))
+        made_from = [f"{key * by:g} m" for by in (0.5, 2, 10, 0.1, -1, 3, 4, 100, 0.01)]
+        at = int(rng.integers(10))
+        made_from = made_from if i % derived == 0 else [f"{one} m" for one in rng.integers(20, 90, 9)]
+        choices = [*made_from[:at], f"{key} m", *made_from[at:]]
+        source = ("ori_mmlu-a", "stemez-b")[i % 2]
+        rows.append(
+            {
+                "id": f"m{i}",
+                "stem": f"How long is {i}?",
+                "choices": choices,
+                "key": at,
+                "topic": "t",
+                "source": source,
+            }
+        )
+    return rows
+
+
+def test_a_key_from_which_the_others_were_made_is_found_unless_keys_are_redrawn() -> None:
+    items = [Item(r["id"], r["stem"], tuple(r["choices"]), r["key"]) for r in made(100)]
+    (key, k), groups = blind.keys_of(items), np.arange(100)
+    found = blind.blind(items, groups, kinds=("form",))
+    assert set(found) == {"form", "logit", "comparing"}
+    assert np.mean(blind.favorites(found["comparing"], k) == key) > 0.9
+    redrawn = np.random.default_rng(1).integers(0, 10, len(items))
+    by_chance = blind.comparing(blind.comparisons(items), k, redrawn, groups % 5)
+    assert np.mean(blind.favorites(by_chance, k) == redrawn) < 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("no", (None, 0, 0, 0)),
+        ("1,200 m", (1200, 2, 0, 2)),
+        ("−3.40 × 10^-2", (-0.034, 2, 2, 1)),
+        ("2e3", (2000, 1, 0, 0)),
+    ],
+)
+def test_the_first_number_of_an_option_is_read(text: str, number: tuple[float | None, int, int, int]) -> None:
+    value, *rest = blind._number(text)
+    assert tuple(rest) == number[1:]
+    assert np.isnan(value) if number[0] is None else value == pytest.approx(number[0])
+
+
+def test_neighbors_share_a_group_of_at_most_twenty_only_if_they_have_one_source() -> None:
+    items = [Item(f"i{i}", f"q{i}", (f"a{i}", f"b{i}"), 0) for i in range(300)]
+    one, two = (blind.groups_of(items, sources) for sources in (["a"] * 300, ["a", "b"] * 150))
+    assert np.bincount(one).max() == 20
+    assert len(np.unique(one)) < len(np.unique(two))
+
+
+def test_models_are_better_on_hits_by_what_they_gain_within_strata_only() -> None:
+    stratum = np.repeat([0, 1], 200)
+    hit = np.tile([1.0, 0.0], 200)
+    easy = np.where(stratum == 0, 0.9, 0.3)  # between strata, hits and ease are not compared
+    won = {"a": easy + 0.06 * hit, "b": easy - 0.02 * hit}
+    won["a"][0] = np.nan
+    found = mmlu_pro.better_on_hits(won, hit, stratum, np.arange(400) // 2)
+    assert found["each"]["a"]["n"] == 399
+    assert [found["each"][m]["value"] for m in "ab"] == pytest.approx([0.06, -0.02])
+    assert found["mean"]["value"] == pytest.approx(0.02)
+    assert (found["mean"]["hits"], found["above_0"]) == (200, 1)
+
+
+def test_wrong_picks_on_the_probes_wrong_favorite_are_counted_against_an_even_spread() -> None:
+    key, k = np.zeros(6, dtype=int), np.array([4, 4, 4, 4, 2, 4])
+    favorite = np.array([1, 1, 1, 0, 1, -1])  # right on the fourth; two options and a tie do not count
+    picks = {"a": np.array([1, 1, 0, 2, 1, 1]), "b": np.array([2, -1, 1, 1, 1, 1])}
+    found = mmlu_pro.lured(picks, favorite, (key, k), np.arange(6))
+    assert {of: found["all"][of] for of in ("items", "picks", "found")} == {
+        "items": 3,
+        "picks": 4,
+        "found": 3,
+    }
+    assert found["all"]["value"] == pytest.approx(3 / (4 / 3))
+    assert found["each"]["a"] == pytest.approx(3.0)
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A made-up folder of shared data, with two models of which one takes the longest option."""
+    made_up, rng = made(150, 3), np.random.default_rng(2)
+    for name in ("mmlu_pro_models", "distractors/mmlu_pro", "distractors/arc"):
+        (tmp_path / name).mkdir(parents=True)
+    made_up[0]["choices"][made_up[0]["key"]] += " "
+    _lines(tmp_path / "mmlu_pro_models" / "items.jsonl", made_up)
+    picks = [
+        {"item": r["id"], "model": m, "view": "full", "pick": None if i == 0 else "ABCDEFGHIJ"[pick]}
+        for i, r in enumerate(made_up)
+        for m, pick in (("sure", r["key"]), ("guesses", int(rng.integers(10))))
+    ]
+    pq.write_table(pa.Table.from_pylist(picks), tmp_path / "mmlu_pro_models" / "picks.parquet")
+    pool = []
+    for r in made_up[:80]:
+        wrong = [f"{choice} or so" for at, choice in enumerate(r["choices"]) if at != r["key"]]
+        key = r["choices"][r["key"]].strip()
+        own = [f"{int(key[:-2]) + at} m" for at in (1, 3, 7)]
+        pool.append(
+            {"id": r["id"], "stem": r["stem"], "key": key, "topic": "t", "people": own, "mmlu_pro": wrong[:6]}
+        )
+        pool[-1] |= {"gpt52": wrong[:3], "gpt52_nine": [key, *wrong[1:]] if len(pool) < 21 else wrong}
+    _lines(tmp_path / "distractors" / "mmlu_pro" / "pool.jsonl", pool)
+    monkeypatch.setattr(mmlu_pro, "folder", lambda: tmp_path)
+    monkeypatch.setattr(writers, "folder", lambda: tmp_path)
+    monkeypatch.setattr(writers, "text_vectors", lambda *_, **__: None)
+    return made_up
+
+
+def _lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.slow
+def test_the_whole_set_is_measured(rows: list[dict[str, Any]]) -> None:
+    found = mmlu_pro.mmlu_pro(Path())
+    first = found["probes"][found["worth"]["best"]]
+    assert found["worth"]["all"]["value"] == pytest.approx(1 / first["all"]["value"])
+    assert {name: of["n"] for name, of in first["source"].items()} == {"ori_mmlu": 75, "stemez": 75}
+    assert found["spaces"]["all"] == {"items": 150, "keys": 1, "distractors": 0, "key_alone": 1}
+    raw = {m: of["all"] for m, of in found["ranking"]["parts"]["missed"]["models"].items()}
+    assert (raw["sure"]["value"], raw["sure"]["n"]) == (1.0, 149)
+    assert set(found["models"]["form"]["better_on_hits"]["each"]) == {"sure", "guesses"}
+    assert found["added"]["difference"]["shortest_answer"]["n"] == 80
+
+
+def test_writers_are_compared_on_the_same_questions(rows: list[dict[str, Any]]) -> None:
+    more = writers.asked_for_more(writers.pools("mmlu_pro", ("gpt52", "gpt52_nine")))
+    assert more["value"] == pytest.approx(60 / 80)  # twenty have a candidate like the key
+    found = writers.part("mmlu_pro", ("people", "mmlu_pro"))
+    added = found["writers"]["mmlu_pro"]
+    assert added["accuracy"]["shortest_answer"]["value"] > 0.9
+    assert added["to_people"]["shortest_answer"]["ci"][0] > 0.3
+    assert added["flagged"]["n"] == found["n"] == 80
+
+
+def test_no_words_of_its_items_are_published(data: Path) -> None:
+    pages = [RESULTS / name for name in ("mmlu_pro.json", "writers.json", "atlas.html")]
+    published = {w for page in pages if page.is_file() for w in windows(page.read_text("utf-8"))}
+    for path in (data / "mmlu_pro_models" / "items.jsonl", data / "distractors" / "arc" / "pool.jsonl"):
+        for row in [json.loads(line) for line in path.open(encoding="utf-8")][::10]:
+            assert not {w for text in _texts(row) for w in windows(text)} & published, row["id"]
+
+
+def _texts(row: dict[str, Any]) -> list[str]:
+    return [
+        text
+        for of in row.values()
+        for text in ([of] if isinstance(of, str) else of if isinstance(of, list) else [])
+    ]
+
+
+def test_the_table_names_the_cue_and_does_not_audit_an_unchanged_set_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up = [
+        {
+            "id": f"s{i}",
+            "stem": f"What is {i}?",
+            "choices": [f"it {i}", *(f"it is {c} {i}" for c in "xyz")],
+            "key": 0,
+        }
+        for i in range(60)
+    ]
+    _lines(tmp_path / "short.jsonl", [row | {"topic": "ab"[i % 2]} for i, row in enumerate(made_up)])
+    _lines(tmp_path / "few.jsonl", made_up[:20])
+    more = tmp_path / "more.yaml"
+    more.write_text(
+        f"parts: {{data: {tmp_path}/short.jsonl, by: topic}}\nabsent: {{data: {tmp_path}/none.jsonl}}\n"
+    )
+    monkeypatch.setattr(table, "MORE", more)
+    sets = {"short": f"{tmp_path}/short.jsonl", "few": f"{tmp_path}/few.jsonl"}
+    table.write_table(tmp_path, sets)
+    rows = json.loads((tmp_path / "atlas.json").read_text())["sets"]
+    assert list(rows) == ["short"]  # the others and the parts by topic have fewer than 50 items
+    assert (rows["short"]["cue"]["says"], rows["short"]["cue"]["keys"]) == ("is the shortest option", 60)
+    assert rows["short"]["advice"] == "Lengthen it, or shorten the others."
+    assert "set:short|n:60|" in (tmp_path / "atlas.html").read_text()
+    monkeypatch.setattr(table, "row", lambda _: pytest.fail("audited again"))
+    table.write_table(tmp_path, sets)
