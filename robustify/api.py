@@ -69,14 +69,6 @@ class Audit:
         return self.run.released.state if self.run.restricted else self.run.summary.state
 
     @property
-    def passed(self) -> bool:
-        """Whether the run passes every guardrail. `robustify check` applies the same test."""
-        if self.run.restricted:
-            return self.run.released.trial or not self.run.released.failed
-        summary = self.run.summary
-        return summary.trial or all(g.state != "failed" for g in summary.guardrails)
-
-    @property
     def answers(self) -> "pd.DataFrame":
         """Answers: item, view, model, order, rotation, template, key, pick, correct (credit, 0 to 1), and scores (nats)."""
         self._require_rows("answers.parquet")

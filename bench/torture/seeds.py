@@ -100,8 +100,8 @@ ON_RUNS: Mapping[str, tuple[str, ...]] = {
     "dashboard": ("dashboard", "."),
     "explain": ("explain", "run", "i0"),
     "compare": ("compare", "run", "other", "--html", "compare.html"),
-    **{f"export {to}": ("export", to, "run", "-o", "out", "--force") for to in ("lm-eval", "inspect", "dataset")},
-    "export instruct": ("export", "instruct", "run", "-o", "out.jsonl", "--force"),
+    **{f"export {to}": ("export", to, "run", "-o", "out", "--kept") for to in ("lm-eval", "inspect", "dataset")},
+    "export instruct": ("export", "instruct", "run", "-o", "out.jsonl", "--kept"),
     "export sarif": ("export", "sarif", "run", "--data", "made.jsonl", "-o", "out.sarif"),
     **{f"cache {what}": ("models", "cache", what, "--cache-dir", "scores") for what in ("info", "clear")},
 }  # fmt: skip

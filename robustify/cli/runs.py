@@ -183,11 +183,12 @@ def print_report(run: "Run", table: bool) -> int:
 
 @click.command()
 @RUN
+@click.option("--strict", is_flag=True, help="Also fail if something was not evaluated.")
 @output
-def check(run: "Run") -> int:
+def check(run: "Run", strict: bool) -> int:
     """Check RUN against the guardrails.
 
-    The exit code is 7 if a guardrail failed, unless RUN is a trial, and 3 if a file of RUN was changed.
+    The exit code is 7 if a guardrail or the audit failed, and 3 if a file of RUN was changed.
 
     \b
     Example:
@@ -199,18 +200,20 @@ def check(run: "Run") -> int:
     tree: dict[str, Any] = {"run": str(run.folder)}
     if run.restricted:
         page = run.released
-        passed, trial = not page.failed, page.trial
-        tree |= {"passed": passed, "trial": trial, "failed": page.failed, "release_level": page.release_level}
-        lines = [f"failed  {name}" for name in page.failed] or ["every guardrail passes"]
-        lines.append(f"release level: {page.release_level}")
+        states = {page.state, *["failed"] * len(page.failed)}
+        about = {"state": page.state, "trial": page.trial, "failed": page.failed}
+        tree |= {**about, "release_level": page.release_level}
+        lines = [f"{'failed':14} {name}" for name in page.failed]
+        lines += [f"{page.state:14} run", f"release level: {page.release_level}"]
     else:
         summary = run.summary
-        passed, trial = all(c.state != "failed" for c in summary.guardrails), summary.trial
-        tree |= {"state": summary.state, "trial": trial, "guardrails": summary.tree()["guardrails"]}
+        states = {summary.state, *(c.state for c in summary.guardrails)}
+        checks = summary.tree()["guardrails"]
+        tree |= {"state": summary.state, "trial": summary.trial, "guardrails": checks}
         lines = [f"{c.state:14} {c.name:24} {sentence(c.reason)}" for c in summary.guardrails]
         lines.append(f"{summary.state:14} {'run':24} {state_sentence(summary)}")
     print_result(tree, lines)
-    return 0 if passed or trial else 7
+    return 7 if states & ({"failed", "not evaluated"} if strict else {"failed"}) else 0
 
 
 @click.command()

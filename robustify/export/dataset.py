@@ -10,7 +10,7 @@ from robustify.base.errors import DataError
 from robustify.base.files import write_text
 from robustify.export.writing import (
     ENVIRONMENT,
-    FORCE,
+    KEPT,
     SPLITS,
     TRIM,
     Exporter,
@@ -24,22 +24,24 @@ from robustify.export.writing import (
 from robustify.items.item import item_row
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
+from robustify.judging.summary.result import AUDIT
+from robustify.report.messages import sentence
 from robustify.runs.run import WEIGHTS, Run
 from robustify.runs.stored import table
 
 SAYS = {
-    "kept": "not answered in the screen",
-    "flagged": "answered in the screen",
+    "kept": "the screen did not find the key",
+    "flagged": "the screen found the key",
     "undecided": "missing answers could still change the verdict",
     "cloze": "can be asked without choices",
 }
 
 
 def export_dataset(
-    run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False
+    run: Run, folder: Path, kept: bool = False, licence: str = "", trim: bool = False
 ) -> list[Path]:
     """Write `SPLIT.parquet` for each nonempty split, and `README.md`. Return their paths."""
-    with exporting(run, folder, force) as (staging, heading):
+    with exporting(run, folder, kept) as (staging, heading):
         splits = []
         for name in SPLITS:
             if items := exported_items(run, name, trim):
@@ -53,10 +55,11 @@ def export_dataset(
             raise DataError(
                 f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
             )
-        named = {"name": heading.benchmark, "warning": heading.warning, "signature": heading.signature}
+        named = {"name": heading.benchmark, "state": heading.state, "signature": heading.signature}
         text = ENVIRONMENT.get_template("card.md.j2").render(
             **{name: words and one_line(words) for name, words in {**named, "licence": licence}.items()},
             splits=splits,
+            audit=[sentence(g.reason) for g in run.summary.guardrails if g.name == AUDIT],
             screen=run.summary.screen,
             models=run.summary.models,
             blind=CHOICES_ONLY.of(run.summary),
@@ -93,7 +96,7 @@ DATASET = Exporter(
     """,
     export_dataset,
     {
-        "force": FORCE,
+        "kept": KEPT,
         "trim": TRIM,
         "licence": Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
     },

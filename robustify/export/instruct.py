@@ -9,7 +9,7 @@ from robustify.base.errors import DataError
 from robustify.base.files import write_text
 from robustify.export.free_grading import free_rows
 from robustify.export.writing import (
-    FORCE,
+    KEPT,
     SPLITS,
     Exporter,
     Heading,
@@ -32,10 +32,10 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
 
 
 def export_instruct(
-    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "kept"
+    run: Run, folder: Path, kept: bool = False, *, form: Form = "mcq", split: str = "kept"
 ) -> list[Path]:
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
-    with exporting(run, folder, force) as (staging, heading):
+    with exporting(run, folder, kept) as (staging, heading):
         write_instruct(staging, heading, exported_items(run, split), form)
     return files_of(folder)
 
@@ -89,7 +89,7 @@ INSTRUCT = Exporter(
     """,
     export_instruct,
     {
-        "force": FORCE,
+        "kept": KEPT,
         "form": Option(
             "Write questions with choices (mcq), or with free-text answers (free).",
             values=("mcq", "free"),

@@ -155,9 +155,7 @@ HEAD = (
 )
 
 
-def write_restricted_tasks(
-    folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
-) -> None:
+def write_restricted_tasks(folder: Path, heading: Heading, there: Collection[str], profile: Profile) -> None:
     """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`).
 
     The task over all items states if the undecided are missing. Cloze has no split, so its task names all items and the
@@ -172,11 +170,11 @@ def write_restricted_tasks(
             continue
         if missing:
             says = f"{task.says}, but for the undecided, too few to be shown."
-        name = task_name(benchmark, task.ending)
-        tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
+        name = task_name(heading.benchmark, task.ending)
+        tree = task_tree(name, task, [], tag=task_name(heading.benchmark, "robustify"))
         # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
         del tree["dataset_path"], tree["dataset_kwargs"]
         kwargs = {"splits": [f"splits/{s}.json" for s in present], **({"cloze": profile} if cloze else {})}
         tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
         run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
-        write_yaml(folder / f"{name}.yaml", Heading(benchmark, signature).lines(says, *HEAD, run), tree)
+        write_yaml(folder / f"{name}.yaml", heading.lines(says, *HEAD, run), tree)

@@ -8,7 +8,7 @@ from robustify.export.free_grading import FreeRows, free_rows, write_free_task
 from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
 from robustify.export.writing import (
     ENVIRONMENT,
-    FORCE,
+    KEPT,
     SPLITS,
     TRIM,
     Exporter,
@@ -21,18 +21,18 @@ from robustify.export.writing import (
 from robustify.runs.run import Run, write_items, write_lines
 
 
-def export_lm_eval(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
+def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
-    with exporting(run, folder, force) as (staging, heading):
+    with exporting(run, folder, kept) as (staging, heading):
         tasks, splits = staging / "lm_eval_tasks", {name: exported_items(run, name, trim) for name in SPLITS}
         write_tasks(tasks, heading, splits)
         write_free_task(tasks, heading, free_rows(splits["kept"]))
     return files_of(folder)
 
 
-def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
+def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
-    with exporting(run, folder, force) as (staging, heading):
+    with exporting(run, folder, kept) as (staging, heading):
         splits = {name: exported_items(run, name, trim) for name in SPLITS if name != "cloze"}
         for name, items in splits.items():
             if items:
@@ -72,7 +72,7 @@ LM_EVAL = Exporter(
         cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_kept
     """,
     export_lm_eval,
-    {"force": FORCE, "trim": TRIM},
+    {"kept": KEPT, "trim": TRIM},
 )
 INSPECT = Exporter(
     "inspect",
@@ -84,5 +84,5 @@ INSPECT = Exporter(
         inspect eval tasks/kept.py --model MODEL
     """,
     export_inspect,
-    {"force": FORCE, "trim": TRIM},
+    {"kept": KEPT, "trim": TRIM},
 )

@@ -1,7 +1,7 @@
 """Common parts of all exports: checks, headings, options, and folders that are written completely or not at all.
 
-An export stops if a guardrail fails, unless it is forced, and then it contains a warning. It also stops if the run was
-changed, contains no text, or is restricted. Names come from files of other authors, so a heading consists of single
+An export states whether the run passed. It stops if the run failed, unless the items are exported as kept ones, and if the
+run was changed, contains no text, or is restricted. Names come from files of other authors, so a heading consists of single
 printable lines: no line break or control character gets into a comment, a docstring or a page.
 """
 
@@ -15,8 +15,9 @@ from typing import Any
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
 from robustify.items.item import Item
+from robustify.judging.summary.result import AUDIT
 from robustify.report.format import counted, plain, rated
-from robustify.report.messages import sentence
+from robustify.report.messages import sentence, standing
 from robustify.report.printing import jinja
 from robustify.runs.run import SPLIT_FILES, Run
 from robustify.runs.stored import split_items
@@ -39,7 +40,7 @@ class Option:
     required: bool = False
 
 
-FORCE = Option("Export even if a guardrail failed, and state this in the files.")
+KEPT = Option("Export the kept items although the run failed, and state this in the files.")
 TRIM = Option("Take white space off the ends of options.")
 
 
@@ -59,26 +60,29 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Benchmark name, run signature, and a warning if the export should not be used (otherwise "")."""
+    """Benchmark name, run signature, and the state of the run in words."""
 
     benchmark: str
     signature: str
-    warning: str = ""
+    state: str
 
     @classmethod
-    def of(cls, run: Run, force: bool) -> "Heading":
-        """Build the heading of an export, which warns if it is forced. Raise `GuardrailError` if a guardrail stops it."""
-        halted = run.summary.halting
-        if halted and not force:
-            anyway = "The export stopped. To export anyway, use --force."
-            raise GuardrailError(*(f"{g.name}: {sentence(g.reason)}. {anyway}" for g in halted))
-        warning = "; ".join(f"FORCED although {g.name}: {sentence(g.reason)}" for g in halted)
-        return cls(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
+    def of(cls, run: Run, kept: bool) -> "Heading":
+        """Build the heading of an export. Raise `GuardrailError` if the run failed, unless its items are exported as `kept`
+        ones."""
+        failed = [
+            g for g in run.summary.guardrails if g.state == "failed" and (g.halts_export or g.name == AUDIT)
+        ]
+        if failed and not kept:
+            anyway = "The export stopped. To export the items that were kept nevertheless, use --kept."
+            raise GuardrailError(*(f"{g.name}: {sentence(g.reason)}. {anyway}" for g in failed))
+        named = str(run.manifest["config"]["name"])
+        return cls(named, str(run.manifest["signature"]), standing(run.summary))
 
     def lines(self, says: str, *more: str) -> list[str]:
-        """Return the lines of the heading: description, warning if there is one, `more`, and signature."""
-        warning = [f"WARNING: {self.warning}"] if self.warning else []
-        lines = [f"{self.benchmark}: {says}", *warning, *more, f"Signature: {self.signature}"]
+        """Return the lines of the heading: description, state of the run, `more`, and signature."""
+        state = f"State of the run: {self.state}"
+        lines = [f"{self.benchmark}: {says}", state, *more, f"Signature: {self.signature}"]
         return [one_line(line) for line in lines]
 
 
@@ -101,18 +105,18 @@ def refuse_restricted(run: Run) -> None:
 
 
 @contextlib.contextmanager
-def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
+def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Heading]]:
     """Check that the run can be exported, then yield a temporary folder, whose files move to `folder` when all are written.
 
     Raise `AuthorisationError` for a restricted run, `DataError` for a changed one or one without text, `GuardrailError` if
-    a guardrail stops it without `force`, `UsageError` for a full folder, `ResourceError` for one that is not writable.
+    the run failed without `kept`, `UsageError` for a full folder, `ResourceError` for one that is not writable.
     """
     refuse_restricted(run)
     if not run.holds_text:
         raise DataError(
             f"{run.folder}: does not contain the text of its items. Import the logs with --data ITEMS."
         )
-    heading = Heading.of(run, force)
+    heading = Heading.of(run, kept)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
     with staged(folder) as place:
         yield place, heading

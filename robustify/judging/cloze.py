@@ -56,8 +56,8 @@ def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = 
     """Return why an item is excluded from cloze under a profile, or None if it is kept.
 
     Every profile excludes `empty_choice` and `repeated_key_text`, because no score of texts can tell such choices apart.
-    `cross-ref` adds choices that refer to other choices. `strict` adds every stem that may need its choices. `labels` uses
-    given decisions by item ID instead (true: cannot be cloze).
+    `cross-ref` adds choices that refer to other choices, and stems that refer to them as "of the following". `strict` adds
+    every stem that may need its choices. `labels` uses given decisions by item ID instead (true: cannot be cloze).
     """
     if not all(c.strip() for c in item.choices):
         return "empty_choice"
@@ -65,9 +65,9 @@ def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = 
         return "repeated_key_text"
     match profile:
         case "cross-ref":
-            return cross_reference(item)
+            return cross_reference(item) or _lists(item)
         case "strict":
-            return cross_reference(item) or _strict(item)
+            return cross_reference(item) or _lists(item) or _strict(item)
         case "labels":
             return "labelled" if labels is not None and labels.get(item.id, False) else None
 
@@ -97,6 +97,15 @@ def cross_reference(item: Item) -> str | None:
     found = any(by_letter) and not all(by_letter)
     refers = found or any(points_elsewhere(t) or _STATEMENTS.fullmatch(t) for t in texts)
     return "cross_reference" if refers else None
+
+
+_LISTED = re.compile(
+    r"\b(?:of|from|among) the following\b|\bwhich (?:one |ones )?of (?:these|those)\b", re.IGNORECASE
+)
+
+
+def _lists(item: Item) -> str | None:
+    return "stem_refers_to_choices" if _LISTED.search(item.stem) else None
 
 
 _NAMED = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")

@@ -11,7 +11,7 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import significantly_positive
 from robustify.judging.summary.quantity import Reason
-from robustify.judging.summary.result import Guardrail, Residual, State, Summary
+from robustify.judging.summary.result import AUDIT, Guardrail, Residual, State, Summary
 
 
 class Limits(BaseModel):
@@ -63,7 +63,8 @@ def topic_collapse(summary: Summary, limits: Limits) -> _Result:
     """Check that no topic lost significantly more than `topic_loss` of its items.
 
     Only topics with at least `min_topic_n` items can fail. The upper Clopper-Pearson bound decides, because small topics
-    often lose half of their items by chance. Clustered items count by their effective number.
+    often lose half of their items by chance. Clustered items count by their effective number. Not evaluated with one topic,
+    and if the topics that lost more have too few items.
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None:
@@ -71,6 +72,8 @@ def topic_collapse(summary: Summary, limits: Limits) -> _Result:
     if not summary.splits.kept:
         return "nothing_kept"
     rows = {name: row for name, row in summary.topics.by_topic.items() if row.before}
+    if len(rows) < 2:
+        return "one_topic"
     low = {name: row for name, row in rows.items() if row.after / row.before < limit}
     lost = {
         name: row
@@ -85,7 +88,12 @@ def topic_collapse(summary: Summary, limits: Limits) -> _Result:
         Reason.of("topic_count", name=name, before=row.before, after=row.after)
         for name, row in (lost or low).items()
     )
-    return not lost, worst, limit, Reason.of("topics_lost" if lost else "topics_small", topics=named)
+    return (
+        False if lost else None,
+        worst,
+        limit,
+        Reason.of("topics_lost" if lost else "topics_small", topics=named),
+    )
 
 
 def topic_drift(summary: Summary, limits: Limits) -> _Result:
@@ -93,6 +101,8 @@ def topic_drift(summary: Summary, limits: Limits) -> _Result:
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
         return "no_topics"
+    if sum(row.before > 0 for row in topics.by_topic.values()) < 2:
+        return "one_topic"
     drifted = topics.kl_nats > limits.max_kl and topics.p < limits.kl_p
     reason = Reason.of("topic_drift", kl=topics.kl_nats, null=topics.kl_null, p=topics.p)
     return not drifted, topics.kl_nats, limits.max_kl, reason
@@ -189,8 +199,8 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
         return "no_screen"
-    passed = significantly_positive(excess.p, excess.ci, limits.excess_p)
-    doubt = None if passed else "no_interval" if excess.ci is None else "not_significant"
+    passed = None if excess.ci is None else significantly_positive(excess.p, excess.ci, limits.excess_p)
+    doubt = "no_interval" if passed is None else None if passed else "not_significant"
     reason = Reason.of("excess", value=excess.value, p=excess.p, level=limits.excess_p, doubt=doubt)
     return passed, excess.p, limits.excess_p, reason
 
@@ -214,7 +224,7 @@ GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str, bool]] = 
     "voters_by_position": (voters_by_position, "max_one_place", True),
     "undecided_share": (undecided_share, "max_undecided", False),
     "excess_above_chance": (excess_above_chance, "excess_p", False),
-    "residual_shortcuts": (residual_shortcuts, "residual_margin", False),
+    AUDIT: (residual_shortcuts, "residual_margin", False),
 }
 """Check of each guardrail, its limit if it was not evaluated, and whether a failure stops every export."""
 
@@ -244,7 +254,7 @@ def run_state(
     if trial is not None or any(not voter.params["forced"] for voter in placed):
         first = [] if trial is None else [trial]
         return "not evaluated", (*first, *placed, *under_test)
-    failed = [c for c in checks if c.state == "failed" and c.name != "residual_shortcuts"]
+    failed = [c for c in checks if c.state == "failed" and c.name != AUDIT]
     by_guardrails = [Reason.of("guardrail_failed", name=c.name, reason=c.reason) for c in failed]
     halted = any(c.halts_export for c in failed)
     state, reasons = audit.state, [*audit.reasons, *by_guardrails]

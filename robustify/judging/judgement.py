@@ -73,6 +73,12 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     )
     limits = ctx.rules.limits
     checks, trial = guardrails(summary, limits), trial_run(summary, limits, part=ctx.rules.part)
+    placed = any(check.name == "voters_by_position" and check.state == "failed" for check in checks)
+    if summary.residual and (trial or placed):
+        # The audit of a run that is not evaluated is not evaluated either.
+        audit = summary.residual.model_copy(update={"state": "not evaluated"})
+        summary = summary.model_copy(update={"residual": audit})
+        checks = guardrails(summary, limits)
     tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
     state, reasons = run_state(summary.residual, checks, tested, trial)
     return Judgement(

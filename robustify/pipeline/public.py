@@ -28,6 +28,7 @@ from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
+from robustify.report.messages import standing
 from robustify.restricted.recognition import require_ordinary
 from robustify.runs.run import (
     EVIDENCE,
@@ -112,7 +113,8 @@ class PublicPolicy:
                 if summary.state == "passed":
                     write_items(staged / ROBUST, splits["kept"])
                 if not summary.halting:
-                    write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]), splits)
+                    heading = Heading(config.name, manifest["signature"], standing(summary))
+                    write_tasks(staged / "lm_eval_tasks", heading, splits)
             notes = [*config.notes, *asked.data.get("notes", ())]
             beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})

@@ -21,6 +21,7 @@ from robustify.base.files import owner_only, write_json, write_text
 from robustify.base.key_file import Key
 from robustify.base.redaction import muted
 from robustify.export.lm_eval_tasks import write_restricted_tasks
+from robustify.export.writing import Heading
 from robustify.export.writing import staged as new_folder
 from robustify.judging.judgement import Judgement
 from robustify.models.forecast import Forecast
@@ -127,8 +128,7 @@ class RestrictedPolicy:
             if splits:
                 write_restricted_tasks(
                     staged / "lm_eval_tasks",
-                    self.config.name,
-                    signature=manifest["signature"],
+                    Heading(self.config.name, manifest["signature"], page.state),
                     there=list(splits),
                     profile=self.config.cloze.profile,
                 )

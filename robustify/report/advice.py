@@ -84,10 +84,9 @@ def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
     off = s.benchmark.key_spread.off
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
-    audit = None if s.trial or s.by_letter else s.residual
     return Grounds(
         state=s.state,
-        audit=audit.state if audit else "not evaluated",
+        audit=s.residual.state if s.residual else "not evaluated",
         trial=s.trial,
         by_letter=s.by_letter,
         flagged=s.splits.flagged if s.screen else None,

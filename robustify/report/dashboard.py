@@ -43,11 +43,11 @@ class RunEntry:
 
     @property
     def verdict(self) -> Cell:
-        """Table cell of the verdict. Its title gives the number of answerable items."""
+        """Table cell of the verdict. Its title gives the state of the run and the number of answerable items."""
         g = grounds(self.summary)
         tone, line = headline(g)
         number = finding("answerable", self.summary, g=g) if g.flagged is not None else ""
-        return Cell(line.rstrip("."), number, tone=tone, value=line)
+        return Cell(line.rstrip("."), f"Run {self.summary.state}. {number}".strip(), tone=tone, value=line)
 
 
 def dashboard_html(root: Path, out: Path) -> str:

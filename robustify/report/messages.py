@@ -48,10 +48,16 @@ def finding(code: str, part: Part | None, **beside: Any) -> str:
     return "" if part is None else filled(catalogue()["findings"][code], {"s": part, **beside})
 
 
+def standing(summary: Summary) -> str:
+    """Return the state of a run as a word and a sentence."""
+    return f"{summary.state}: {state_sentence(summary)}"
+
+
 def state_sentence(summary: Summary) -> str:
     """Return the state of a run as a sentence, with its first reason if it has one."""
     first = sentence(summary.reasons[0]) if summary.reasons else ""
-    return finding("state", summary, first=first) or str(catalogue()["states"][summary.state])
+    usual = catalogue()["states"][summary.residual.state if summary.residual else summary.state]
+    return finding("state", summary, first=first, usual=usual) or f"{usual}."
 
 
 @cache

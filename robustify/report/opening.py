@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
-from robustify.judging.summary.result import State, Summary
+from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
@@ -69,7 +69,7 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     failed = [
         f"{plain(check.name)}: {sentence(check.reason)}"
         for check in s.guardrails
-        if check.state == "failed" and check.name != "residual_shortcuts" and not g.trial
+        if check.state == "failed" and check.name != AUDIT and not g.trial
     ]
     yield from (
         ("failed", textwrap.shorten(said, LONGEST, placeholder=" ...")) for said in failed[:MOST_FAILED]

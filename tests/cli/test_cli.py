@@ -68,7 +68,7 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
     table = robustify("report", "out", "--table").out.splitlines()
     assert table[0].startswith("| Number | Model | All |")
     assert sum(line.startswith("| Full question | ") for line in table) == 2
-    exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--force")
+    exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--kept")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())
 
@@ -87,7 +87,7 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     checked = json.loads(robustify("check", "out", "--json").out)
     assert (checked["state"], checked["trial"]) == ("not evaluated", True)
     words = robustify("check", "out")
-    assert (words.code, words.out.split("\n")[-2].split("  ")[0]) == (0, "not evaluated")
+    assert (words.code, words.out.split("\n")[-2].split("  ")[0]) == (7, "not evaluated")
 
 
 @pytest.mark.parametrize(("forced", "judged"), [("false", False), ("true", True)])
@@ -130,8 +130,8 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     assert not Path("out/lm_eval_tasks").exists()
     assert robustify("check", "out").code == 7
     assert robustify("export", "lm-eval", "out", "-o", "tasks").code == 7
-    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force").code == 0
-    assert any("FORCED" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
+    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--kept").code == 0
+    assert any("State of the run: failed" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
 
 
 def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:
@@ -260,5 +260,5 @@ def test_the_readme_s_commands_run(
         for line in lines:
             words = re.split(r"\s{2,}", line)[0].split()[1:]
             ended = robustify(*words)
-            judges = words[0] in ("check", "judge", "import", "items.csv", "items.yaml", "lint")
+            judges = words[0] in ("check", "judge", "import", "export", "items.csv", "items.yaml", "lint")
             assert ended.code in ((0, 7) if judges else (0,)), (line, ended.err)

@@ -39,7 +39,7 @@ def test_dates_are_loaded_as_texts(tmp_path: Path) -> None:
     items = [
         replace(i, stem="2020-01-02", choices=tuple(f"202{j}-01-01" for j in range(i.k))) for i in made_up()
     ]
-    export_dataset(made_run(tmp_path, items), tmp_path / "out", force=True)
+    export_dataset(made_run(tmp_path, items), tmp_path / "out", kept=True)
     loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path))["kept"]
     assert {*loaded["stem"], *(one[0] for one in loaded["choices"])} == {"2020-01-02", "2020-01-01"}
 
@@ -65,7 +65,7 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
 def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
     items = items_with(400, longest=0.4)
     plain = made_run(tmp_path, items)
-    export_dataset(plain, tmp_path / "out")
+    export_dataset(plain, tmp_path / "out", kept=True)
     kept = load(Source(path=str(tmp_path / "out" / "balanced.parquet"))).items
     assert 150 < len(kept) < 300
     assert {item.id for item in kept} < {item.id for item in items}

@@ -80,13 +80,13 @@ def test_two_exports_are_the_same_bytes_and_name_no_place_of_this_machine(
 
 @every
 @pytest.mark.parametrize("label", ["restricted", None])
-def test_a_run_that_does_not_say_that_it_is_public_is_refused_whatever_is_forced(
+def test_a_run_that_does_not_say_that_it_is_public_is_refused_whatever_is_asked(
     run: Run, tmp_path: Path, export: Export, label: str | None
 ) -> None:
     config = {**run.manifest["config"], "sensitivity": label}
-    for force in (False, True):
+    for kept in (False, True):
         with pytest.raises(AuthorisationError, match="is a restricted run") as refused:
-            export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", force)
+            export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", kept)
         assert refused.value.exit_code == 4
     assert not (tmp_path / "out").exists()
 
@@ -105,17 +105,17 @@ def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
 
 
 @every
-def test_a_halted_run_is_refused_and_forced_it_says_so_in_its_files(
+def test_a_halted_run_is_refused_and_as_kept_it_says_so_in_its_files(
     halted: Run, tmp_path: Path, export: Export
 ) -> None:
-    with pytest.raises(GuardrailError, match=r"enough_kept_items: .*--force"):
+    with pytest.raises(GuardrailError, match=r"enough_kept_items: .*--kept"):
         export(halted, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     paths = export(halted, tmp_path / "out", True)
     assert any(p.suffix in (".py", ".md", ".yaml") for p in paths)
     for path in paths:
         if path.suffix in (".py", ".md") or path.name == "made_up_kept.yaml":
-            assert "FORCED although enough_kept_items" in path.read_text().replace("\\", ""), path.name
+            assert "State of the run: failed: " in path.read_text().replace("\\", ""), path.name
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pytest
 from robustify import export
 from robustify.base.files import write_text
 from robustify.cli import cli
-from robustify.export.writing import FORCE, Exporter, Option, exporting, files_of
+from robustify.export.writing import KEPT, Exporter, Option, exporting, files_of
 from robustify.runs.run import Run
 from tests.support.command import invoked
 
 
 def write_name(
-    run: Run, out: Path, force: bool = False, case: str = "lower", note: str | None = None
+    run: Run, out: Path, kept: bool = False, case: str = "lower", note: str | None = None
 ) -> list[Path]:
-    with exporting(run, out, force) as (staging, heading):
+    with exporting(run, out, kept) as (staging, heading):
         write_text(staging / "name.txt", heading.benchmark.upper() if case == "upper" else heading.benchmark)
     return files_of(out)
 
@@ -24,7 +24,7 @@ def write_name(
 MADE_UP = Exporter(
     "name", "Write the name of the benchmark.", write_name,
     {
-        "force": FORCE, "note": Option("Ignore this text.", "TEXT"),
+        "kept": KEPT, "note": Option("Ignore this text.", "TEXT"),
         "case": Option("Write it in this case.", values=("lower", "upper"), default="lower"),
     },
 )  # fmt: skip
@@ -41,7 +41,7 @@ def test_a_made_up_exporter_is_one_value_and_one_entry(
         assert "Write the name of the benchmark." in shown
         assert "--case [lower|upper]" in shown
         done = invoked(
-            "export", "name", run.folder, "-o", tmp_path / "out", "--case", "upper", "--force", "--json"
+            "export", "name", run.folder, "-o", tmp_path / "out", "--case", "upper", "--kept", "--json"
         )
         assert json.loads(done.stdout) == {"printed": [str(tmp_path / "out" / "name.txt")]}
         assert (tmp_path / "out" / "name.txt").read_text().isupper()

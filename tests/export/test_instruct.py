@@ -13,7 +13,7 @@ from robustify.runs.run import Run
 from robustify.runs.stored import split_items
 from tests.support.exported_run import lines, made_up
 
-HEADING = Heading("made-up", "s")
+HEADING = Heading("made-up", "s", "passed")
 
 
 def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None:

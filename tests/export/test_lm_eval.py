@@ -45,7 +45,7 @@ VIEW_OF: dict[str, View] = {
     **dict.fromkeys(("all", "kept", "flagged"), "full"), "kept_choices_only": "choices_only", "cloze": "cloze",
 }  # fmt: skip
 
-HEADING = Heading("Demo-benign", "set:demo|n:6")
+HEADING = Heading("Demo-benign", "set:demo|n:6", "passed")
 
 # lm-eval is looked for in the Python that ROBUSTIFY_TEST_LM_EVAL_PYTHON names, and in this one.
 LM_EVAL = os.environ.get("ROBUSTIFY_TEST_LM_EVAL_PYTHON") or sys.executable
@@ -105,8 +105,8 @@ def test_a_split_without_items_has_no_task_and_no_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("heading", "items"),
     [
-        (Heading("Demo-malign", HEADING.signature), KEPT),
-        (Heading("Demo-benign", "set:demo|n:7"), KEPT),
+        (Heading("Demo-malign", HEADING.signature, "passed"), KEPT),
+        (Heading("Demo-benign", "set:demo|n:7", "passed"), KEPT),
         (HEADING, KEPT[:2]),
         (HEADING, (*KEPT[:2], replace(KEPT[2], stem="Which metal is liquid?"))),
     ],
@@ -142,7 +142,7 @@ def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_p
         text = path.read_text("utf-8")
         head = [line for line in text.splitlines() if line.startswith("#")]
         assert f"cd RUN && lm_eval run --include_path tasks --tasks {path.stem} " in text
-        assert any("WARNING: FORCED" in line for line in head)
+        assert any("State of the run: FORCED" in line for line in head)
         assert set(yaml.safe_load(text)) & {"run", "all"} == set()
         assert any(
             f"sha256 {template(VIEW_OF[path.stem.removeprefix('demo_')]).digest}" in line for line in head
@@ -202,7 +202,7 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder after the same for sets of texts that look typed."""
     folder = tmp_path_factory.mktemp("typed")
     for kind in TYPED:
-        tasks_of(folder, typed(kind), Heading(kind, "set:typed"))
+        tasks_of(folder, typed(kind), Heading(kind, "set:typed", "passed"))
     lm_eval(folder, "--model", "dummy", tasks=[task_name(kind, "robustify") for kind in TYPED])
     return folder
 

@@ -77,7 +77,8 @@ def test_choices_that_only_look_so(choice: str) -> None:
 )  # fmt: skip
 def test_the_strict_profile(stem: str, reason: str | None) -> None:
     assert exclusion(item(stem), "strict") == reason
-    assert exclusion(item(stem), "cross-ref") is None
+    listed = ("Which of the following is green?", "Rain fell all night. Which of these is wet?")
+    assert exclusion(item(stem), "cross-ref") == ("stem_refers_to_choices" if stem in listed else None)
 
 
 def labels_file(folder: Path, text: str) -> str:

@@ -63,7 +63,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
     lines = comparison_lines(compared([run.folder, run.folder]))
     (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary, label)])
     card = next(
-        p for p in export_dataset(run, tmp_path / "card", force=True) if p.name == "README.md"
+        p for p in export_dataset(run, tmp_path / "card", kept=True) if p.name == "README.md"
     ).read_text()
     told = rb.open(run.folder).summary
     other = next(mode for mode in VIEWS if mode != screen)

@@ -144,7 +144,7 @@ def test_a_hidden_passage_is_named_wherever_its_screen_is(
     assert "the passage hidden" in page
     assert "The voters, asked without the passage" in page
     assert "ithout the question" not in page
-    card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
+    card = next(p for p in export_dataset(run, tmp_path / "card", kept=True) if p.suffix == ".md")
     assert "answered without the passage" in card.read_text()
     write_items(tmp_path / "items.jsonl", toys)
     with pytest.raises(UsageError, match="no item has text before its question"):

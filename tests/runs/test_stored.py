@@ -59,7 +59,7 @@ def cell(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 
 JUDGE, EXPLAIN = ("judge", "RUN", "-o", "out"), ("explain", "RUN")
-LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
+LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--kept")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--force")
         ("verdicts.csv", cell(b"kept", b"maybe"), EXPLAIN),
         ("verdicts.csv", cell(b"item,topic", b"id,topic"), EXPLAIN),
         ("verdicts.csv", cell(b"\ni1,", b"\ni0,"), ("compare", "RUN", "RUN")),
-        ("weights.csv", cell(b"item", b"id"), ("export", "dataset", "RUN", "-o", "out", "--force")),
+        ("weights.csv", cell(b"item", b"id"), ("export", "dataset", "RUN", "-o", "out", "--kept")),
         ("answers.parquet", column("correct", 1.5, pa.float64()), JUDGE),
         ("answers.parquet", column("pick", 9, pa.int16()), JUDGE),
         ("answers.parquet", column("order", [0, 0], pa.list_(pa.int16())), JUDGE),

@@ -23,6 +23,8 @@ FORMAT = 4
 AGAIN = "run `robustify judge` on the run's folder"
 State = Literal["passed", "failed", "not evaluated"]
 """State of a check, of an audit, or of a run. What cannot be judged is not evaluated."""
+AUDIT = "residual_shortcuts"
+"""Guardrail that has the state of the audit of the kept items."""
 
 
 class AuditorResult(Quantity):

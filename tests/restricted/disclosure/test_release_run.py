@@ -137,7 +137,7 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     checked = invoked("check", spoilt)
     assert checked.return_value == (7 if run.released.failed else 0)
-    assert checked.output.startswith("every guardrail passes\n")
+    assert checked.output.startswith("not evaluated  run\n")
     assert checked.output.endswith(": evaluator\n")
     with refused(4, "Run the command again"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
@@ -230,7 +230,7 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
     rows[0]["choices"][(rows[0]["answer"] + 1) % 4] = "Both A and B"
     monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
     run = audit(80)
-    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["kept", "flagged"]
+    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["flagged", "kept"]
     assert 79 not in {number.n for number in run.released.numbers}
     assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     asked = documents([read_split(path) for path in (run.folder / "splits").iterdir()], "cross-ref")
