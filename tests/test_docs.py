@@ -212,3 +212,15 @@ def test_the_slides_are_ten_pages(tmp_path: Path) -> None:
     slides.built(tmp_path / "slides.pdf", tmp_path)
     assert len(list(tmp_path.glob("slide-*.png"))) == 10
     assert (tmp_path / "slides.pdf").stat().st_size <= 500_000
+
+
+def test_every_setting_is_explained_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained = {section["name"]: section for section in docs.settings()}
+    assert all(values for one in explained.values() for _, values, _, _ in one["rows"])
+    for old, new in (("    ngram: [", "    words: ["), ("    folds: [", "    #folds: [")):
+        text = (docs.TEMPLATES / "settings.yaml").read_text(encoding="utf-8")
+        (tmp_path / "settings.yaml").write_text(text.replace(old, new), encoding="utf-8")
+        with monkeypatch.context() as changed:
+            changed.setattr(docs, "TEMPLATES", tmp_path)
+            with pytest.raises(KeyError, match=r"settings\.yaml"):
+                docs.settings()

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import jinja2
+import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -79,10 +80,22 @@ def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def settings(kind: type[BaseModel]) -> list[tuple[str, str, str]]:
-    """Return the keys of a settings class with their defaults and descriptions."""
+def settings() -> list[dict[str, Any]]:
+    """Return the sections of a config: `name`, `about`, and `rows` (key, values, default, when to use it), from
+    docs/blocks/settings.yaml and the settings classes. Raise `KeyError` if the file and a class differ in their keys."""
+    written = yaml.safe_load((TEMPLATES / "settings.yaml").read_text(encoding="utf-8"))
+    return [{"name": name, "about": one["about"], "rows": _rows(name, one)} for name, one in written.items()]
+
+
+def _rows(section: str, written: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    module, _, kind = written["kind"].partition(":")
+    fields: Mapping[str, FieldInfo] = getattr(load(module), kind).model_fields
+    if odd := sorted(fields.keys() ^ written["rows"].keys()):
+        raise KeyError(
+            f"docs/blocks/settings.yaml, {section}: {', '.join(odd)}; expected the settings of {kind}"
+        )
     return [
-        (f"`{key}`", _default(field), field.description or "") for key, field in kind.model_fields.items()
+        (f"`{key}`", values, _default(fields[key]), when) for key, (values, when) in written["rows"].items()
     ]
 
 
@@ -90,7 +103,9 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    return "see below" if isinstance(value, BaseModel) else f"`{json.dumps(value, default=list)}`"
+    if isinstance(value, BaseModel) or value in (None, "", [], ()):
+        return ""
+    return f"`{json.dumps(value, default=list)}`"
 
 
 class Page:
