@@ -18,6 +18,7 @@ from robustify.items.item import Item
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import probe
 from robustify.judging.baselines.heuristics import guess
+from robustify.judging.baselines.meaning import encoded
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.screen_rules import same_model
@@ -75,8 +76,9 @@ def options_asked(
     """
     tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
     if config.encoder and can_audit(cache):
-        with watch("encoding options", sum(item.k for item in items)) as progress:
-            rows = ask_by_meaning(items, config.probe, cache, keep=keep, progress=progress)
+        chosen = encoded(items)
+        with watch("encoding options", len({text for item in chosen for text in item.choices})) as progress:
+            rows = ask_by_meaning(chosen, config.probe, cache, keep=keep, progress=progress)
         tables.append(Answers.of(rows))
     return Answers.concat(tables)
 

@@ -36,7 +36,7 @@ def islanded(items: list[Item], rows: list[Row]) -> dict[str, Any]:
     )
     which = np.array([at % 3 == 0 for at in range(len(items))], dtype=np.int64)
     verdicts = Verdicts(tuple(item.id for item in items), kinds, which)
-    places = chosen(verdicts)
+    places = sorted(chosen(verdicts))
     return island_of("made-up", [rows[at] for at in places], items, verdicts, places, {})
 
 

@@ -110,6 +110,20 @@ def test_of_too_many_items_the_flagged_ones_are_shown_and_all_are_counted(
     assert ids == sorted(ids)
 
 
+def test_a_page_of_long_texts_is_cut_where_it_would_open_slowly(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = tree_of(run)
+    monkeypatch.setattr(islands, "MOST_CHARACTERS", 20_000)
+    cut = tree_of(rejudge(run, {}, tmp_path / "cut"))
+    assert cut["counts"] == whole["counts"]
+    assert 0 < len(cut["items"]) < len(whole["items"])
+    assert len(json.dumps(cut["items"])) < 40_000
+    rank = {row["id"]: islands.WORDS.index(row["verdict"]) for row in whole["items"]}
+    shown = [row["id"] for row in cut["items"]]
+    assert max(rank[id_] for id_ in shown) <= min(rank[id_] for id_ in rank.keys() - shown)
+
+
 def test_a_run_has_no_explorer_where_its_config_says_so_or_its_text_is_not_known(
     run: Run, tmp_path: Path
 ) -> None:

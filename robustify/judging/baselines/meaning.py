@@ -13,20 +13,23 @@ from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import ProbeSettings, fitted_rows, padded
-from robustify.judging.baselines.conditional_logit import centred, drawn
+from robustify.judging.baselines.conditional_logit import centred
 
 VIEW = "meaning"
 TEMPLATES = "meaning-v1", "meaning-v1-again"
 """Names of two cross-fits in different folds, so that the second can audit weights that balance the first."""
 AXES = 64
 RIDGE = 10.0
-MOST_ENCODED = 5_000
-"""Most items that are encoded. A larger set is sampled."""
+MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
+"""Most items, and most of their options, that are encoded. A larger set is sampled."""
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items that are encoded: all of them, or `MOST_ENCODED` sampled with a fixed seed."""
-    return [items[at] for at in drawn(np.ones(len(items), dtype=bool), MOST_ENCODED).tolist()]
+    """Return the items that are encoded, in their order: all of them, or as many as `MOST_ENCODED` and `MOST_OPTIONS`
+    allow, sampled with a fixed seed."""
+    order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
+    within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
+    return [items[at] for at in np.sort(order[within]).tolist()]
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
@@ -45,7 +48,7 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 def places(vectors: Floats, there: Bools) -> Floats:
     """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity."""
-    wide = padded(vectors.astype(np.float64), there)
+    wide = padded(vectors.astype(np.float64, copy=False), there)
     k: Ints = there.sum(axis=1)
     like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
     alike = _scaled(centred(like / np.maximum(k - 1, 1)[:, None], there)[:, :, None], there)

@@ -30,8 +30,9 @@ from robustify.runs.run import EVIDENCE, EXPLORER
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 WORDS = ("flagged", "undecided", "kept")
-MOST_ITEMS = 20_000
-"""Maximum number of items on the page. If there are more, kept items are left out and the page reports it."""
+MOST_ITEMS, MOST_CHARACTERS = 20_000, 8_000_000
+"""Maximum number of items on the page, and of the characters of their texts and evidence, so that it opens within two
+seconds. If there are more, kept items are left out first, and the page says how many and where they are."""
 
 
 def write_explorer(
@@ -43,10 +44,13 @@ def write_explorer(
     rule: str = "",
 ) -> None:
     """Write the explorer of a run into its folder, which contains `evidence.jsonl`. `rule` of `lint` is a filter."""
-    positions = chosen(verdicts)
-    wanted = set(positions)
+    order = chosen(verdicts)
+    wanted = set(order)
     with (folder / EVIDENCE).open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
-        rows = [json.loads(line) for i, line in enumerate(lines) if i in wanted]
+        kept = {i: line for i, line in enumerate(lines) if i in wanted}
+    sizes = np.cumsum([len(kept[i]) + len(items[i].stem) + sum(map(len, items[i].choices)) for i in order])
+    positions = sorted(order[: max(1, int(np.count_nonzero(sizes <= MOST_CHARACTERS)))])
+    rows = [json.loads(kept[i]) for i in positions]
     island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
     for shown_item, i in zip(island["items"], positions, strict=True):
         shown_item["marked"] = key_mark(rule, items[i])
@@ -86,11 +90,11 @@ def _digest(text: str) -> str:
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def chosen(verdicts: Verdicts) -> tuple[int, ...]:
-    """Return the indices of the items to show: at most `MOST_ITEMS`, flagged items first."""
+def chosen(verdicts: Verdicts) -> list[int]:
+    """Return the indices of the items to show, flagged items first: at most `MOST_ITEMS`."""
     rank = np.array([WORDS.index(kind[0]) for kind in verdicts.kinds], dtype=np.int64)
-    order = np.argsort(rank[verdicts.which], kind="stable")[:MOST_ITEMS]
-    return tuple(np.sort(order).tolist())
+    first: list[int] = np.argsort(rank[verdicts.which], kind="stable")[:MOST_ITEMS].tolist()
+    return first
 
 
 def island_of(

@@ -12,7 +12,6 @@ const letter = (position) => String.fromCharCode(65 + position);
 for (const [order, item] of items.entries()) {
   item.order = order;
   item.right = item.votes.filter((vote) => vote === item.key).length;
-  item.haystack = [item.id, item.stem, ...item.choices].join("\n").toLowerCase();
 }
 const byId = new Map(items.map((item) => [item.id, item]));
 
@@ -43,7 +42,8 @@ const matches = (value, wanted) => !wanted || (wanted.startsWith("-") ? !wanted.
 function left(but) {
   const only = state.only && new Set(state.only.split(",").map(decodeURIComponent));
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-  return items.filter((item) => words.every((word) => item.haystack.includes(word))
+  const read = (item) => item.haystack ??= [item.id, item.stem, ...item.choices].join("\n").toLowerCase();
+  return items.filter((item) => words.every((word) => read(item).includes(word))
     && (!only || only.has(item.id)) && FACETS.every(([name, [, of]]) => name === but || matches(of(item), state[name])));
 }
 
@@ -110,7 +110,8 @@ function drawCount() {
   const all = VERDICTS.reduce((sum, word) => sum + inRun[word], 0);
   const of = found.length === items.length ? "" : ` of ${whole(items.length)}`;
   at("count").textContent = `${whole(found.length)}${of} item${found.length === 1 && !of ? "" : "s"}`
-    + (all > items.length ? ` (the run has ${whole(all)}; the page leaves out kept items beyond ${whole(items.length)})` : "");
+    + (all > items.length ? ` (the first ${whole(items.length)} of the run's ${whole(all)}, flagged items before others; `
+      + "verdicts.csv lists all, and robustify explain shows each)" : "");
 }
 
 function drawRows() {

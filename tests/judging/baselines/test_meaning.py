@@ -8,7 +8,7 @@ import pytest
 from robustify.base.arrays import Floats
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import ProbeSettings
-from robustify.judging.baselines.meaning import MOST_ENCODED, TEMPLATES, encoded, meaning
+from robustify.judging.baselines.meaning import MOST_ENCODED, MOST_OPTIONS, TEMPLATES, encoded, meaning
 from robustify.models import downloads
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 
@@ -58,6 +58,11 @@ def test_too_few_items_are_not_guessed_and_a_large_set_is_drawn_from() -> None:
     chosen = encoded(many)
     assert len(chosen) == len({item.id for item in chosen}) == MOST_ENCODED
     assert encoded(many) == chosen
+    wide = [Item(f"i{at}", "?", tuple("abcdefghij"[: 4 + at % 7]), 0) for at in range(4_000)]
+    chosen = encoded(wide)
+    assert MOST_OPTIONS - 10 < sum(item.k for item in chosen) <= MOST_OPTIONS
+    assert encoded(chosen) == chosen
+    assert encoded(wide[:2_000]) == wide[:2_000]
 
 
 def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:

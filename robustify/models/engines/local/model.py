@@ -231,18 +231,20 @@ def sentence_vectors(
     folder: Path, texts: Sequence[str], progress: Progress = no_progress
 ) -> npt.NDArray[np.float32]:
     """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width).
-    Texts of similar length share a batch to reduce padding. Equal texts are encoded once. Raise `ModelError` if
-    transformers cannot load the folder."""
+    Equal texts are encoded once, and texts with about as many tokens share a batch, because padding costs as much as
+    tokens. Raise `ModelError` if transformers cannot load the folder."""
     tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
-    once = sorted(set(texts), key=lambda text: (len(text), text))
+    once = sorted(set(texts))
     row = {text: at for at, text in enumerate(once)}
+    tokens = tokenizer(once, truncation=True, max_length=_LONGEST)["input_ids"] if once else []
+    order = sorted(range(len(once)), key=lambda at: len(tokens[at]))
     out = np.zeros((len(once), model.config.hidden_size), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(once), _TEXTS):
-            part = once[start : start + _TEXTS]
-            given = tokenizer(part, padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt")
+            part = order[start : start + _TEXTS]
+            given = tokenizer.pad({"input_ids": [tokens[at] for at in part]}, return_tensors="pt")
             shown = given["attention_mask"][..., None]
             mean = (model(**given).last_hidden_state * shown).sum(1) / shown.sum(1)
-            out[start : start + len(part)] = torch.nn.functional.normalize(mean, dim=1).numpy()
+            out[part] = torch.nn.functional.normalize(mean, dim=1).numpy()
             progress(len(part))
     return out[[row[text] for text in texts]]
