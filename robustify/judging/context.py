@@ -37,6 +37,7 @@ from robustify.judging.stats.intervals import clusters
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
 """Topic name for items without a topic."""
+_DEPENDENT = "not evaluated: items depend on each other"
 _CONFLICT = "conflicting_key: the same question and choices have another key elsewhere"
 
 
@@ -194,6 +195,8 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
     conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == KEPT)
     verdicts = found.verdicts()
+    if decision.groups is not None and rules.screen.criterion == FDR:
+        verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), _DEPENDENT)
     if conflict.any():
         verdicts = verdicts.undecided(conflict, _CONFLICT)
     no_cloze = {} if items is None else excluded(items, rules.cloze)

@@ -173,11 +173,14 @@ def voters_by_position(summary: Summary, limits: Limits) -> _Result:
 def undecided_share(summary: Summary, limits: Limits) -> _Result:
     """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
 
-    The check also fails if nobody voted and the items with known text are too few to rank.
+    The check also fails if nobody voted and the items with known text are too few to rank. It is not evaluated if the
+    filter is not, because items depend on each other.
     """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
         return False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS)
+    if (groups := _dependent(summary)) is not None:
+        return None, None, limit, Reason.of("dependent", groups=groups, n=summary.benchmark.parallel_items)
     if not _screened(summary) or not n:
         return "no_item_screened"
     return undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n)
@@ -246,8 +249,8 @@ def run_state(
 
     A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced.
     """
-    if audit is None:
-        few = [c.reason for c in checks if c.reason.code == "too_few"]
+    few = [c.reason for c in checks if c.reason.code in ("too_few", "dependent")]
+    if audit is None or few:
         return "not evaluated", tuple(few) or (Reason.of("no_screen"),)
     placed = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
     under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
@@ -265,4 +268,9 @@ def run_state(
 
 
 def _screened(summary: Summary) -> int:
-    return 0 if summary.screen is None else summary.screen.asked
+    return 0 if summary.screen is None or _dependent(summary) is not None else summary.screen.asked
+
+
+def _dependent(summary: Summary) -> int | None:
+    """Return the number of independent groups if they are too few for the filter, or None."""
+    return None if summary.screen is None or summary.screen.cut is None else summary.screen.cut.groups

@@ -10,6 +10,7 @@ from robustify.base.arrays import Ints
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
 from robustify.judging.baselines.heuristics import heuristic_scores
+from robustify.judging.baselines.near_duplicates import parallel_items
 from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_position, position_share
 from robustify.judging.screen.chance import Chance
@@ -59,6 +60,7 @@ def benchmark(ctx: Context) -> entries.Benchmark:
             k: entries.DefectCount(n=len(i), items=tuple(dict.fromkeys(i))[:LISTED_DEFECTS])
             for k, i in faulty.items()
         },
+        parallel_items=0 if ctx.items is None else parallel_items(ctx.items).unnamed,
     )
 
 
@@ -166,6 +168,7 @@ def _cutoff(ctx: Context) -> entries.DecoyCut:
         misses=found.misses,
         decoys=found.decoys,
         false_share=Quantity.of(found.false_share),
+        groups=ctx.decision.groups,
     )
 
 

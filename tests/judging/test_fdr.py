@@ -192,3 +192,21 @@ def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named
     assert [one.groups for one in found] == [None, 0, None], "equal numbers pair the first, passages the last"
     assert found[1].cutoff.threshold is None
     assert (found[1].outcome == UNDECIDED).all()
+
+
+def test_a_set_that_is_not_evaluated_fails_no_check_and_says_why() -> None:
+    items = items_of(bench(120, 2, s=0.5, seed=3), cue=True)
+    some = [replace(item, group=f"p{n % 3}") for n, item in enumerate(items)]
+    found = judge(Answers.of([]), Facts("passages"), Rules(FDR), some)
+    assert found.summary.state == "not evaluated"
+    assert [check.name for check in found.summary.guardrails if check.state == "failed"] == []
+    assert headline(grounds(found.summary))[0] == "unsure"
+    assert {reason.code for reason in found.summary.reasons} == {"dependent"}
+    assert {v.reason for v in found.verdicts} == {"not evaluated: items depend on each other"}
+    by_votes = judge(
+        Answers.of(rows(bench(120, 2, s=0.5, seed=3))),
+        Facts("votes"),
+        Rules(ScreenRules(criterion="majority")),
+        some,
+    )
+    assert by_votes.summary.splits.flagged, "votes learn no keys, so they are counted as always"

@@ -42,7 +42,10 @@ class KeySpread(Part):
 
 
 class Benchmark(Part):
-    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k."""
+    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k.
+
+    `parallel_items` look like translations of each other, although no passage says so.
+    """
 
     name: str
     n_items: int
@@ -53,6 +56,7 @@ class Benchmark(Part):
     key_positions: tuple[Share, ...] | None
     key_spread: KeySpread
     defects: dict[str, DefectCount]
+    parallel_items: int = 0
 
 
 class FavouredPosition(Part):
@@ -137,7 +141,8 @@ class DecoyCut(Part):
 
     `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
     `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
-    the hits.
+    the hits. If nothing was evaluated because items depend on each other, `groups` counts the independent groups, or is 0
+    if these are unknown. Otherwise it is null.
     """
 
     q: Share
@@ -147,6 +152,7 @@ class DecoyCut(Part):
     misses: int
     decoys: float
     false_share: Quantity
+    groups: int | None = None
 
 
 class CutAt(Part):
