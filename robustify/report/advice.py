@@ -147,8 +147,8 @@ def _verdict_code(g: Grounds) -> str:
         return "trial" if g.trial else "by_letter"
     if g.one_position and not g.flagged:
         return "one_position"
-    if g.reasons.keys() & {"too_few", "no_screen"}:
-        return "too_few" if "too_few" in g.reasons else "no_screen"
+    if unscreened := [code for code in ("too_few", "no_screen", "dependent") if code in g.reasons]:
+        return unscreened[0]
     refuted = g.state == "failed" and "above_chance" in g.reasons
     if not g.flagged:
         found = "unscreened" if g.flagged is None else "none"
@@ -281,6 +281,7 @@ ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,
     "replace_seen": lambda s, g: _sized(in_items(s.contamination.overlap.found) if s.contamination else 0),
     "review_keys": lambda s, g: _sized(in_items(s.label_noise.flagged) if s.label_noise else 0),
+    "name_passages": lambda s, g: _sized(s.benchmark.parallel_items),
     "shuffle_keys": lambda s, g: _if(_below(s.benchmark.key_spread.p), n=g.of),
     "ask_again": lambda s, g: _sized(s.screen.unanswered if s.screen else 0),
 }

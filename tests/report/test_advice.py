@@ -90,6 +90,7 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "ask_models": ({"screen": None, "reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),
+    "name_passages": ({**QUIET, "benchmark/parallel_items": 90}, 90, {}),
     "shuffle_keys": ({**QUIET, "benchmark/key_spread/p": 0.0}, 360, {}),
     "replace_seen": ({**QUIET, "contamination": {"overlap": {"found": RATE}}}, 36, {}),
     "ask_again": ({**QUIET, "screen/unanswered": 7}, 7, {}),
