@@ -19,6 +19,7 @@ from robustify.report.messages import state_sentence
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
+from robustify.report.recommending import flagged_sum
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
@@ -62,7 +63,8 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer, kept = provenance.get("explorer") is True, grounds(s).called
+    explorer, g = provenance.get("explorer") is True, grounds(s)
+    kept = g.called
     chart = charted(s, kept.capitalize())
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
@@ -71,6 +73,8 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     provenance = {"templates": {}, "models": {}, "versions": {}, "notes": (), "data": {}, **provenance}
     return {
         "s": s,
+        "g": g,
+        "sum": flagged_sum(s, g),
         "full": FULL.of(s),
         "chart": chart,
         "tables": page_tables(s, provenance, kept, explorer=explorer),

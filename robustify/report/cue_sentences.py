@@ -96,9 +96,9 @@ def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bo
         return (catalogue()["mends"]["conflicting_key"],)
     if row["verdict"] != "flagged":
         return ()
-    cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == key]
+    cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == key] or ["none"]
     words = [f"“{plain(use['word'], _LONGEST_WORD)}”" for use in row.get("words", ())]
-    found = [_mend(cue, choices, key, words) for cue in cues or ("none",)]
+    found = [_mend(cue, choices, key, words) for cue in cues]
     return (*dict.fromkeys(found), *([catalogue()["mends"]["cloze"]] if cloze else []))
 
 

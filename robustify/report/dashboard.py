@@ -13,9 +13,11 @@ from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.judging.measures import ADJUSTED, CLOZE, FULL
-from robustify.judging.summary.quantity import Measured
+from robustify.judging.measures import ADJUSTED, CLOZE, FULL, READER, SET
+from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds, headline
 from robustify.report.cells import Cell, Row, Tone, table, text_table
@@ -26,8 +28,10 @@ from robustify.report.printing import html
 from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (
-    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Chance", "All", "Kept", "Adjusted", "Cloze",
+    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Reader", "Chance", "All", "Kept", "Adjusted",
+    "Cloze",
 )  # fmt: skip
+MOST_TREND = 12
 UNREADABLE = "unfinished, changed, damaged, or of another version"
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
@@ -40,6 +44,12 @@ class RunEntry:
     date: str
     report: str
     summary: Summary
+
+    @property
+    def reader(self) -> Quantity | None:
+        """Accuracy of the reader without questions on all items."""
+        found = READER.of(self.summary).get(SET)
+        return found.all if found else None
 
     @property
     def verdict(self) -> Cell:
@@ -70,6 +80,7 @@ def dashboard_html(root: Path, out: Path) -> str:
         signature="",
         first=_first(runs, len(left_out)),
         runs=table("All runs", HEADS, (row for run in runs[::-1] for row in _rows(run)), names=3),
+        trend=_trend(runs),
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
     )
 
@@ -102,11 +113,23 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     """Yield one row per model, or one row if there is no model."""
     s, folder = run.summary, Cell(plain(run.folder), link=run.report)
     rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
-    of_run = run.date, run.verdict, rule, flagged, s.benchmark.chance_accuracy
+    of_run = run.date, run.verdict, rule, flagged, run.reader, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
         full, adjusted, cloze = (by.of(s).get(model, Measured()) for by in (FULL, ADJUSTED, CLOZE))
         scores = full.all, full.kept, adjusted.all, cloze.all
         yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
+
+
+def _trend(runs: Sequence[RunEntry]) -> Markup:
+    """Return a chart of how often a reader without questions was right, for each benchmark with several runs."""
+    found: dict[str, list[tuple[str, Quantity, bool]]] = {}
+    for run in runs:
+        if run.reader is not None and run.reader.value is not None:
+            found.setdefault(plain(run.summary.benchmark.name), []).append((run.date, run.reader, False))
+    chart = [(name, rows[-MOST_TREND:]) for name, rows in found.items() if len(rows) > 1]
+    chances = {run.summary.benchmark.chance_accuracy for run in runs}
+    one = {"benchmark": {"chance_accuracy": chances.pop() if len(chances) == 1 else None}}
+    return Markup(html("scores.svg.j2", s=one, chart=chart, styles="") if chart else "")
 
 
 def _first(runs: Sequence[RunEntry], left_out: int) -> FirstScreen:

@@ -3,7 +3,8 @@
 Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from robustify.base.errors import counted as counted
 from robustify.base.texts import escaped
@@ -104,6 +105,11 @@ def half(ends: Ends | None, scale: float = 100.0, places: int = 1) -> str:
 def shares(values: Sequence[float]) -> str:
     """Format shares by position: `24.1/25.3/... %`."""
     return "/".join(f"{100 * x:.1f}" for x in values[:26]) + " %"
+
+
+def tally(words: Iterable[str]) -> str:
+    """Count equal words: `7 passed, 2 not evaluated`."""
+    return ", ".join(f"{n} {word}" for word, n in Counter(words).items())
 
 
 def joined(*parts: str) -> str:

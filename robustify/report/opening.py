@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
 from robustify.judging.summary.result import AUDIT, State, Summary
-from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
+from robustify.report.advice import Grounds, grounds, headline
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
+from robustify.report.recommending import Recommendation, recommendations
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast

@@ -46,7 +46,7 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
     env = jinja("robustify.report", "", autoescape=autoescape)
     written = (format.percent, format.count, format.counted, format.plain, format.spaced, format.rated, format.points,
                format.in_points, format.by_mode, format.letter, format.likely, format.p_value, format.added,
-               format.lasting, sentence, short)  # fmt: skip
+               format.lasting, format.tally, sentence, short)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
     made = (finding, cue_words, styles, cells.cell, cells.text_table, cells.value_table)
     env.globals |= {one.__name__: one for one in made}

@@ -57,6 +57,16 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
     assert 'href="../lab/2026-01-02-run/report.html"' in elsewhere
 
 
+def test_verdicts_are_whole_and_the_reader_is_drawn_for_each_run(folder: Path) -> None:
+    page = dashboard_html(folder, folder / "dashboard.html")
+    assert not [row[4] for row in rows(page, "All runs") if "\u2026" in row[4] or len(row[4]) < 20]
+    trend = page.partition("Reader without questions, by run")[2]
+    assert trend.count("<circle") == 4
+    assert re.findall(r"<text class=\"label\"[^>]*>([-\d]+)<", trend) == sorted(
+        re.findall(r"<text class=\"label\"[^>]*>([-\d]+)<", trend)
+    )
+
+
 def test_what_cannot_be_read_is_counted_and_named(folder: Path) -> None:
     odd = folder.parent / "odd"
     shutil.copytree(folder / "2026-01-02-run", odd / "whole")
