@@ -1,7 +1,8 @@
 """Options of `robustify mend` that compose a set from a pool of candidates, and the composition."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mode
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import UsageError, counted
-from robustify.cli.options import DIR, FILE, F, print_result, say, watcher
+from robustify.cli.options import DIR, FILE, F, gathered, print_result, say, watcher
 
 if TYPE_CHECKING:
     from robustify.composing.composed import Composed
@@ -18,32 +19,18 @@ if TYPE_CHECKING:
     from robustify.reading.loaders import Loaded
 
 
-def _about(*names: str, **about: Any) -> Callable[[F], F]:
-    """Return an option of a composition. The command receives those that the user gives in `pooling`."""
-
-    def given(context: click.Context, option: click.Parameter, value: Any) -> None:
-        pooling = context.params.setdefault("pooling", {})
-        if value:
-            pooling[str(option.name)] = value
-
-    return click.option(*names, expose_value=False, callback=given, **about)
-
-
-class _Sizes(click.ParamType):  # type: ignore[type-arg]
-    """Number of options, or a range such as 3-5."""
-
-    name = "sizes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", str(value).strip())
-        sizes = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-        if not 2 <= sizes[0] <= sizes[1] <= 26:
-            self.fail(
-                f"{value!r} is no number of options; expected 2 to 26, or a range such as 3-5.", param, ctx
-            )
-        return sizes
+def _sizes(said: str) -> tuple[int, int]:
+    """Read a number of options, or a range such as 3-5."""
+    found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", said.strip())
+    sizes = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 2 <= sizes[0] <= sizes[1] <= 26:
+        raise click.BadParameter(
+            f"{said!r} is no number of options; expected 2 to 26, or a range such as 3-5."
+        )
+    return sizes
 
 
+_about = partial(gathered, "pooling")
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     _about(
@@ -53,7 +40,7 @@ _OPTIONS = (
     ),
     _about("--candidates", multiple=True, metavar="COLUMN", help="Column of the pool with candidates (repeatable)."),
     _about(
-        "--options", "shown", type=_Sizes(), metavar="K|K-K",
+        "--options", "shown", read=_sizes, metavar="K|K-K",
         help="Number of options of an item, or a range, chosen from a pool or from more options in DATA.",
     ),
     _about("--as-typed", is_flag=True, help="Keep quotes, dashes, spaces, final periods, and first letters of options."),
@@ -89,7 +76,6 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     """Return a set composed from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError`
     or `DataError` if it cannot be read."""
     from dataclasses import replace
-    from functools import partial
 
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -122,7 +108,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     named = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
     vectors = partial(text_vectors, cache=cache, keep=True)
     with threadpool_limits(1, "blas"):
-        found = compose(bench.items, advice.pools, how, Proving(**named), vectors, advice.checks)
+        found = compose(bench.items, advice.pools, how, Proving(**named), vectors)
         return replace(found, consulted=advice)
 
 

@@ -5,7 +5,7 @@ For a file of items, they do not import the config module, which loads scipy and
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,17 @@ import click
 
 from robustify.base.errors import UsageError, counted
 from robustify.cli.composing import compose_set, composed_closing, composing
-from robustify.cli.options import FORCE, F, cache_dir, out_option, output, print_lines, print_result, say
+from robustify.cli.options import (
+    FORCE,
+    F,
+    cache_dir,
+    gathered,
+    out_option,
+    output,
+    print_lines,
+    print_result,
+    say,
+)
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -30,33 +40,9 @@ def _given(_context: click.Context, _argument: click.Parameter, data: str) -> st
 DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
 
 
-def _how(*names: str, **about: Any) -> "Callable[[F], F]":
-    """Return an option that says how a file is read. The command receives those that the user gives in `how`."""
-
-    def given(context: click.Context, option: click.Parameter, value: Any) -> None:
-        how = context.params.setdefault("how", {})
-        if value:
-            how[str(option.name)] = mapped(value) if option.name == "fields" else value
-
-    return click.option(*names, expose_value=False, callback=given, **about)
-
-
 def reading(command: F) -> F:
     """Add `--map`, `--split`, and `--skip-bad` to a command, which receives them as arguments of a `Source` in `how`."""
     return _MAP(_SPLIT(_SKIP_BAD(command)))
-
-
-_SKIP_BAD = _how("--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file.")
-_SPLIT = _how(
-    "--split", "--sheet", metavar="NAME", help="Read this split of a folder, or sheet of a workbook."
-)
-_MAP = _how(
-    "--map",
-    "fields",
-    multiple=True,
-    metavar="PART=COLUMN",
-    help="Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
-)
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
@@ -64,6 +50,18 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
     from robustify.reading.loaders.loaded import FieldMap, said_columns
 
     return FieldMap.of(said_columns(columns, FieldMap.model_fields))
+
+
+_SKIP_BAD = gathered(
+    "how", "--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file."
+)
+_SPLIT = gathered(
+    "how", "--split", "--sheet", metavar="NAME", help="Read this split of a folder, or sheet of a workbook."
+)
+_MAP = gathered(
+    "how", "--map", "fields", multiple=True, metavar="PART=COLUMN", read=mapped,
+    help="Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+)  # fmt: skip
 
 
 def names_config(data: str) -> bool:

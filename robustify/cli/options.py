@@ -43,6 +43,19 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
+def gathered(
+    into: str, *names: str, read: Callable[[Any], object] = lambda value: value, **about: Any
+) -> Callable[[F], F]:
+    """Return an option that the command receives in the dictionary `into` if the user gives it, as `read` converts it."""
+
+    def given(context: click.Context, option: click.Parameter, value: Any) -> None:
+        found = context.params.setdefault(into, {})
+        if value:
+            found[str(option.name)] = read(value)
+
+    return click.option(*names, expose_value=False, callback=given, **about)
+
+
 def _rule(name: str, **about: Any) -> Callable[[F], F]:
     """Return an option of the rules. The command receives those that the user gives in `rule`."""
 
