@@ -8,19 +8,23 @@ are chosen against one classifier. Finally, one set per item is drawn by weight,
 and of the last probes sum to zero.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.composing.form import CandidateSets, candidate_sets
 from robustify.composing.pool import Pool
-from robustify.composing.refitting import Kind, Probes, Round
+from robustify.composing.refitting import Probes
 from robustify.items.item import Item
-from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.items.scoring import best, credit
+from robustify.judging.adjusted import sharpness
+from robustify.judging.audit.probing import Kind, gains
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
-from robustify.judging.stats.tests import NORMAL
+from robustify.judging.summary.scored import LeftToFind
 
 MOST_ROUNDS = 16
 QUIET_ROUNDS, LOUD = 2, 0.1
@@ -51,40 +55,35 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Chosen distractors: indices into the candidates of each pool, and what the probes found in each round.
+    """Chosen distractors: indices into the candidates of each pool, and what the probes of each round found in drawn sets.
 
     `quiet` says whether the last rounds' probes found nothing. `least` is the mean accuracy that recent probes of a kind
     have at least, whatever is chosen from these pools. If it is above chance, the pools cannot hide the keys.
     """
 
     picks: tuple[tuple[int, ...], ...]
-    trace: tuple[Round, ...]
+    trace: tuple[Mapping[str, LeftToFind], ...]
     quiet: bool
     least: Mapping[Kind, float]
 
 
-def chosen(pools: Sequence[Pool], how: Choosing, vectors: Floats | None = None) -> Composition:
+def chosen(
+    pools: Sequence[Pool], how: Choosing, vectors: Callable[[Sequence[str]], Floats | None]
+) -> Composition:
     """Choose distractors for the items of pools. With fewer than 50 items, no probe is fitted, and only rules are balanced.
 
-    `vectors` (t, d) are the encoder's of all pools' texts, in order. The result does not depend on the order of the pools.
+    `vectors` returns the encoder's of texts. The result does not depend on the order of the pools.
     """
     if not pools:
         return Composition((), (), True, {})
     order = np.argsort(content_hashes([pool.item for pool in pools]), kind="stable").tolist()
     sorted_pools = [pools[at] for at in order]
     sets = candidate_sets(sorted_pools, how.shown, how.seed)
-    game = _Game(Probes(sorted_pools, sets, _sorted(pools, order, vectors) if how.meaning else None), how)
+    game = _Game(Probes(sorted_pools, sets, vectors(sets.texts) if how.meaning else None), how)
     nth, quiet = game.played()
-    options = sets.option[np.arange(len(order)), nth], sets.there[np.arange(len(order)), nth]
-    picks = {at: tuple((row[there][1:] - 1).tolist()) for at, row, there in zip(order, *options, strict=True)}
+    option = sets.option[np.arange(len(order)), nth].tolist()
+    picks = {at: tuple(one - 1 for one in row if one) for at, row in zip(order, option, strict=True)}
     return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), quiet, game.least)
-
-
-def _sorted(pools: Sequence[Pool], order: Sequence[int], vectors: Floats | None) -> Floats | None:
-    if vectors is None:
-        return None
-    ends = np.cumsum([len(pool.texts) for pool in pools])
-    return np.concatenate([vectors[ends[at] - len(pools[at].texts) : ends[at]] for at in order])
 
 
 class _Game:
@@ -95,7 +94,7 @@ class _Game:
         self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
         self._rng = np.random.default_rng(how.seed)
         self._moments: list[Floats] = []
-        self.trace: list[Round] = []
+        self.trace: list[Mapping[str, LeftToFind]] = []
         self.least: dict[Kind, float] = {}
         self._recent: dict[Kind, Floats] = {}
 
@@ -103,35 +102,38 @@ class _Game:
         """Return the set of each item (n,), and whether the last probes found nothing."""
         quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
         for number in range(1, (self._how.rounds if fitted else 0) + 1):
-            found = self._round(number)
-            quiet = quiet + 1 if all(one.p > LOUD for one in found) else 0
-            self.trace += found
+            self.trace.append(self._round(number))
+            quiet = quiet + 1 if all(one.p > LOUD for one in self.trace[-1].values()) else 0
             if quiet == QUIET_ROUNDS:
                 break
         return self._settled(), quiet == QUIET_ROUNDS
 
-    def _round(self, number: int) -> list[Round]:
+    def _round(self, number: int) -> dict[str, LeftToFind]:
         picked, seed = self._drawn(), 1_000 * self._how.seed + number
-        at, sets, found = np.arange(len(picked)), self._sets, list[Round]()
-        change: Floats = np.zeros(self._log_weight.shape)
+        at, sets, won = np.arange(len(picked)), self._sets, dict[str, Floats]()
+        change, there, key = (
+            np.zeros(self._log_weight.shape),
+            sets.there,
+            np.zeros(len(picked), dtype=np.int64),
+        )
         self._moments = []
         for kind in self._probes.kinds:
-            logits = _centred(self._probes.scores(kind, picked, seed), sets.there)
-            slope = _slope(logits[at, picked], sets.there[at, picked])
-            log_p = _log_p_of_key(slope * logits, sets.there)
+            logits = centred(self._probes.scores(kind, picked, seed), there)
+            slope = sharpness(logits[at, picked], there[at, picked], key)
+            log_p = log_softmax(np.where(there, slope * logits, -np.inf), axis=2)[:, :, 0]
             change += log_p + np.log(sets.k)
-            credit, chance = _credit(logits, sets.there), 1 / sets.k
-            self._moments += [credit - chance, np.exp(log_p) - chance]
-            found.append(_found(number, kind, (credit - chance)[at, picked], chance[at, picked], slope))
-            self._remember(kind, credit)
+            credits = _credits(logits, sets)
+            self._moments += [credits - 1 / sets.k, np.exp(log_p) - 1 / sets.k]
+            won[kind] = credits[at, picked]
+            self._remember(kind, credits)
         self._log_weight = np.where(sets.open, self._log_weight - STEP * change, -np.inf)
-        return found
+        return gains(won, sets.k[at, picked])
 
-    def _remember(self, kind: Kind, credit: Floats) -> None:
+    def _remember(self, kind: Kind, credits: Floats) -> None:
         """Raise the bound by the credits (n, S) of a probe. The least credit of each item's sets is that of a best reply to
         the mean of the recent probes, and each such mean gives a bound, as in any game of two players."""
-        recent = self._recent.get(kind, credit)
-        self._recent[kind] = recent + _NEW * (credit - recent)
+        recent = self._recent.get(kind, credits)
+        self._recent[kind] = recent + _NEW * (credits - recent)
         least = np.where(self._sets.open, self._recent[kind], np.inf).min(axis=1)
         self.least[kind] = max(self.least.get(kind, 0.0), float(least.mean()))
 
@@ -167,49 +169,13 @@ def _rules(sets: CandidateSets) -> list[Floats]:
     """Return the credits less chance (n, S) of picking the longest or shortest option, in characters and in words."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
     found = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
-    return [_credit(sign * size, sets.there) - 1 / sets.k for size in found for sign in (1, -1)]
+    return [_credits(sign * size, sets) - 1 / sets.k for size in found for sign in (1, -1)]
 
 
-def _credit(scores: Floats, there: Bools) -> Floats:
-    """Return the tie-fair credit of the key, the first option, for having the highest of scores (n, S, K): (n, S)."""
-    shown = np.where(there, scores, -np.inf)
-    best = there & (shown >= shown.max(axis=2, keepdims=True) - ROUNDING)
-    return np.asarray(best[:, :, 0] / np.maximum(best.sum(axis=2), 1))
-
-
-def _centred(logits: Floats, there: Bools) -> Floats:
-    mean = logits.sum(axis=2, keepdims=True) / np.maximum(there.sum(axis=2, keepdims=True), 1)
-    return np.where(there, logits - mean, 0.0)
-
-
-def _log_p_of_key(logits: Floats, there: Bools) -> Floats:
-    """Return the log probability of the first option given logits (..., K)."""
-    shown = np.where(there, logits, -np.inf)
-    top = np.where(there.any(axis=-1), shown.max(axis=-1), 0.0)
-    total = np.exp(shown - top[..., None]).sum(axis=-1)
-    return np.asarray(logits[..., 0] - top - np.log(np.maximum(total, ROUNDING)))
-
-
-def _slope(logits: Floats, there: Bools, steps: int = 30) -> float:
-    """Return the factor of at least 0 with which logits (n, K) predict the first option best (Newton's method)."""
-    slope = 0.0
-    for _ in range(steps):
-        p = np.where(there, np.exp(slope * logits - (slope * logits).max(axis=1, keepdims=True)), 0.0)
-        p /= p.sum(axis=1, keepdims=True)
-        mean = (p * logits).sum(axis=1)
-        curve = ((p * logits**2).sum(axis=1) - mean**2).sum()
-        step = float((logits[:, 0] - mean).sum() / max(curve, ROUNDING))
-        slope += float(np.clip(step, -1.0, 1.0))
-        if abs(step) < ROUNDING:
-            break
-    return max(slope, 0.0)
-
-
-def _found(number: int, kind: Kind, beyond: Floats, chance: Floats, slope: float) -> Round:
-    error = float(np.sqrt((chance * (1 - chance)).sum()))
-    p = NORMAL.cdf(-float(beyond.sum()) / error) if error else 1.0
-    even, n = float(chance.mean()), len(chance)
-    return Round(number, kind, float(beyond.mean()) + even, even, n, p, slope)
+def _credits(scores: Floats, sets: CandidateSets) -> Floats:
+    """Return the tie-fair credit (n, S) of the key, the first option, for having the highest of scores (n, S, K)."""
+    top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
+    return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
 
 
 def placed(items: Sequence[Item], seed: int) -> tuple[Item, ...]:

@@ -1,7 +1,7 @@
 """Folder of a composed set: the set, its page and numbers, and the requests for candidates that its pools lack."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from string import ascii_uppercase
@@ -15,6 +15,7 @@ from robustify.composing.proof import Finder
 from robustify.composing.review import review_sheet, write_sheet
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
+from robustify.judging.summary.scored import LeftToFind
 from robustify.report.composed_page import composed_html
 from robustify.report.explorer import page
 from robustify.runs.run import write_lines
@@ -75,25 +76,27 @@ def composed_tree(found: Composed) -> dict[str, Any]:
         "least": dict(found.composition.least),
         "bounds": [asdict(one) for one in found.bounds],
         "requests": len(found.requests),
-        "rounds": [asdict(one) for one in found.composition.trace],
+        "rounds": [_gains(probes) for probes in found.composition.trace],
     }
 
 
 def _marks(found: Composed) -> dict[str, str]:
     """Return the letters of the options that nobody reviewed, by item."""
-    rows = zip(found.items, found.pools, found.unreviewed, strict=True)
     marks = {}
-    for item, pool, some in rows:
-        texts = [pool.candidates[at].text for at in some]
-        if letters := [ascii_uppercase[at] for at, text in enumerate(item.choices) if text in texts]:
-            marks[item.id] = ", ".join(letters)
+    for item, some in zip(found.items, found.unreviewed, strict=True):
+        if texts := {one.text for one in some}:
+            letters = zip(ascii_uppercase, item.choices, strict=False)
+            marks[item.id] = ", ".join(letter for letter, text in letters if text in texts)
     return marks
 
 
+def _gains(found: Mapping[str, LeftToFind]) -> dict[str, Any]:
+    return {name: gain.model_dump(exclude={"kind", "before"}) for name, gain in found.items()}
+
+
 def _numbers(one: Finder) -> dict[str, Any]:
-    gains = {version: gain.model_dump(exclude={"kind", "before"}) for version, gain in one.gain.items()}
     changes = {f"since_{version}": change.json() for version, change in one.change.items()}
-    return {"took_part": not one.independent, "gain": gains, **changes}
+    return {"took_part": not one.independent, "gain": _gains(one.gain), **changes}
 
 
 def _requests(found: Composed) -> Iterator[dict[str, Any]]:

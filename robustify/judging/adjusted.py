@@ -185,20 +185,23 @@ def _scaled(found: Cues) -> dict[str, Floats]:
 
 def tempered(logits: Floats, there: Bools, key: Ints, fold: Ints) -> Floats:
     """Return log probabilities (n, K), using a temperature for each fold that is fitted to the keys of the other folds."""
-    from scipy.optimize import minimize_scalar  # loaded only when needed
-
     out = np.full(logits.shape, -np.inf)
     for f in np.unique(fold).tolist():
         mine = fold == f
         others = drawn(~mine)
-
-        def loss(scale: float, others: Ints = others) -> float:
-            log_p = log_probabilities(scale * logits[others], there[others])
-            return -float(log_p[np.arange(len(others)), key[others]].sum())
-
-        scale = minimize_scalar(loss, bounds=(0, _HOTTEST), method="bounded").x
+        scale = sharpness(logits[others], there[others], key[others])
         out[mine] = log_probabilities(scale * logits[mine], there[mine])
     return out
+
+
+def sharpness(logits: Floats, there: Bools, key: Ints) -> float:
+    """Return the factor (an inverse temperature from 0 to 3) with which logits (n, K) predict keys (n,) best."""
+    from scipy.optimize import minimize_scalar  # loaded only when needed
+
+    def loss(scale: float) -> float:
+        return -float(log_probabilities(scale * logits, there)[np.arange(len(key)), key].sum())
+
+    return float(minimize_scalar(loss, bounds=(0, _HOTTEST), method="bounded").x)
 
 
 def _withheld(weight: Floats) -> Reason | None:

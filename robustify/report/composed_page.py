@@ -8,6 +8,7 @@ from robustify.composing.pool import set_aside
 from robustify.composing.proof import AFTER, BEFORE, Finder
 from robustify.judging.stats.intervals import Rate
 from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.scored import LeftToFind
 from robustify.report.cells import Table, Tone, cell, table
 from robustify.report.format import plain
 from robustify.report.opening import FirstScreen
@@ -27,7 +28,11 @@ REASONS = {
 def composed_html(found: Composed, name: str) -> str:
     """Return the page of a composed set."""
     rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
-    rounds = ((str(one.number), one.kind, one.accuracy, one.p) for one in found.composition.trace)
+    rounds = (
+        (str(number), kind, _share(one), one.p)
+        for number, probes in enumerate(found.composition.trace, start=1)
+        for kind, one in probes.items()
+    )
     consulted, unreviewed = found.consulted, [len(some) for some in found.unreviewed if some]
     checks = [] if consulted is None else consulted.checks
     models = (
@@ -83,7 +88,7 @@ def _finders(caption: str, finders: Sequence[Finder]) -> Table:
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []
     for one in finders:
-        shares = [_share(one, version) for version in used]
+        shares = [_share(one.gain.get(version)) for version in used]
         change = one.change.get(BEFORE)
         moved = None if change is None else Quantity(value=change.value, n=change.n, ci=change.ci)
         rows.append(
@@ -92,8 +97,8 @@ def _finders(caption: str, finders: Sequence[Finder]) -> Table:
     return table(caption, heads, rows)
 
 
-def _share(one: Finder, version: str) -> Score | None:
-    if (gain := one.gain.get(version)) is None:
+def _share(gain: LeftToFind | None) -> Score | None:
+    if gain is None:
         return None
     even = gain.chance or 0.0
     low, high = gain.ci or (0.0, 0.0)

@@ -9,8 +9,11 @@ import pytest
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.form import candidate_sets, coded_form
 from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.trees import Boosted
+from robustify.composing.trees import boosted_logits
 from robustify.items.item import Item
+from robustify.judging.audit.probing import classifier, compared
+from robustify.judging.baselines.artifact_probe import padded
+from robustify.judging.baselines.features import NAMES, amounts
 
 _NOUNS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("rn", "ll", "sk", "t", "m")]
 
@@ -31,6 +34,10 @@ def _pools(n: int, seed: int = 0) -> list[Pool]:
     return found
 
 
+def _chosen(pools: Sequence[Pool], how: Choosing) -> Composition:
+    return chosen(pools, how, lambda _: None)
+
+
 def _shortest(pools: Sequence[Pool], found: Composition) -> float:
     won = 0.0
     for pool, picks in zip(pools, found.picks, strict=True):
@@ -42,13 +49,14 @@ def _shortest(pools: Sequence[Pool], found: Composition) -> float:
 def test_a_cue_of_the_pool_vanishes_and_the_order_of_items_does_not_matter() -> None:
     pools = _pools(240)
     how = Choosing(rounds=3)
-    found = chosen(pools, how)
-    drawn = chosen(pools, Choosing(rounds=0, seed=1))
+    found = _chosen(pools, how)
+    drawn = _chosen(pools, Choosing(rounds=0, seed=1))
     assert _shortest(pools, found) == pytest.approx(0.25, abs=0.02)
     assert {len(picks) for picks in found.picks} == {3}
-    assert found.trace[0].accuracy > 0.33 > found.trace[-2].accuracy
+    first, last = ((found.trace[at]["form"].value or 0.0) for at in (0, -1))
+    assert first > 0.08 > last
     assert found.picks != drawn.picks
-    assert chosen(pools[::-1], how).picks == found.picks[::-1]
+    assert _chosen(pools[::-1], how).picks == found.picks[::-1]
 
 
 def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
@@ -57,7 +65,7 @@ def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
         key, *others = (_text(rng, size) for size in (2, 5, 6, 5, 6, 7))
         item = Item(f"q{at}", f"What is the {at}th?", (key, *others[:3]), 0)
         pools.append(pooled(item, [Candidate(text, "machine") for text in others[3:]]))
-    found = chosen(pools, Choosing(rounds=2))
+    found = _chosen(pools, Choosing(rounds=2))
     assert found.least["form"] > 0.9
     assert not found.quiet
 
@@ -66,7 +74,7 @@ def test_preferring_own_distractors_keeps_more_of_them() -> None:
     pools = _pools(120)
 
     def own(prefer: float) -> int:
-        found = chosen(pools, Choosing(rounds=1, prefer_own=prefer))
+        found = _chosen(pools, Choosing(rounds=1, prefer_own=prefer))
         return sum(pick < 3 for picks in found.picks for pick in picks)
 
     assert own(0) + 20 < own(2.0) < own(9.0)
@@ -79,7 +87,7 @@ def test_preferring_own_distractors_keeps_more_of_them() -> None:
 def test_sets_have_the_options_asked_for_or_all_that_a_pool_has(
     n: int, shown: tuple[int, int], sizes: set[int]
 ) -> None:
-    found = chosen(_pools(n), Choosing(shown=shown, rounds=1))
+    found = _chosen(_pools(n), Choosing(shown=shown, rounds=1))
     assert {len(picks) for picks in found.picks} == sizes
     assert all(len(set(picks)) == len(picks) for picks in found.picks)
 
@@ -87,7 +95,7 @@ def test_sets_have_the_options_asked_for_or_all_that_a_pool_has(
 def test_a_pool_without_candidates_has_no_picks() -> None:
     item = Item("q", "Which?", ("a word", "a word"), 0)
     pools = [*_pools(60), pooled(item)]
-    assert chosen(pools, Choosing(rounds=1)).picks[-1] == ()
+    assert _chosen(pools, Choosing(rounds=1)).picks[-1] == ()
 
 
 def test_many_candidates_are_sampled_and_the_own_set_stays() -> None:
@@ -96,34 +104,36 @@ def test_many_candidates_are_sampled_and_the_own_set_stays() -> None:
     sets = candidate_sets([pool], (4, 4), 0)
     assert sets.option.shape[1:] == (126, 4)
     assert (0, 1, 2, 3) in set(map(tuple, sets.option[0].tolist()))
-    assert chosen([pool], Choosing()).picks[0]
+    assert _chosen([pool], Choosing()).picks[0]
 
 
 def test_trees_give_the_logits_of_the_library() -> None:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-
     rng = np.random.default_rng(0)
-    x = rng.integers(0, 64, (900, 7)).astype(np.uint8)
-    y = x[:, 0] * 2 + x[:, 1] + rng.normal(0, 30, 900) > 90
-    library = HistGradientBoostingClassifier(
-        max_iter=20, learning_rate=0.35, max_leaf_nodes=10, early_stopping=False, random_state=0
-    ).fit(x, y)
-    own = Boosted(x, y, 20).logits(np.ascontiguousarray(x.T))
-    assert np.ptp(own - library.decision_function(x)) < 1e-4
+    x = rng.integers(0, 64, (30, 7, 10, 3)).astype(np.uint8)
+    rows = np.moveaxis(x, 1, 3).reshape(-1, 7)
+    library = classifier("form", 0).fit(rows, rows[:, 0] * 2 + rows[:, 1] + rng.normal(0, 30, 900) > 90)
+    own = boosted_logits(library, x)
+    assert own.shape == (30, 10, 3)
+    assert np.ptp(own.ravel() - library.decision_function(rows)) < 1e-4
 
 
-def test_the_form_of_a_set_does_not_depend_on_candidates_outside_it() -> None:
+def test_the_form_of_a_set_is_what_its_auditor_sees() -> None:
+    """Each set has the features of an item with these options, whatever else its pool holds."""
     pools = _pools(30)
-    sets = candidate_sets(pools, (4, 4), 0)
+    sets = candidate_sets(pools, (3, 4), 0)
     codes = coded_form(pools, sets)
-    assert codes.shape == (30, 78, 35, 4)
-    same = [Pool(pool.item, pool.candidates[:3]) for pool in pools]
-    alone = coded_form(same, candidate_sets(same, (4, 4), 0))
-    # Levels are cut by the sets at hand, so only the order of options is equal.
-    rank = codes[:, 52:, 0].astype(int)
-    assert (
-        np.sign(rank[..., :1] - rank) == np.sign(alone[:, 52:, 0, :1].astype(int) - alone[:, 52:, 0])
-    ).all()
+    assert codes.shape == (30, 3 * len(NAMES), sets.option.shape[1], 4)
+    for nth in (0, -1):
+        items = [
+            pool.item.with_choices(tuple(pool.texts[at] for at in [0, *filter(None, option)]), 0)
+            for pool, option in zip(pools, sets.option[:, nth].tolist(), strict=True)
+        ]
+        there = sets.there[:, nth]
+        seen = compared(padded(amounts(items), there), there)
+        for f in range(seen.shape[2]):
+            place, levels = np.unique(seen[there][:, f], return_inverse=True)
+            code = np.array([codes[:, f, nth][there][levels == at].max() for at in range(len(place))])
+            assert (np.diff(code.astype(int)) >= 0).all()
 
 
 def test_placing_is_balanced_and_repeats_itself() -> None:

@@ -50,7 +50,7 @@ def probed(
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     key = (np.arange(there.shape[1]) == np.array([item.key for item in items])[:, None])[there]
     # A limit holds only for libraries that are loaded, so it comes after the classifiers.
-    models = {kind: _classifier(kind, seed) for kind in kinds if kind != "meaning" or vectors is not None}
+    models = {kind: classifier(kind, seed) for kind in kinds if kind != "meaning" or vectors is not None}
     found: dict[str, Floats] = {}
     with threadpool_limits(1):
         for kind, model in models.items():
@@ -115,7 +115,8 @@ def compared(raw: Floats, there: Bools) -> Floats:
     return np.concatenate([raw, raw - mean, ranks / np.maximum(k - 1, 1)], axis=2)
 
 
-def _classifier(kind: Kind, seed: int) -> Any:
+def classifier(kind: Kind, seed: int) -> Any:
+    """Return the unfitted classifier of a kind of probe."""
     if kind == "form":
         from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
 

@@ -65,11 +65,6 @@ def amounts(items: Sequence[Item]) -> Floats:
 
 
 def _amounts(options: Options) -> Floats:
-    return np.column_stack([own_amounts(options), *_contrasts(options)]).astype(np.float64)
-
-
-def own_amounts(options: Options) -> Floats:
-    """Return the unscaled features that do not depend on the item's other options (c, features)."""
     row, word = options.words
     vocabulary, texts, classes = options.vocabulary, options.texts, options.classes
     count = len(texts)
@@ -104,6 +99,7 @@ def own_amounts(options: Options) -> Floats:
         article,
         1 - np.bincount(options.sets[0], minlength=count) / n,
         options.points,
+        *_contrasts(options),
     ]
     return np.column_stack(columns).astype(np.float64)
 
@@ -122,21 +118,16 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
     most = int(options.chars.max(initial=0))
     yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[there])
     yield _log_ratio(options.chars, np.where(others, sizes, most).min(axis=2, initial=most)[there])
-    for word in end_words(options):
+    cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
+    for end in (0, -1):
+        number = Vocabulary()
+        word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
         yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
     plain = [[folded(choice) for choice in one] for one in options.choices]
     yield np.array([n for one in plain for n in _count_of_contained(one)], dtype=np.int64)
     yield options.oddness
     yield np.array([far for one in plain for far in _distance_from_middle(one)])
     yield options.outer_space
-
-
-def end_words(options: Options) -> tuple[Ints, Ints]:
-    """Return a code of the first and of the last word of each option, equal for equal words (n, K)."""
-    number = Vocabulary()
-    cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
-    first, last = (np.array([number[parts[end]] for parts in cased], dtype=np.int64) for end in (0, -1))
-    return options.padded(first), options.padded(last)
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:
@@ -153,20 +144,14 @@ def _count_of_contained(texts: Sequence[str]) -> Iterator[int]:
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
     """Return the distance of each number from the middle rank, or zeros unless every choice contains a number."""
-    values = first_numbers(texts)
-    if any(map(math.isnan, values)):
-        return [0.0] * len(texts)
+    values: list[float] = []
+    for text in texts:
+        match = NUMBER.search(text)
+        if match is None or match.group().count(".") > 1:
+            return [0.0] * len(texts)
+        values.append(float(match.group().replace(",", "")))
     ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
     return [abs(r - len(texts) / 2) for r in ranks]
-
-
-def first_numbers(texts: Sequence[str]) -> list[float]:
-    """Return the first number of each text, or NaN if there is none or it has several points."""
-    found = [NUMBER.search(text) for text in texts]
-    return [
-        float(match.group().replace(",", "")) if match and match.group().count(".") < 2 else math.nan
-        for match in found
-    ]
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:

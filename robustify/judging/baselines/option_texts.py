@@ -8,7 +8,6 @@ order of the options, and logarithms use the same function.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -76,26 +75,10 @@ class Vocabulary(dict[str, int]):
         return out
 
 
-class HasChoices(Protocol):
-    """An item, or options that are no item because they are more or fewer than an item may have."""
-
-    @property
-    def stem(self) -> str:
-        """Question without its choices."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Options, of which at most 63 can be compared."""
-
-    @property
-    def key(self) -> int:
-        """Index of the right choice."""
-
-
 class Options:
     """Statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
 
-    def __init__(self, items: Sequence[HasChoices]) -> None:
+    def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
         self._items = items
         self.choices = choices
