@@ -1,5 +1,6 @@
 """A composed set: items whose distractors were chosen from pools, with its shortage and its proof."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,8 @@ from robustify.base.arrays import Floats
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.consulting import Consulted
-from robustify.composing.pool import OWN, Pool
+from robustify.composing.pool import OWN, Candidate, Pool
 from robustify.composing.proof import AFTER, BEFORE, Proof, Vectors, proof
-from robustify.composing.review import reviewed, unreviewed
-from robustify.composing.right_answers import Checked
 from robustify.composing.shortage import Bound, CandidateRequest, bounds, requests
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS, Kind
@@ -34,13 +33,13 @@ class Proving:
 @dataclass(frozen=True, slots=True, repr=False)
 class Composed(HoldsText):
     """Composed set. Items at `stays` were left as they are, because they depend on the order of their options or have too
-    few candidates. `pools` are those of all items, and `picks` number their chosen candidates, none for `stays`.
-    Typography changed in the options of the items at `retyped`.
+    few candidates. `pools` are those of all items, and `picks` are their chosen candidates, none for `stays`. Typography
+    changed in the options of the items at `retyped`.
     """
 
     items: tuple[Item, ...]
     pools: tuple[Pool, ...]
-    picks: tuple[tuple[int, ...], ...]
+    picks: tuple[tuple[Candidate, ...], ...]
     stays: tuple[int, ...]
     retyped: tuple[int, ...]
     composition: Composition
@@ -50,30 +49,22 @@ class Composed(HoldsText):
     consulted: Consulted | None = None
 
     @property
-    def unreviewed(self) -> list[tuple[int, ...]]:
-        """Chosen candidates of each pool that no person reviewed, except an author's own."""
-        review = reviewed(self.pools, {}) if self.consulted is None else self.consulted.review
-        return unreviewed(self.pools, self.picks, review)
+    def unreviewed(self) -> list[list[Candidate]]:
+        """Chosen candidates of each item that no person reviewed, except an author's own."""
+        return [[one for one in some if one.writer != OWN and not one.verdict] for some in self.picks]
 
     @property
     def writers(self) -> dict[str, int]:
         """Number of chosen distractors by writer."""
-        names = [
-            pool.candidates[at].writer
-            for pool, some in zip(self.pools, self.picks, strict=True)
-            for at in some
-        ]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
+        return dict(Counter(one.writer for some in self.picks for one in some))
 
 
 def compose(
-    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, proving: Proving, vectors: Vectors,
-    checks: Sequence[Checked] = (),
-) -> Composed:  # fmt: skip
+    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, proving: Proving, vectors: Vectors
+) -> Composed:
     """Choose the distractors of items from their pools, and prove the result.
 
-    `items` are as they were read, and those of `pools` may have other typography. `checks` are what models that see the
-    question say of the candidates.
+    `items` are as they were read, and those of `pools` may have other typography.
     """
     few = how.shown[0]
     free = [
@@ -82,20 +73,21 @@ def compose(
         if len(pool.texts) >= max(2, min(few, items[at].k)) and _movable(pool)
     ]
     some = [pools[at] for at in free]
-    found = chosen(
-        some, how, vectors([text for pool in some for text in pool.texts]) if how.meaning else None
-    )
-    picks = dict(zip(free, found.picks, strict=True))
+    found = chosen(some, how, vectors)
+    picks = {at: tuple(pools[at].candidates[j] for j in js) for at, js in zip(free, found.picks, strict=True)}
     after = [pool.item for pool in pools]
-    for at, item in zip(free, placed([_shown(pools[at], picks[at]) for at in free], how.seed), strict=True):
+    shown = placed([_shown(pools[at].item, picks[at]) for at in free], how.seed)
+    for at, item in zip(free, shown, strict=True):
         after[at] = item
     versions: dict[str, Sequence[Item | None]] = {
         BEFORE: [_cut(one, other.k, how.seed) for one, other in zip(items, after, strict=True)],
         AFTER: after,
     }
     if proving.people != OWN:
+        theirs = [_by(proving.people, pool)[: item.k - 1] for pool, item in zip(pools, after, strict=True)]
         versions[PEOPLE] = [
-            _by(proving.people, pools[at], item) if at in picks else item for at, item in enumerate(after)
+            item if at not in picks else _shown(item, theirs[at]) if len(theirs[at]) == item.k - 1 else None
+            for at, item in enumerate(after)
         ]
     took_part = {"form", "words", *["meaning"] * how.meaning}
     kinds = {kind: kind not in took_part for kind in KINDS if kind in {*took_part, *proving.auditors}}
@@ -103,12 +95,12 @@ def compose(
         items=tuple(after),
         pools=tuple(pools),
         picks=tuple(picks.get(at, ()) for at in range(len(pools))),
-        stays=tuple(at for at in range(len(pools)) if at not in picks),
+        stays=tuple(sorted({*range(len(pools))} - picks.keys())),
         retyped=tuple(at for at, pool in enumerate(pools) if pool.item.choices != items[at].choices),
         composition=found,
         bounds=bounds(some, how.shown[1]),
         requests=requests(pools, how.shown),
-        proof=proof(versions, kinds, vectors, _answered(pools, picks, checks) if checks else None),
+        proof=proof(versions, kinds, vectors, _answered(pools, picks)),
     )
 
 
@@ -117,30 +109,23 @@ def _movable(pool: Pool) -> bool:
     return not keeps_order(pool.item.with_choices(pool.texts[:2], 0))
 
 
-def _shown(pool: Pool, picks: Sequence[int]) -> Item:
-    key, *others = pool.texts
-    return pool.item.with_choices((key, *(others[at] for at in picks)), 0)
+def _shown(item: Item, distractors: Sequence[Candidate]) -> Item:
+    return item.with_choices((item.choices[item.key], *(one.text for one in distractors)), 0)
 
 
-def _answered(
-    pools: Sequence[Pool], picks: Mapping[int, Sequence[int]], checks: Sequence[Checked]
-) -> dict[str, Floats]:
+def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
     """Return the probability of each key among the options shown (n,), by models that see the question, before and after.
     NaN if no model saw all of them, or distractors that an item had are no candidates any more."""
     won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
-    for at, chosen_ones in picks.items():
-        ratios = np.fmax.reduce([check.ratios[at] for check in checks])
-        own = [j for j, one in enumerate(pools[at].candidates) if one.writer == OWN]
-        for version, some in ((BEFORE, own), (AFTER, list(chosen_ones))):
-            if len(some) == len(chosen_ones):
-                won[version][at] = 1 / (1 + ratios[some].sum())
+    for at, some in picks.items():
+        for version, shown in ((BEFORE, _by(OWN, pools[at])), (AFTER, some)):
+            if len(shown) == len(some):
+                won[version][at] = 1 / (1 + sum(one.ratio for one in shown))
     return won
 
 
-def _by(writer: str, pool: Pool, item: Item) -> Item | None:
-    """Return an item with the distractors of one writer, or None if it wrote too few."""
-    theirs = [at for at, one in enumerate(pool.candidates) if one.writer == writer]
-    return _shown(pool, theirs[: item.k - 1]) if len(theirs) >= item.k - 1 else None
+def _by(writer: str, pool: Pool) -> list[Candidate]:
+    return [one for one in pool.candidates if one.writer == writer]
 
 
 def _cut(item: Item, k: int, seed: int) -> Item:

@@ -1,24 +1,14 @@
 """Consultation before a set is composed: a writer for what the pools lack, and models and people against second keys."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from robustify.base.redaction import HoldsText
-from robustify.composing.pool import Candidate, Pool
+from robustify.composing.pool import Candidate, Pool, without_doubtful
 from robustify.composing.review import Review, Votes, reviewed
-from robustify.composing.right_answers import (
-    SECOND_KEY,
-    Checked,
-    asking_with_question,
-    second_keys,
-    whole_questions,
-    without,
-)
+from robustify.composing.right_answers import Checked, asking_with_question, second_keys, whole_questions
 from robustify.composing.shortage import CandidateRequest, requests
 from robustify.composing.writers import CandidateWriter, WriterSettings
 from robustify.freeform.running import Watch
@@ -49,31 +39,26 @@ class Consulting:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consulted(HoldsText):
-    """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates.
-
-    `review` has the verdicts on the candidates that are left. Its agreements, `checks`, and `judged`, which counts
-    candidates by verdict, are of all candidates.
-    """
+    """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates."""
 
     pools: tuple[Pool, ...]
     writer: Mapping[str, Any] | None
     checks: tuple[Checked, ...]
     review: Review
-    judged: Mapping[str, int]
 
     def tree(self) -> dict[str, Any]:
         """Return the numbers as a JSON object, without text."""
-        checks = [
-            {"voices": one.voices, "found": {name: r.json() for name, r in one.found.items()}}
-            for one in self.checks
-        ]
-        kappas = [{"raters": pair, **one.json()} for pair, one in self.review.agreements.items()]
-        review = {
-            "raters": self.review.raters,
-            "verdicts": dict(self.judged),
-            "unmatched": self.review.unmatched,
+        agreements = [{"raters": pair, **one.json()} for pair, one in self.review.agreements.items()]
+        return {
+            "writer": self.writer,
+            "checks": [asdict(one) for one in self.checks],
+            "review": {
+                "raters": self.review.raters,
+                "verdicts": self.review.verdicts,
+                "unmatched": self.review.unmatched,
+                "agreement": agreements,
+            },
         }
-        return {"writer": self.writer, "checks": checks, "review": {**review, "agreement": kappas}}
 
 
 def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
@@ -107,26 +92,15 @@ def consulted(
             "writer": how.writer.model.name, "replies": writer.replies, "unread": dict(writer.unread.most_common()),
             "unasked": writer.unasked, "lacking": len(wanted(pools, shown)), "spent": dict(writer.spent),
         }  # fmt: skip
-    sources = [] if how.run is None else [how.run]
+    sources, checks = [] if how.run is None else [how.run], list[Checked]()
     if how.models:
         questions = [*whole_questions(pools)]
         sources.append((questions, _answers(questions, how, cache, watch)))
-    checks, review = [second_keys(pools, *source) for source in sources], reviewed(pools, how.votes)
-    doubted = (
-        [np.any([check.ratios[at] >= 1 for check in checks], axis=0) for at in range(len(pools))]
-        if checks
-        else []
-    )
-    reasons = review.reasons
-    for at, some in enumerate(doubted):
-        for j in np.flatnonzero(some).tolist():
-            # People who called a candidate wrong overrule models.
-            reasons[at][j] = reasons[at][j] or (None if review.verdicts[at][j] else SECOND_KEY)
-    left = without(pools, reasons, shown[0] - 1)
-    judged = Counter(verdict for some in review.verdicts for verdict in some if verdict)
-    # Raters are compared on all candidates, also on those that they set aside.
-    review = replace(review, verdicts=reviewed(left, how.votes).verdicts)
-    return Consulted(left, said, tuple(checks), review, judged)
+    for source in sources:
+        pools, found = second_keys(pools, *source)
+        checks.append(found)
+    pools, review = reviewed(pools, how.votes)
+    return Consulted(without_doubtful(pools, shown[0] - 1), said, tuple(checks), review)
 
 
 def _asked(

@@ -1,9 +1,10 @@
 """Candidates for the distractors of an item, and the rules by which a text is no candidate."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import is_blank
@@ -16,12 +17,29 @@ OWN = "own"
 _WORD = re.compile(r"[^\W\d_]{3}")
 
 
+VERDICTS = WRONG, RIGHT_TOO, UNCLEAR = ("wrong", "right too", "unclear")
+"""What people say of a candidate. One that is wrong is a good distractor, and one that is right too is a second key."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Candidate(HoldsText):
-    """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from."""
+    """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from.
+
+    `ratio` is its probability for models that see the question, divided by that of the key (`right_answers`), NaN if no
+    model saw it. `verdict` is that of people, or "".
+    """
 
     text: str
     writer: str
+    ratio: float = math.nan
+    verdict: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """Why a candidate is set aside after models and people saw it, or "". People overrule models."""
+        if self.verdict:
+            return "" if self.verdict == WRONG else self.verdict.replace(" ", "_")
+        return "second_key" if self.ratio >= 1 else ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,7 +47,7 @@ class Pool(HoldsText):
     """Item with the candidates for its distractors, its own first. None of them repeats the key or another candidate.
 
     `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
-    `refers_to_options`, or `repeated`.
+    `refers_to_options`, `repeated`, or a `Candidate.doubt`.
     """
 
     item: Item
@@ -89,6 +107,18 @@ def _dressed(item: Item, offered: Sequence[Candidate]) -> tuple[Item, tuple[Cand
     texts = alike((*item.choices, *(one.text for one in offered)))
     more = (Candidate(text, one.writer) for text, one in zip(texts[item.k :], offered, strict=True))
     return item.with_choices(texts[: item.k], item.key), tuple(more)
+
+
+def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
+    """Return pools without doubtful candidates. If fewer than `fewest` would be left, the item keeps its own distractors,
+    because no item may be lost."""
+    out = []
+    for pool in pools:
+        spared = OWN if sum(not one.doubt for one in pool.candidates) < fewest else None
+        gone = [one for one in pool.candidates if one.doubt and one.writer != spared]
+        left = tuple(one for one in pool.candidates if one not in gone)
+        out.append(replace(pool, candidates=left, aside=(*pool.aside, *(one.doubt for one in gone))))
+    return tuple(out)
 
 
 def set_aside(pools: Iterable[Pool]) -> dict[str, int]:

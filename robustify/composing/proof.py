@@ -99,7 +99,7 @@ def proof(
         seen = [one for one in kinds if kinds[one] or name == AFTER or len(places) <= MOST_ENCODED]
         found = _credits([item for item in places if item is not None], seen, vectors)
         won[name] = {who: _spread(credits, at, len(places)) for who, credits in found.items()}
-        if answered is not None and name in answered:
+        if answered and name in answered:
             won[name][_MODELS] = answered[name]
         k[name] = np.array([1 if item is None else item.k for item in places], dtype=np.int64)
     items = [item for item in versions[AFTER] if item is not None]

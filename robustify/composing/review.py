@@ -1,12 +1,13 @@
 """Review of candidates by people: a sheet with one row per candidate, and the verdicts read back.
 
-A verdict is `wrong` (a good distractor), `right too` (a second key), or `unclear`. If raters differ, the majority counts,
-and without one the candidate is unclear. The author's own distractors need no review, because the author approved them.
+If raters differ, the majority counts, and without one the candidate is unclear. The author's own distractors need no
+review, because the author approved them.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import combinations
@@ -18,15 +19,13 @@ import numpy as np
 
 from robustify.base.errors import DataError
 from robustify.base.files import neutral, writable
-from robustify.composing.pool import OWN, Pool
+from robustify.composing.pool import UNCLEAR, VERDICTS, Candidate, Pool
 from robustify.composing.typography import same_form
 from robustify.freeform.llm_judge.verdicts import majority_vote
 from robustify.items.item import Item
 from robustify.judging.stats.agreement import Agreement, agreement
 from robustify.reading.jsonl import read_jsonl
 
-VERDICTS = WRONG, RIGHT_TOO, UNCLEAR = ("wrong", "right too", "unclear")
-_REASONS = {RIGHT_TOO: "right_too", UNCLEAR: "unclear"}
 _SPELLED = {
     spelling: said for at, said in enumerate(VERDICTS, start=1) for spelling in (said, str(at), f"{at}.0")
 }
@@ -36,21 +35,13 @@ Votes = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Verdicts of people on the candidates of pools.
+    """What people said. `verdicts` counts candidates by the verdict that counts. There is an agreement for each pair of
+    `raters` with common candidates. `unmatched` counts candidates that no pool has."""
 
-    `verdicts` holds the verdict that counts, by pool and candidate, or "" for a candidate that nobody reviewed. There is an
-    agreement for each pair of `raters` with common candidates. `unmatched` counts candidates that no pool has.
-    """
-
-    verdicts: tuple[tuple[str, ...], ...]
+    verdicts: Mapping[str, int]
     raters: tuple[str, ...]
     agreements: Mapping[tuple[str, str], Agreement]
     unmatched: int
-
-    @property
-    def reasons(self) -> list[list[str | None]]:
-        """Why candidates are set aside, by pool: a person called them `right_too` or `unclear`."""
-        return [list(map(_REASONS.get, some)) for some in self.verdicts]
 
 
 def code_of(item: Item, text: str) -> str:
@@ -79,10 +70,9 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
     return code, rater or name, _SPELLED.get(spelled, "")
 
 
-def reviewed(pools: Sequence[Pool], votes: Votes) -> Review:
-    """Apply votes to the candidates of pools, and measure how well each pair of raters agrees."""
-    codes = [[code_of(pool.item, one.text) for one in pool.candidates] for pool in pools]
-    place = {code: at for at, some in enumerate(codes) for code in some}
+def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
+    """Return pools whose candidates have the verdicts of people, and how well each pair of raters agrees."""
+    place = {code_of(pool.item, one.text): at for at, pool in enumerate(pools) for one in pool.candidates}
     raters = sorted({rater for by in votes.values() for rater in by})
     agreements = {}
     for first, second in combinations(raters, 2):
@@ -91,33 +81,27 @@ def reviewed(pools: Sequence[Pool], votes: Votes) -> Review:
             one, other = ([votes[code][rater] for code in both] for rater in (first, second))
             groups = np.array([place[code] for code in both])
             agreements[first, second] = agreement(one, other, VERDICTS, groups=groups)
-    return Review(
-        tuple(tuple(_settled(votes.get(code, {})) for code in some) for some in codes),
-        tuple(raters), agreements, len(votes.keys() - place.keys()),
-    )  # fmt: skip
+    said = {
+        code: majority_vote(list(votes[code].values())).verdict or UNCLEAR
+        for code in place
+        if votes.get(code)
+    }
+    made = []
+    for pool in pools:
+        marked = (replace(c, verdict=said.get(code_of(pool.item, c.text), "")) for c in pool.candidates)
+        made.append(replace(pool, candidates=tuple(marked)))
+    return tuple(made), Review(
+        Counter(said.values()), tuple(raters), agreements, len(votes.keys() - place.keys())
+    )
 
 
-def _settled(by: Mapping[str, str]) -> str:
-    return (majority_vote(list(by.values())).verdict or UNCLEAR) if by else ""
-
-
-def unreviewed(
-    pools: Sequence[Pool], picks: Sequence[Sequence[int]], review: Review
-) -> list[tuple[int, ...]]:
-    """Return which of the picked candidates of each pool nobody reviewed, except an author's own."""
-    return [
-        tuple(j for j in some if pool.candidates[j].writer != OWN and not said[j])
-        for pool, some, said in zip(pools, picks, review.verdicts, strict=True)
-    ]
-
-
-def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[int]], name: str) -> dict[str, Any]:
+def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
     """Return the candidates `which` of each pool for the page of a review, an entry per item. Writers are not shown,
     because they could sway a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
     for pool, some in zip(pools, which, strict=True):
-        own = [code_of(pool.item, one.text) if j in some else "" for j, one in enumerate(pool.candidates)]
         if some:
+            own = [code_of(pool.item, one.text) if one in some else "" for one in pool.candidates]
             about = {"id": pool.item.id, "stem": pool.item.stem, "choices": list(pool.texts), "key": 0}
             items.append({**about, "codes": ["", *own]})
             codes += own

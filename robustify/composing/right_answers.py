@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from robustify.base.arrays import RELATIVE_TIE, Floats
-from robustify.composing.pool import OWN, Pool
+from robustify.composing.pool import Pool
 from robustify.composing.typography import same_form
 from robustify.items.answers import Answers
 from robustify.items.item import MOST, Item
@@ -20,8 +20,6 @@ from robustify.items.scoring import FULL_OF, Mode, as_compared
 from robustify.judging.stats.intervals import Rate, rate
 from robustify.models.asking import Asking
 
-SECOND_KEY = "second_key"
-"""Reason why a candidate is set aside."""
 MOST_ITEMS = 0.5
 """A model has a voice if it finds the key in more than this share of the items, by the lower bound of its interval."""
 ORDERS = 4
@@ -30,17 +28,11 @@ ORDERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What models that see the question say about candidates.
-
-    `found` is the share of pools in which each model prefers the key to all candidates that it saw, and `voices` names
-    the models that have a voice. `ratios` holds the probability of each candidate, by pool, divided by that of the key or
-    by an even share, whichever is larger: the least of all voices, NaN if no voice saw the candidate. From 1 on, a
-    candidate is a second key.
-    """
+    """Models that saw the question. `found` is the share of pools in which each prefers the key to all candidates that it
+    saw, and `voices` names those that have a voice."""
 
     found: dict[str, Rate]
     voices: tuple[str, ...]
-    ratios: tuple[Floats, ...]
 
 
 def asking_with_question(mode: Mode) -> Asking:
@@ -59,9 +51,15 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
             yield Item(f"{about.id}\0{start}" if start else about.id, about.stem, shown, 0)
 
 
-def second_keys(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) -> Checked:
-    """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`. Candidates are
-    found in the options of `items` by their texts."""
+def second_keys(
+    pools: Sequence[Pool], items: Sequence[Item], answers: Answers
+) -> tuple[tuple[Pool, ...], Checked]:
+    """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`.
+
+    The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
+    least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
+    options of `items` by their texts.
+    """
     by_model = {name: _ratios(pools, items, answers, view, name) for name, view in _views(answers).items()}
     found, voices = dict[str, Rate](), list[str]()
     for name, ratios in by_model.items():
@@ -69,9 +67,13 @@ def second_keys(pools: Sequence[Pool], items: Sequence[Item], answers: Answers) 
         found[name] = rate(np.array([float((some < 1).all()) for some in seen if len(some)]))
         if (interval := found[name].ci) is not None and interval[0] > MOST_ITEMS:
             voices.append(name)
-    none = [np.full(len(pool.candidates), np.nan) for pool in pools]
-    every = zip(*(by_model[name] for name in voices), none, strict=True)
-    return Checked(found, tuple(voices), tuple(np.fmin.reduce(some) for some in every))
+    made = list(pools)
+    for at, pool in enumerate(pools if voices else ()):
+        least = np.fmin.reduce([by_model[name][at] for name in voices])
+        ratios = np.fmax(least, [one.ratio for one in pool.candidates]).tolist()
+        rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
+        made[at] = replace(pool, candidates=tuple(rated))
+    return tuple(made), Checked(found, tuple(voices))
 
 
 def _views(answers: Answers) -> dict[str, str]:
@@ -104,16 +106,3 @@ def _ratios(
         np.array([one.get(same_form(text), np.nan) if same_form(key) in one else np.nan for text in others])
         for one, (key, *others) in zip(seen, (pool.texts for pool in pools), strict=True)
     ]
-
-
-def without(pools: Sequence[Pool], reasons: Sequence[Sequence[str | None]], fewest: int) -> tuple[Pool, ...]:
-    """Return pools without the candidates that have a reason. If fewer than `fewest` would be left, the item keeps its own
-    distractors, because no item may be lost."""
-    out = []
-    for pool, why in zip(pools, reasons, strict=True):
-        spared = OWN if sum(reason is None for reason in why) < fewest else None
-        both = [*zip(pool.candidates, why, strict=True)]
-        gone = [reason for one, reason in both if reason is not None and one.writer != spared]
-        left = tuple(one for one, reason in both if reason is None or one.writer == spared)
-        out.append(replace(pool, candidates=left, aside=(*pool.aside, *gone)))
-    return tuple(out)

@@ -3,10 +3,10 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,7 +15,6 @@ from robustify.cli import cli
 from robustify.composing import composed
 from robustify.composing.choosing import Choosing, Composition
 from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.right_answers import Checked
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
 from robustify.reading.loaders import Source, load
@@ -157,9 +156,12 @@ def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(tmp
 
 def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: None) -> None:
     items = _items(60)
-    pools = [pooled(item, [Candidate(f"a stone {item.id}", "file")]) for item in items]
-    easy = Checked({}, (), tuple(np.array([0.9, 0.9, 0.2, 0.2]) for _ in pools))
-    found = composed.compose(items, pools, Choosing(), composed.Proving(), lambda _: None, [easy])
+    pools = []
+    for item in items:
+        pool = pooled(item, [Candidate(f"a stone {item.id}", "file")])
+        seen = zip(pool.candidates, (0.9, 0.9, 0.2, 0.2), strict=True)
+        pools.append(replace(pool, candidates=tuple(replace(one, ratio=ratio) for one, ratio in seen)))
+    found = composed.compose(items, pools, Choosing(), composed.Proving(), lambda _: None)
     (models,) = (one for one in found.proof.readers if one.name == "models")
     assert models.change["before"].value == pytest.approx(1 / 2.3 - 1 / 3.0)
     assert (models.finds_more, found.proof.plausible) == (True, "failed")

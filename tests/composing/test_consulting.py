@@ -59,7 +59,7 @@ def test_people_overrule_models(
     assert ("extra 5 1" in found.pools[SECOND].texts) == (not aside)
     assert sum(len(pool.aside) for pool in found.pools) == len(aside)
     assert [check.voices for check in found.checks] == [(preferred or "m",)]
-    assert sum(found.judged.values()) == bool(verdicts)
+    assert sum(found.review.verdicts.values()) == bool(verdicts)
 
 
 def test_a_run_is_asked_nothing_and_its_second_keys_count(tmp_path: Path) -> None:

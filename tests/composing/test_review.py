@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.composing.pool import Candidate, Pool, pools_of
-from robustify.composing.review import (
-    VERDICTS,
-    code_of,
-    read_votes,
-    review_sheet,
-    reviewed,
-    unreviewed,
-    write_sheet,
-)
+from robustify.composing.pool import VERDICTS, Candidate, Pool, pools_of
+from robustify.composing.review import Votes, code_of, read_votes, review_sheet, reviewed, write_sheet
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item
 from robustify.report.explorer import page
@@ -31,19 +23,25 @@ def pools(n: int = 3) -> tuple[Pool, ...]:
     )
 
 
+def new(n: int) -> list[tuple[Candidate, ...]]:
+    return [pool.candidates[1:] for pool in pools(n)]
+
+
+def verdicts(n: int, votes: Votes) -> list[tuple[str, ...]]:
+    return [tuple(one.verdict for one in pool.candidates) for pool in reviewed(pools(n), votes)[0]]
+
+
 def sheet_at(path: Path, n: int = 3) -> list[dict[str, str]]:
-    write_sheet(path, review_sheet(pools(n), [(1, 2)] * n, "s"))
+    write_sheet(path, review_sheet(pools(n), new(n), "s"))
     return list(csv.DictReader(path.open(encoding="utf-8", newline="")))
 
 
-def filled(path: Path, verdicts: list[str], rater: str = "") -> Path:
-    rows = sheet_at(path, len(verdicts) // 2)
+def filled(path: Path, said: list[str], rater: str = "") -> Path:
+    rows = sheet_at(path, len(said) // 2)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
-        writer.writerows(
-            {**row, "verdict": said, "rater": rater} for row, said in zip(rows, verdicts, strict=True)
-        )
+        writer.writerows({**row, "verdict": one, "rater": rater} for row, one in zip(rows, said, strict=True))
     return path
 
 
@@ -57,7 +55,7 @@ def test_a_sheet_has_a_row_for_each_candidate_and_runs_no_formula(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["review.csv", "review.html"])
 def test_the_gate_knows_a_sheet_by_its_shape(tmp_path: Path, name: str) -> None:
-    write_sheet(tmp_path / "review.csv", sheet := review_sheet(pools(), [(1, 2)] * 3, "s"))
+    write_sheet(tmp_path / "review.csv", sheet := review_sheet(pools(), new(3), "s"))
     (tmp_path / "review.html").write_text(page(sheet, "review"), "utf-8")
     assert shapes_of((tmp_path / name).read_text("utf-8"))
 
@@ -70,8 +68,8 @@ SPELLED = {
 @pytest.mark.parametrize(("written", "read"), SPELLED.items())
 def test_verdicts_are_read_as_people_write_them(tmp_path: Path, written: str, read: str) -> None:
     votes = read_votes([filled(tmp_path / "anna.csv", [written, "1"])])
-    assert reviewed(pools(1), votes).verdicts == (("", read, "wrong"),)
-    assert reviewed(pools(1), votes).raters == ("anna",)
+    assert verdicts(1, votes) == [("", read, "wrong")]
+    assert reviewed(pools(1), votes)[1].raters == ("anna",)
 
 
 def test_an_unknown_verdict_is_named_by_its_line_and_not_by_its_text(tmp_path: Path) -> None:
@@ -93,18 +91,19 @@ TWO = {
 @pytest.mark.parametrize(("settled", "said"), TWO.items())
 def test_two_raters_must_agree(tmp_path: Path, settled: str, said: tuple[str, str]) -> None:
     files = [filled(tmp_path / f"{who}.csv", [one, "1"]) for who, one in zip("ab", said, strict=True)]
-    found = reviewed(pools(1), read_votes(files))
-    assert found.verdicts[0][1] == settled
-    reason = {"wrong": None, "right too": "right_too", "unclear": "unclear"}[settled]
-    assert found.reasons[0] == [None, reason, None]
+    ((pool,), found) = reviewed(pools(1), read_votes(files))
+    assert [one.verdict for one in pool.candidates] == ["", settled, "wrong"]
+    reason = {"wrong": "", "right too": "right_too", "unclear": "unclear"}[settled]
+    assert [one.doubt for one in pool.candidates] == ["", reason, ""]
+    assert sum(found.verdicts.values()) == 2
 
 
 def test_a_third_rater_decides_and_each_pair_has_its_kappa(tmp_path: Path) -> None:
     said = {"a": ["1", "2"] * 6, "b": ["1", "1"] * 6, "c": ["1", "2"] * 5 + ["", ""]}
     votes = read_votes([filled(tmp_path / f"{who}.csv", some) for who, some in said.items()])
-    found = reviewed(pools(6), votes)
-    assert found.verdicts[0] == ("", "wrong", "right too")
-    assert found.verdicts[5] == ("", "wrong", "unclear")
+    found = reviewed(pools(6), votes)[1]
+    assert verdicts(6, votes)[0] == ("", "wrong", "right too")
+    assert verdicts(6, votes)[5] == ("", "wrong", "unclear")
     assert [(pair, one.n) for pair, one in found.agreements.items()] == [
         (("a", "b"), 12),
         (("a", "c"), 10),
@@ -120,19 +119,15 @@ def test_verdicts_of_the_page_fit_a_pool_that_has_grown_and_was_retyped(tmp_path
     rows = [{"item": "i0", "code": code_of(item, " =new  0"), "verdict": "wrong", "rater": "anna"},
             {"item": "gone", "code": "c0", "verdict": "wrong", "rater": "anna"}]  # fmt: skip
     (tmp_path / "votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = reviewed(pools(3), read_votes([tmp_path / "votes.jsonl"]))
-    assert (found.verdicts[0][1], found.raters, found.unmatched) == ("wrong", ("anna",), 1)
-
-
-def test_an_own_distractor_needs_no_review() -> None:
-    found = reviewed(pools(2), {code_of(pools(2)[0].item, "last 0"): {"a": "wrong"}})
-    assert unreviewed(pools(2), [(0, 1, 2), (0, 2)], found) == [(1,), (2,)]
+    votes = read_votes([tmp_path / "votes.jsonl"])
+    found = reviewed(pools(3), votes)[1]
+    assert (verdicts(3, votes)[0][1], found.raters, found.unmatched) == ("wrong", ("anna",), 1)
 
 
 def test_the_page_holds_its_texts_as_data_and_names_no_writer() -> None:
     item = Item("i", "Is <b>this</b> </script> a question?", ("a", "b"), 0)
     some = pools_of([item], [[Candidate("<img src=x>", "gpt")]])
-    written = page(review_sheet(some, [(1,)], "a & b"), "review")
+    written = page(review_sheet(some, [some[0].candidates[1:]], "a & b"), "review")
     assert "a &amp; b: review" in written
     assert written.count("</script>") == 2
     assert "<img" not in written

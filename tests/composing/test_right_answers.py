@@ -1,13 +1,15 @@
 """Second keys: who has a voice, what a voice must say, and answers of a run in place of a new asking."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from robustify.composing.pool import OWN, Candidate, Pool, pools_of
-from robustify.composing.right_answers import asking_with_question, second_keys, whole_questions, without
+from robustify.composing.pool import OWN, Candidate, Pool, pools_of, without_doubtful
+from robustify.composing.right_answers import Checked, asking_with_question, second_keys, whole_questions
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import ask, plan
@@ -40,11 +42,15 @@ def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
     return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
 
 
+def checked(some: Sequence[Pool], answers: Answers) -> tuple[list[np.ndarray[Any, Any]], Checked]:
+    """Return the ratios of the candidates of each pool, and who has a voice."""
+    made, found = second_keys(some, [*whole_questions(some)], answers)
+    return [np.array([one.ratio for one in pool.candidates]) for pool in made], found
+
+
 def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
-    found = second_keys(some, [*whole_questions(some)], answers)
-    rows = zip(some, found.ratios, strict=True)
-    return [(at, one.text) for at, (pool, ratios) in enumerate(rows)
-            for one, ratio in zip(pool.candidates, ratios.tolist(), strict=True) if ratio >= 1]  # fmt: skip
+    made, _ = second_keys(some, [*whole_questions(some)], answers)
+    return [(at, one.text) for at, pool in enumerate(made) for one in pool.candidates if one.doubt]
 
 
 CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
@@ -68,13 +74,11 @@ def test_a_second_key_is_what_every_voice_prefers(
 
 def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
     some = pools()
-    found = second_keys(
-        some, [*whole_questions(some)], asked_of([knows(), FakeScorer(finds("extra"), "weak")], some)
-    )
+    found = checked(some, asked_of([knows(), FakeScorer(finds("extra"), "weak")], some))[1]
     assert found.voices == ("m",)
     assert (found.found["m"].value, found.found["weak"].value, found.found["m"].n) == (1.0, 0.0, N)
     few = pools(n=3)
-    assert second_keys(few, [*whole_questions(few)], asked_of([knows()], few)).voices == ()
+    assert checked(few, asked_of([knows()], few))[1].voices == ()
 
 
 def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
@@ -82,10 +86,10 @@ def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() ->
     items = [*whole_questions(some)]
     assert [item.k for item in items[:3]] == [26, 26, 12]
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
-    assert second_keys(some, items, answers).voices == ()
-    found = second_keys(some, items, asked_of([knows("extra 5 44")], some))
-    assert [(ratios >= 1).sum() for ratios in found.ratios] == [0] * 5 + [1] + [0] * 4
-    assert not np.isnan(found.ratios[0]).any()
+    assert checked(some, answers)[1].voices == ()
+    found = checked(some, asked_of([knows("extra 5 44")], some))[0]
+    assert [(ratios >= 1).sum() for ratios in found] == [0] * 5 + [1] + [0] * 4
+    assert not np.isnan(found[0]).any()
 
 
 def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough() -> None:
@@ -101,8 +105,8 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
         )
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
-    found = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
-    own, extra = (np.array([ratios[at] for ratios in found.ratios]) for at in (0, 1))
+    made, _ = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
+    own, extra = (np.array([pool.candidates[at].ratio for pool in made]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
     assert np.isnan(extra).all()
@@ -112,16 +116,24 @@ def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
     answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    assert np.isnan(np.concatenate(second_keys(some, other, answers).ratios)).all()
+    made, _ = second_keys(some, other, answers)
+    assert np.isnan([one.ratio for pool in made for one in pool.candidates]).all()
 
 
-Reasons = Callable[[Pool], list[str | None]]
+def test_a_second_check_keeps_what_the_first_one_found() -> None:
+    some, items = pools(), [*whole_questions(pools())]
+    made, _ = second_keys(some, items, asked_of([knows("extra 5 1")], some))
+    made, _ = second_keys(made, items, asked_of([knows()], some))
+    assert [one.text for one in made[SECOND].candidates if one.doubt] == ["extra 5 1"]
 
 
 def test_no_item_is_lost_and_every_reason_is_kept() -> None:
     (pool,) = pools(extra=2, n=1)
-    every: list[str | None] = ["second_key"] * 3
-    (one,) = without([pool], [["second_key", None, None]], fewest=1)
-    assert ([c.writer for c in one.candidates], one.aside) == (["file"] * 2, ("second_key",))
-    (one,) = without([pool], [every], fewest=1)
-    assert ([c.writer for c in one.candidates], one.aside) == ([OWN], ("second_key",) * 2)
+
+    def left(*ratios: float) -> tuple[list[str], tuple[str, ...]]:
+        rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
+        (one,) = without_doubtful([replace(pool, candidates=tuple(rated))], fewest=1)
+        return [c.writer for c in one.candidates], one.aside
+
+    assert left(1.0, 0.5, math.nan) == (["file"] * 2, ("second_key",))
+    assert left(1.0, 1.0, 2.0) == ([OWN], ("second_key",) * 2)
