@@ -6,9 +6,7 @@ from typing import Any
 from robustify.composing.composed import Composed
 from robustify.composing.pool import set_aside
 from robustify.composing.proof import AFTER, BEFORE, Finder
-from robustify.judging.stats.intervals import Rate
-from robustify.judging.summary.quantity import Quantity, Score
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.quantity import Quantity
 from robustify.report.cells import Table, Tone, cell, table
 from robustify.report.format import plain
 from robustify.report.opening import FirstScreen
@@ -29,38 +27,34 @@ def composed_html(found: Composed, name: str) -> str:
     """Return the page of a composed set."""
     rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
     rounds = (
-        (str(number), kind, _share(one), one.p)
+        (str(number), kind, cell(one, "points"), one.p)
         for number, probes in enumerate(found.composition.trace, start=1)
         for kind, one in probes.items()
     )
     consulted, unreviewed = found.consulted, [len(some) for some in found.unreviewed if some]
     checks = [] if consulted is None else consulted.checks
     models = (
-        (model, _rate(rate), "yes" if model in one.voices else "no")
+        (model, Quantity.of(rate), "yes" if model in one.voices else "no")
         for one in checks for model, rate in one.found.items()
     )  # fmt: skip
     pairs = {} if consulted is None else consulted.review.agreements
     kappas = (
-        (" and ".join(pair), one.n, cell(_rate(one.kappa), "number"), _rate(one.raw))
+        (" and ".join(pair), one.n, cell(Quantity.of(one.kappa), "number"), Quantity.of(one.raw))
         for pair, one in pairs.items()
     )
     return html(
         "composed.html.j2", name=plain(name), signature="", first=_first(found), found=found,
         aside=set_aside(found.pools), reasons=REASONS,
         candidates=sum(len(pool.candidates) for pool in found.pools) / max(1, len(found.pools)),
-        auditors=_finders("Keys found without the question", found.proof.auditors),
-        readers=_finders("Keys found with the question", found.proof.readers),
+        auditors=_finders("Keys found above chance without the question", found.proof.auditors),
+        readers=_finders("Keys found above chance with the question", found.proof.readers),
         bounds=table("Bounds", ("Option with", "Found at least", "Chance", "Items that lack", "Items"), rules),
         unreviewed=unreviewed, consulted=consulted,
         models=table("Models that saw the question", ("Model", "Prefers the key", "Has a voice"), models),
         raters=table("Raters", ("Raters", "Candidates", "Kappa", "Raw agreement"), kappas),
         writers=table("Chosen distractors", ("Writer", "Distractors"), found.writers.items()),
-        rounds=table("Rounds", ("Round", "Probe", "Keys found", "p"), rounds, names=2),
+        rounds=table("Rounds", ("Round", "Probe", "Keys found above chance", "p"), rounds, names=2),
     )  # fmt: skip
-
-
-def _rate(found: Rate) -> Quantity:
-    return Quantity(value=found.value, n=found.n, ci=found.ci)
 
 
 def composed_lines(found: Composed) -> Iterator[str]:
@@ -83,24 +77,12 @@ def _first(found: Composed) -> FirstScreen:
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:
-    """Return the share of keys that each finds in each version, and the paired change from before."""
+    """Return what each finds above chance in each version, and the paired change from before."""
     used = [version for version in VERSIONS if any(version in one.gain for one in finders)]
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []
     for one in finders:
-        shares = [_share(one.gain.get(version)) for version in used]
-        change = one.change.get(BEFORE)
-        moved = None if change is None else Quantity(value=change.value, n=change.n, ci=change.ci)
-        rows.append(
-            (one.name + "*" * (not one.independent), *shares, cell(moved, "points"), one.gain[AFTER].power)
-        )
+        gains = [*map(one.gain.get, used), Quantity.of(one.change[BEFORE]) if BEFORE in one.change else None]
+        points = (cell(gain, "points") for gain in gains)
+        rows.append((one.name + "*" * (not one.independent), *points, one.gain[AFTER].power))
     return table(caption, heads, rows)
-
-
-def _share(gain: LeftToFind | None) -> Score | None:
-    if gain is None:
-        return None
-    even = gain.chance or 0.0
-    low, high = gain.ci or (0.0, 0.0)
-    ends = max(0.0, low + even), min(1.0, high + even)
-    return Score(value=(gain.value or 0.0) + even, n=gain.n, ci=ends, chance=even, p_holm=gain.p_holm)
