@@ -77,7 +77,7 @@ atlas: $(VENV)/.dev ## audit real public sets in $$ROBUSTIFY_DATA (at most 3 hou
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
 
-compose: $(VENV)/.dev ## compose sets from pools in $$ROBUSTIFY_DATA (an hour); writes results/bench/compose.json
+compose: $(VENV)/.dev ## compose sets from pools in $$ROBUSTIFY_DATA (an hour); writes results/bench/compose.json and results/atlas/mmlu_pro_composed.*
 	$(BIN)/robustify models pull minilm-l6-v2
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.compose
 

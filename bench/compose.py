@@ -5,9 +5,14 @@ The parts are `arc` (people's distractors and GPT-5.2's three), `prefer` (the pr
 clean set), and `whole` (three of nine on MMLU-Pro's items of ten options). Characters and the encoder take no part in
 choosing. Times include the audits. The output contains no text.
 
+`published` chooses four options of each item of MMLU-Pro, and writes results/atlas/mmlu_pro_composed.csv with their indices
+in the public set, and the audit beside it. `lm_eval_tasks/mmlu_pro_composed` applies them.
+
 `python -m bench.compose` measures all parts (an hour of processor time), and with names of parts only those.
 """
 
+import csv
+import hashlib
 import json
 import platform
 import resource
@@ -31,12 +36,13 @@ from robustify.composing.proof import AFTER, Proof, Vectors, proof
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS
 from robustify.judging.baselines.heuristics import rule_table
-from robustify.judging.stats.tests import LEVEL
+from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.scored import LeftToFind
 from robustify.models.downloads import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
-RESULTS = Path(__file__).parents[1] / "results" / "bench" / "compose.json"
+ROOT = Path(__file__).parents[1] / "results"
+RESULTS, PUBLISHED = ROOT / "bench" / "compose.json", ROOT / "atlas" / "mmlu_pro_composed.csv"
 SEEDS, LEVELS, SHOWN = (0, 1, 2), (0.0, 0.5, 1.0, 2.0, 4.0), 4
 REDRAWS, CLEAN = 20, 400
 Result = dict[str, Any]
@@ -54,10 +60,10 @@ def read(name: str, *writers: str) -> tuple[list[Item], list[list[Candidate]]]:
     return items, offered
 
 
-def whole() -> list[Item]:
-    """Return MMLU-Pro's items with ten options."""
+def whole(fewest: int) -> list[Item]:
+    """Return MMLU-Pro's items with at least so many options."""
     with (folder() / "mmlu_pro_models" / "items.jsonl").open(encoding="utf-8") as file:
-        rows = [row for row in map(json.loads, file) if len(row["choices"]) == 10]
+        rows = [row for row in map(json.loads, file) if len(row["choices"]) >= fewest]
     return [Item(str(r["id"]), r["stem"], tuple(r["choices"]), r["key"], r["topic"]) for r in rows]
 
 
@@ -71,11 +77,11 @@ def blind(_: Sequence[str]) -> None:
 
 
 def measured(
-    items: Sequence[Item], offered: Sequence[Sequence[Candidate]], how: Choosing, seen: Vectors = vectors
+    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, seen: Vectors = vectors
 ) -> tuple[Composed, Result]:
     """Return a composed set with what the audits found and what it took."""
     start, wall = time.process_time(), time.perf_counter()
-    found = compose(items, pools_of(items, offered), how, Proving(), seen)
+    found = compose(items, pools, how, Proving(), seen)
     took = {
         "processor_seconds": round(time.process_time() - start, 1),
         "seconds": round(time.perf_counter() - wall, 1),
@@ -90,10 +96,10 @@ def measured(
         "items": len(items),
         "left_as_they_were": len(found.stays),
         "writers": {name: n / total for name, n in found.writers.items()},
-        "rounds": found.composition.trace[-1].number,
+        "rounds": len(found.composition.trace),
         "quiet": found.composition.quiet,
         "least": dict(found.composition.least),
-        "trace": [asdict(one) for one in found.composition.trace],
+        "trace": [{kind: accuracy(one) for kind, one in kinds.items()} for kinds in found.composition.trace],
         **audited(found.proof),
         "rules": {name: table[name]["value"] for name in ("longest_answer", "shortest_answer")},
         "bounds": [asdict(bound) for bound in found.bounds[:2]],
@@ -102,18 +108,19 @@ def measured(
     }
 
 
+def accuracy(one: LeftToFind) -> Result:
+    """Return what an auditor finds, with chance added to its gain."""
+    even, value, ends = one.chance or 0.0, one.value or 0.0, one.ci or (0.0, 0.0)
+    return {
+        "accuracy": even + value,
+        "n": one.n,
+        "ci": [even + end for end in ends],
+        "p_holm": one.p_holm,
+    }
+
+
 def audited(found: Proof) -> Result:
     """Return what each auditor and reader finds in each version of a set."""
-
-    def accuracy(one: LeftToFind) -> Result:
-        even, value, ends = one.chance or 0.0, one.value or 0.0, one.ci or (0.0, 0.0)
-        return {
-            "accuracy": even + value,
-            "n": one.n,
-            "ci": [even + end for end in ends],
-            "p_holm": one.p_holm,
-        }
-
     families = {"auditors": found.auditors, "readers": found.readers}
     return {
         **{
@@ -145,16 +152,17 @@ def drawn(pools: Sequence[Pool]) -> list[Item]:
 def arc() -> Result:
     """Choose from people's and GPT-5.2's three."""
     items, offered = read("arc", "people", "gpt52")
-    seeds = [measured(items, offered, Choosing(seed=seed, prefer_own=PREFERENCE))[1] for seed in SEEDS]
-    versions = {"gpt52": read("arc", "gpt52")[0], "drawn": drawn(pools_of(items, offered))}
-    return {"seeds": seeds, "others": others(versions)}
+    pools = pools_of(items, offered)
+    seeds = [measured(items, pools, Choosing(seed=seed, prefer_own=PREFERENCE))[1] for seed in SEEDS]
+    return {"seeds": seeds, "others": others({"gpt52": read("arc", "gpt52")[0], "drawn": drawn(pools)})}
 
 
 def prefer() -> Result:
     """Measure the price of keeping people's distractors: what the auditors find at each preference."""
     items, offered = read("arc", "people", "gpt52")
+    pools = pools_of(items, offered)
     found = [
-        {"prefer_own": level} | measured(items, offered, Choosing(prefer_own=level), blind)[1]
+        {"prefer_own": level} | measured(items, pools, Choosing(prefer_own=level), blind)[1]
         for level in LEVELS
     ]
     return {"levels": found}
@@ -163,48 +171,82 @@ def prefer() -> Result:
 def machine() -> Result:
     """Choose from GPT-5.2's twelve alone, then let people's distractors answer the requests."""
     items, offered = read("arc", "gpt52", "gpt52_nine")
-    alone, first = measured(items, offered, Choosing())
+    alone, first = measured(items, pools_of(items, offered), Choosing())
     people = {item.id: item.choices[1:] for item in read("arc", "people")[0]}
     for at in {request.at for request in alone.requests}:
         offered[at] += [Candidate(text, "people") for text in people[items[at].id]]
-    return {"alone": first, "answered": measured(items, offered, Choosing())[1]}
+    return {"alone": first, "answered": measured(items, pools_of(items, offered), Choosing())[1]}
 
 
 def mmlu_pro() -> Result:
     """Choose three of MMLU-Pro's nine."""
     items, offered = read("mmlu_pro", "people", "mmlu_pro")
-    seeds = [measured(items, offered, Choosing(seed=seed))[1] for seed in SEEDS]
-    return {"seeds": seeds, "others": others({"drawn": drawn(pools_of(items, offered))})}
+    pools = pools_of(items, offered)
+    seeds = [measured(items, pools, Choosing(seed=seed))[1] for seed in SEEDS]
+    return {"seeds": seeds, "others": others({"drawn": drawn(pools)})}
 
 
 def clean() -> Result:
     """Count alarms in composed redraws of a clean set, in which any of the seven texts of an item may be called the key."""
     pools, least = pools_of(*read("arc", "people", "gpt52"))[:CLEAN], list[float]()
+    found: dict[str, list[float]] = {}
     for seed in range(REDRAWS):
         rng, items, offered = np.random.default_rng(seed), list[Item](), list[list[Candidate]]()
         for pool in pools:
             texts = [pool.texts[at] for at in rng.permutation(len(pool.texts)).tolist()]
             items.append(pool.item.with_choices(tuple(texts[:4]), 0))
             offered.append([Candidate(text, "others") for text in texts[4:]])
-        found = compose(items, pools_of(items, offered), Choosing(seed=seed), Proving(), blind)
-        least.append(min(one.gain[AFTER].p_holm for one in found.proof.auditors))
+        composed = compose(items, pools_of(items, offered), Choosing(seed=seed), Proving(), blind)
+        for one in composed.proof.auditors:
+            found.setdefault(one.name, []).append(one.gain[AFTER].p)
+        least.append(min(holm([p[-1] for p in found.values()])))
     return {
         "redraws": REDRAWS,
         "items": CLEAN,
         "significant": sum(p <= LEVEL for p in least),
         "least_p_holm": least,
+        "p": found,
     }
 
 
 def largest() -> Result:
     """Choose three of nine on MMLU-Pro as a whole."""
-    items = whole()
-    none: list[tuple[Candidate, ...]] = [()] * len(items)
-    return {"seeds": [measured(items, none, Choosing(seed=seed), blind)[1] for seed in SEEDS]}
+    items = whole(10)
+    pools = pools_of(items, [()] * len(items))
+    return {"seeds": [measured(items, pools, Choosing(seed=seed), blind)[1] for seed in SEEDS[:1]]}
+
+
+def published() -> Result:
+    """Choose four options of each item of MMLU-Pro, as they are typed, because the task shows them so."""
+    items = [item.trimmed() for item in whole(SHOWN)]
+    pools = pools_of(items, [()] * len(items), same_typography=False)
+    usable = [at for at, pool in enumerate(pools) if len(pool.texts) >= SHOWN]
+    items, of = [items[at] for at in usable], [pools[at] for at in usable]
+    found, result = measured(items, of, Choosing(), blind)
+    write_indices(PUBLISHED, items, found.items)
+    return {"options": SHOWN, "with_fewer_usable_options": len(pools) - len(usable), **result}
+
+
+def write_indices(path: Path, items: Sequence[Item], composed: Sequence[Item]) -> None:
+    """Write which options of each item are shown, in their order, as indices from 0. `check` is a digest of the public
+    text, because questions are found by their IDs, but later versions of the set may have other options."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["question_id", "options", "check"])
+        for item, shown in zip(items, composed, strict=True):
+            places = " ".join(str(item.choices.index(choice)) for choice in shown.choices)
+            rows.writerow([item.id.rpartition("-")[2], places, digest(item.stem, item.choices)])
+
+
+def digest(question: str, options: Sequence[str]) -> str:
+    """Return the first 12 digits of the SHA-256 of a question and its options, whose spaces do not count."""
+    plain = "\0".join(" ".join(text.split()) for text in (question, *options))
+    return hashlib.sha256(plain.encode()).hexdigest()[:12]
 
 
 PARTS: dict[str, Callable[[], Result]] = {
     "arc": arc, "prefer": prefer, "machine": machine, "mmlu_pro": mmlu_pro, "clean": clean, "whole": largest,
+    "published": published,
 }  # fmt: skip
 
 
@@ -212,15 +254,22 @@ def main(names: Sequence[str]) -> None:
     """Measure parts and keep what stands in the file for the others."""
     if unknown := set(names) - set(PARTS):
         raise SystemExit(f"unknown parts: {', '.join(sorted(unknown))}. Expected {', '.join(PARTS)}.")
-    out = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in names or PARTS:
-        out[name] = PARTS[name]() | {"date": date.today().isoformat(), "python": platform.python_version()}
-        RESULTS.write_text(json.dumps(rounded(out), indent=1) + "\n")
+        found = PARTS[name]() | {"date": date.today().isoformat(), "python": platform.python_version()}
+        if name == "published":
+            write(PUBLISHED.with_suffix(".json"), found)
+        else:
+            write(RESULTS, (json.loads(RESULTS.read_text()) if RESULTS.exists() else {}) | {name: found})
         print(name, "measured", file=sys.stderr)
 
 
+def write(path: Path, found: Result) -> None:
+    """Write numbers as JSON, rounded to four places."""
+    path.write_text(json.dumps(rounded(found), indent=1) + "\n")
+
+
 def rounded(value: Any) -> Any:
-    """Round all numbers to four places."""
+    """Return a tree with its numbers rounded to four places."""
     match value:
         case float():
             return round(value, 4)

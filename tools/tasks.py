@@ -9,6 +9,8 @@ from robustify.runs.run import open_run
 
 ROOT = Path(__file__).parents[1]
 FOLDER, DEMO = ROOT / "lm_eval_tasks", ROOT / "results" / "benign_demo"
+BY_HAND = "mmlu_pro_composed"
+"""Folder of a task that is no export."""
 TEMPLATES = {
     "kept_mcqa": ("kept", "The kept items of any run: full question, answered by letter."),
     "verified_cloze": (
@@ -52,6 +54,7 @@ def write_demo_tasks(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     for path in FOLDER.rglob("*.yaml"):
-        path.unlink()
+        if path.parent.name != BY_HAND:
+            path.unlink()
     write_templates(FOLDER)
     write_demo_tasks(FOLDER / "demo_benign")

@@ -21,8 +21,8 @@ from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import View, template
 from tests.support.exported_run import made_up
+from tools.tasks import BY_HAND, ROOT, TEMPLATES, write_demo_tasks, write_templates
 from tools.tasks import FOLDER as TASK_FOLDER
-from tools.tasks import ROOT, TEMPLATES, write_demo_tasks, write_templates
 
 KEPT = (
     Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
@@ -160,7 +160,8 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
     write_templates(tmp_path)
     write_demo_tasks(tmp_path / "demo_benign")
     told = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.yaml")}
-    held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in TASK_FOLDER.rglob("*.yaml")}
+    made = (p for p in TASK_FOLDER.rglob("*.yaml") if p.parent.name != BY_HAND)
+    held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in made}
     assert set(told) == set(held), "renew: python -m tools.tasks"
     assert told == held, "renew: python -m tools.tasks"
 
