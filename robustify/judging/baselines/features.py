@@ -144,14 +144,20 @@ def _count_of_contained(texts: Sequence[str]) -> Iterator[int]:
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
     """Return the distance of each number from the middle rank, or zeros unless every choice contains a number."""
-    values: list[float] = []
-    for text in texts:
-        match = NUMBER.search(text)
-        if match is None or match.group().count(".") > 1:
-            return [0.0] * len(texts)
-        values.append(float(match.group().replace(",", "")))
+    values = first_numbers(texts)
+    if any(map(math.isnan, values)):
+        return [0.0] * len(texts)
     ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
     return [abs(r - len(texts) / 2) for r in ranks]
+
+
+def first_numbers(texts: Sequence[str]) -> list[float]:
+    """Return the first number of each text, or NaN if there is none or it has several points."""
+    found = [NUMBER.search(text) for text in texts]
+    return [
+        float(match.group().replace(",", "")) if match and match.group().count(".") < 2 else math.nan
+        for match in found
+    ]
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
