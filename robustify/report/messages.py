@@ -101,7 +101,13 @@ def _sentences(reasons: Iterable[Reason], separator: str = "") -> str:
 
 
 def _by(auditor: str, kind: str, value: float, n: int) -> str:
-    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} items"
+    # These counts differ from that of the kept items.
+    which = {
+        "leave_one_out": "items kept without its vote",
+        "heuristic": "items without copies",
+        "probe": "items without copies",
+    }
+    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} {which.get(kind, 'items')}"
 
 
 def in_items(share: Quantity | None) -> int:

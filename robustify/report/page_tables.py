@@ -235,6 +235,8 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
     if found.probe:
         yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
     if found.encoder:
-        yield ("meaning of the options", "sentence encoder"), found.encoder
+        left = s.adjustment.left if s.adjustment else {}
+        name = next((name for name, one in left.items() if one.kind == "encoder"), "encoder")
+        yield (name, "sentence encoder"), found.encoder
     for name, auditor in (found.others or {}).items():
         yield (name, "other"), auditor

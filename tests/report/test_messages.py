@@ -24,7 +24,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
               ({"auditor": "one", "rate": None, "n": 200, "power": 0.8}, "one would detect any rate on 200 items")],
     "above_chance": [
         ({**AUDITOR, "low": 0.3, "limit": 0.25, "even": 0.25, "expected": None, "p": 0.01, "refits": 99},
-         "(trained on the kept items): 40.0 % of 200 items; chance is 25.0 % (p = 0.010, 99 refits)"),
+         "(trained on the kept items): 40.0 % of 200 items without copies; chance is 25.0 % (p = 0.010, 99 refits)"),
         ({**AUDITOR, "low": 0.3, "limit": 0.2, "even": 0.25, "expected": 0.2, "p": None, "refits": None},
          "is above chance (20.0 %, reduced from 25.0 % because the auditor agrees"),
         ({**AUDITOR, "low": 0.3, "limit": 0.25, "even": 0.25, "expected": 0.31, "p": None, "refits": None},
