@@ -195,7 +195,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
     conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == KEPT)
     verdicts = found.verdicts()
-    if decision.groups is not None and rules.screen.criterion == FDR:
+    if decision.cutoff.groups is not None and rules.screen.criterion == FDR:
         verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), _DEPENDENT)
     if conflict.any():
         verdicts = verdicts.undecided(conflict, _CONFLICT)

@@ -168,7 +168,7 @@ def _cutoff(ctx: Context) -> entries.DecoyCut:
         misses=found.misses,
         decoys=found.decoys,
         false_share=Quantity.of(found.false_share),
-        groups=ctx.decision.groups,
+        groups=found.groups,
     )
 
 

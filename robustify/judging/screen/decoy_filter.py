@@ -30,7 +30,8 @@ class Cutoff:
 
     An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of
     chance hits that the misses represent, plus a safety margin of one miss per cutoff. `false_share` D / H is the share of
-    hits due to chance, at most the requested q, with an interval (`false_share_interval`).
+    hits due to chance, at most the requested q, with an interval (`false_share_interval`). `groups` is the number of
+    independent groups of items if it is too small for any cutoff, and otherwise None.
     """
 
     n: int
@@ -39,6 +40,7 @@ class Cutoff:
     misses: int = 0
     decoys: float = 0.0
     false_share: Rate = _NO_HIT
+    groups: int | None = None
 
 
 def hits_per_miss(null: Floats) -> Floats:
@@ -47,17 +49,22 @@ def hits_per_miss(null: Floats) -> Floats:
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
 
-def lowest_cutoff(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cutoff:
+def lowest_cutoff(
+    strength: Floats, hit: Bools, rho: Floats, q: float, independent: int | None = None
+) -> Cutoff:
     """Return the lowest cutoff at which D / H is at most q. Ties of the strength are never split.
 
     `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
     false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
     keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
-    it at the selected one.
+    it at the selected one. A cutoff needs rho / q hits. If the items of a group repeat each other, its hits are one, so
+    that fewer `independent` groups (by default, each item is one) allow no cutoff.
     """
     n = len(strength)
     if not n:
         return Cutoff(0)
+    if independent is not None and independent < min(np.ceil(rho.max() / q - ROUNDING), n):
+        return Cutoff(n, groups=independent)
     order = np.argsort(-strength, kind="stable")
     ranked, won = strength[order], hit[order]
     hits = np.cumsum(won)
@@ -104,8 +111,8 @@ class Decision:
     the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
     answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
     `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without a top.
-    `shortcut` (n,) is the probability of a shortcut, NaN without a hit. `groups` is the number of independent groups, if it
-    is too small, and otherwise None: then nothing is flagged, and every item is undecided.
+    `shortcut` (n,) is the probability of a shortcut, NaN without a hit. If there are too few independent groups for a
+    cutoff, every item is undecided.
     """
 
     outcome: Ints
@@ -115,15 +122,13 @@ class Decision:
     hit: Bools
     posterior: Floats
     shortcut: Floats
-    groups: int | None = None
 
 
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
-    too_few = _too_few_groups(ranking, enter, q)
-    cutoff = Cutoff(len(enter)) if too_few else lowest_cutoff(strength, won, hits_per_miss(null), q)
+    cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     share = np.full(n, np.nan)
     for f in np.unique(ranking.fold).tolist():
@@ -134,35 +139,19 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     posterior = share + (1 - share) * ranking.null
     would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
-    open_ = (
-        (ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]
-    ) & ~would | too_few
+    open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
+    open_ |= cutoff.groups is not None
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
     shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
-    groups = ranking.independent if too_few else None
-    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut, groups)
+    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
 
 
 def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
     """Return the cutoff for each requested false share. `key` is (n,)."""
     _, hit, enter = _entered(ranking, key)
     rho = hits_per_miss(ranking.null[enter])
-    return [
-        Cutoff(len(enter))
-        if _too_few_groups(ranking, enter, q)
-        else lowest_cutoff(ranking.strength[enter], hit[enter], rho, q)
-        for q in shares
-    ]
-
-
-def _too_few_groups(ranking: Ranking, enter: Ints, q: float) -> bool:
-    """Return whether grouping leaves too few independent items among those that `enter` (m,) for a cutoff.
-
-    With D of at least rho, a cutoff needs rho / q hits. If the items of a group repeat each other, its hits are one.
-    """
-    needed = np.ceil(hits_per_miss(ranking.null[enter]).max(initial=0) / q - ROUNDING)
-    return bool(ranking.independent < min(needed, len(enter)))
+    return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent) for q in shares]
 
 
 def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
