@@ -70,13 +70,15 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """The result of a benchmark: flags, clean items among them, planted items, and D / H with its interval."""
+    """The result of a benchmark: flags, clean items among them, planted items, D / H with its interval, and whether the
+    filter was evaluated."""
 
     flagged: int
     clean_flagged: int
     planted: int
     estimate: float | None
     ends: tuple[float, float] | None
+    evaluated: bool = True
 
 
 def scenarios() -> Iterator[Scenario]:
@@ -104,7 +106,7 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     flagged = found.outcome == FLAGGED
     return Filtered(
         int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cutoff.false_share.value,
-        found.cutoff.false_share.ci
+        found.cutoff.false_share.ci, found.cutoff.groups is None
     )  # fmt: skip
 
 
@@ -144,7 +146,12 @@ def fdr(pool: Executor, scale: float) -> dict[str, Any]:
 
 
 def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
-    """Return the mean false share of a scenario's benchmarks with its Monte Carlo interval, and its power."""
+    """Return the mean false share of a scenario's benchmarks with its Monte Carlo interval, and its power.
+
+    Benchmarks for which the filter was not evaluated flag nothing and are counted apart, unless all are.
+    """
+    apart = sum(not f.evaluated for f in found)
+    found = [f for f in found if f.evaluated] or found
     share = np.array([f.clean_flagged / f.flagged if f.flagged else 0.0 for f in found])
     any_flag = sum(f.flagged > 0 for f in found)
     error = 1.96 * float(share.std(ddof=1)) / len(share) ** 0.5
@@ -162,7 +169,7 @@ def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
     right = sum(f.flagged - f.clean_flagged for f in found)
     return {
         "says": scenario.says, "items": scenario.sim.items, "planted": scenario.sim.shortcut_rate,
-        "benchmarks": len(found),
+        "benchmarks": len(found), "not_evaluated": apart,
         "false_share": rounded(mean), "ci": [rounded(max(0.0, low)), rounded(high)],
         "verdict": alarm_verdict((low, high), Q),
         "estimated": rounded(float(np.mean(estimates))) if estimates else None,

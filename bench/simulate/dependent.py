@@ -6,7 +6,7 @@ original, and an answer of a pool is the key only once. No text is taken from a 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from robustify.items.item import Item
 
 PLANTED = 0.4
 """Share of items whose key is marked, half of them by its length and half by hedging words."""
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile("[a-z]+")
 _VOWELS = str.maketrans("aeiou", "eioua")
 _SCRIPTS = ("abcdefghijklmnopqrstuvwxyz", "αβψδεφγηιξκλμνοπϟρστυϋωχΰζ", "абцдефгхийклмнопярстувжьыз",
@@ -55,6 +56,17 @@ def scripts(n: int, rng: np.random.Generator) -> World:
     return _translated(n, rng, lambda word, to: word.translate(str.maketrans(_SCRIPTS[0], _SCRIPTS[to])))
 
 
+def bare_scripts(n: int, rng: np.random.Generator) -> World:
+    """Draw translations like `scripts`, with letters instead of numbers, so that nothing pairs them."""
+    drawn = scripts(n, rng)
+    letters = [next(filter(str.isalpha, "".join(item.choices))) for item in drawn.items]
+    bare = [
+        replace(item, choices=tuple(_DIGIT.sub(letter, choice) for choice in item.choices))
+        for item, letter in zip(drawn.items, letters, strict=True)
+    ]
+    return World(bare, drawn.clean)
+
+
 def pool(n: int, rng: np.random.Generator) -> World:
     """Draw items whose options come from one pool of answers, each the key once, and items with a cue."""
     planted = round(n * PLANTED)
@@ -83,6 +95,7 @@ DEPENDENT: dict[str, Callable[[int, np.random.Generator], World]] = {
     "four languages without shared letters": scripts,
     "one pool of answers": pool,
     "a cue that one topic turns round": turned,
+    "four languages without shared letters or numbers": bare_scripts,
 }
 
 

@@ -8,7 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from bench.calibrate import adjusted as simulated
-from bench.calibrate.filtering import PLANTED, SCENARIOS, filtered, measured, names_permuted, scenarios
+from bench.calibrate.filtering import (
+    PLANTED,
+    SCENARIOS,
+    Filtered,
+    filtered,
+    measured,
+    names_permuted,
+    scenarios,
+)
 from bench.calibrate.gather import gathered
 from bench.calibrate.shares import alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, all_cells, trial
@@ -184,3 +192,12 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     found, alone = screen(ctx).latent_shortcut_rate, ctx.screened.chance()
     assert found.value == pytest.approx(alone.latent)
     assert found.ci[1] - found.ci[0] > 1.4 * (alone.latent_ci[1] - alone.latent_ci[0])
+
+
+def test_benchmarks_that_are_not_evaluated_are_counted_apart() -> None:
+    (scenario,) = [one for one in scenarios() if one.world == "plain"]
+    ran, not_ran = Filtered(20, 4, 100, 0.1, (0.0, 0.3)), Filtered(0, 0, 100, None, None, evaluated=False)
+    rows = [measured(scenario, [ran, ran]), measured(scenario, [ran, ran, not_ran])]
+    assert [row["not_evaluated"] for row in rows] == [0, 1]
+    assert rows[0] == rows[1] | {"not_evaluated": 0}, "they do not lower the false share"
+    assert measured(scenario, [not_ran] * 3)["any_flag"] == 0
