@@ -148,9 +148,9 @@ def _show(s: Summary, g: Grounds) -> Sequence[Words]:
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()
     more = (items_to_detect(audit.chance, audit.margin) / g.kept - 1) * g.of
-    step = 10 ** max(0, len(str(int(more))) - 2)
+    least, step = minimum_detectable_difference(g.kept, audit.chance), 10 ** max(0, len(str(int(more))) - 2)
     return _if(
-        more > 0, n=g.kept, least=minimum_detectable_difference(g.kept, audit.chance), margin=audit.margin,
+        more > 0, n=g.kept, least=None if math.isnan(least) else least, margin=audit.margin,
         more=math.ceil(more / step) * step if more <= g.of else None, filters="verdict=kept",
     )  # fmt: skip
 

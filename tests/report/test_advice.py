@@ -187,6 +187,8 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
         "show_less", {"evidence": None, "label_noise": None, "splits/kept": 500, "splits/all": 600}
     )
     assert large.action.endswith("points; 140 new items would do")
+    (least,) = found("show_less", {"evidence": None, "label_noise": None, "splits/kept": 1})
+    assert least.action == "1 kept item: too few to show a cue of 5.0 points"
 
 
 def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
