@@ -1,8 +1,9 @@
 """Measure the cost of large inputs: `python -m bench.load [PART...]` writes results/bench/load.json.
 
-The parts are validate, heuristics, planning, judging, importing, weighing, and encoding. Each command runs in a separate
-process. The results are wall time, processor time, peak memory, and the load average before the command. All input is made
-up except the encoded options. `--quick` uses a thousandth of the items and writes nothing.
+The parts are validate, heuristics, planning, judging, importing, weighing, encoding, and auditing. Each command runs in a
+separate process. The results are wall time, processor time, peak memory, and the load average before the command. All input
+is made up except the encoded options (of ARC) and the audited items (of MMLU-Pro, without a language model). `--quick` uses
+a thousandth of the items and writes nothing.
 """
 
 import json
@@ -40,11 +41,11 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
 }
 """Models of a log and the views in which each item is asked; they share the logged rows."""
-GOALS = {"judging": 25.0, "importing": 20.0, "weighing": 60.0, "encoding": 60.0}
+GOALS = {"judging": 25.0, "importing": 20.0, "weighing": 60.0, "encoding": 60.0, "auditing": 100.0}
 """Limits in seconds: wall time for a million items and three voters, processor time for the logs of five models, for
-weighing a million items by their columns, and for encoding 10,000 options.
+weighing a million items by their columns, for encoding 10,000 options, and for auditing MMLU-Pro without models.
 """
-ENCODED, COLUMNS, WEIGHED = 10_000, 9, 2_000
+ENCODED, COLUMNS, WEIGHED, AUDITED = 10_000, 9, 2_000, 12_032
 
 Measured = dict[str, float | int]
 
@@ -190,6 +191,21 @@ def _on_items(folder: Path, n: int, *command: str, module: str = "robustify") ->
     return {f"{n:,} items": measured(*command, str(path), module=module)}
 
 
+def _growing(folder: Path, n: int, command: str) -> dict[str, Measured]:
+    return {name: one for size in (n // 10, n) for name, one in _on_items(folder, size, command).items()}
+
+
+def _auditing(folder: Path, n: int) -> dict[str, Measured]:
+    from bench.cases import folder as shared
+    from robustify.models.downloads import cache_folder
+
+    (folder / "cache").mkdir()
+    (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
+    items = shared() / "mmlu_pro_models" / "items.jsonl"
+    options = ("--public", "--limit", str(n), "-o", str(folder / "run"), "--cache-dir", str(folder / "cache"))
+    return {f"{n:,} items of MMLU-Pro": measured("run", str(items), *options)}
+
+
 def _judging(folder: Path, n: int) -> dict[str, Measured]:
     out = {}
     for size in (n // 100, n // 10, n):
@@ -219,13 +235,14 @@ def _encoding(_folder: Path, n: int) -> dict[str, Measured]:
 
 
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
-    "validate": (MILLION, lambda folder, n: _on_items(folder, n, "validate")),
-    "heuristics": (MILLION, lambda folder, n: _on_items(folder, n, "heuristics")),
+    "validate": (MILLION, lambda folder, n: _growing(folder, n, "validate")),
+    "heuristics": (MILLION, lambda folder, n: _growing(folder, n, "heuristics")),
     "planning": (ASKED, lambda folder, n: _on_items(folder, n, "plan", module="bench.load")),
     "judging": (MILLION, _judging),
     "importing": (LOGGED, _importing),
     "weighing": (MILLION, _weighing),
     "encoding": (ENCODED, _encoding),
+    "auditing": (AUDITED, _auditing),
 }
 
 

@@ -156,7 +156,7 @@ def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
     Ray cluster is checked by the Ray engine. Raise `AuthorisationError` if one line per refused model, with its
     host."""
     refused = []
-    for model, address in ((model, model.host) for model in models if model.host is not None):
+    for model, address in ((one, address) for one in models for address in one.hosts):
         bare = address.split("://")[-1]
         host = (urlsplit(f"//{bare}").hostname or bare).casefold()
         sent = f"{model.name} would send the items of {manifest.id} to {host!a}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, PlainSerializer
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.settings_files import Settings
@@ -97,10 +97,10 @@ class ModelSettings(Settings):
         return self.reference
 
     @property
-    def host(self) -> str | None:
-        """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
+    def hosts(self) -> tuple[str, ...]:
+        """Addresses that receive the prompts of this model, none if they stay on this machine. They have a scheme, unless
         the engine itself checks its traffic."""
-        return None
+        return ()
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
@@ -180,16 +180,16 @@ class RayModel(TransformersSettings):
     start_seconds: int = Field(default=600, ge=1, strict=True)
 
     @property
-    def host(self) -> str | None:
-        """Cluster that receives requests as token IDs, or None if the run starts and stops its own cluster.
+    def hosts(self) -> tuple[str, ...]:
+        """Cluster that receives requests as token IDs, or none if the run starts and stops its own cluster.
         A running cluster may include other machines, and Ray may write its objects to disk."""
-        return None if self.address in (None, LOCAL) else self.address
+        return () if self.address in (None, LOCAL) else (self.address,)
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
         from robustify.models.engines.ray_workers import require_ray
 
-        if self.host is not None:
+        if self.hosts:
             refuse_servers(self.name)
         require_ray(self.name)
         return super().check(cache, templates)
@@ -204,7 +204,8 @@ class RayModel(TransformersSettings):
 class OpenAIModel(ModelSettings):
     """Model behind a server that supports the OpenAI protocol, such as vLLM, SGLang, or a hosted endpoint.
 
-    `base_url` ends in `/v1`. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
+    `base_url` ends in `/v1`; `base_urls` are those of several servers with this model, which share its requests, with
+    `concurrency` for each. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
     differs. `api_key_env` names the variable with the API key: ROBUSTIFY_API_KEY on this machine, the variable of a
     provider, or one from a NAME@HOST pair in $ROBUSTIFY_KEYS. `concurrency` is the number of parallel requests. `timeout`
     (seconds) and `retries` apply to each request. If `samples` is set, letters are sampled from that many chat replies of
@@ -214,6 +215,7 @@ class OpenAIModel(ModelSettings):
 
     engine: Literal["openai"]
     base_url: Address
+    base_urls: tuple[Address, ...] = ()
     pin: str = ""
     api_key_env: Variable | None = None
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
@@ -236,9 +238,34 @@ class OpenAIModel(ModelSettings):
         return f"openai|{self.served}|{self.name}"
 
     @property
-    def host(self) -> str | None:
-        """Address of the server, or None if it is on this machine."""
-        return self.base_url if host_of(self.base_url) else None
+    def hosts(self) -> tuple[str, ...]:
+        """Addresses of the servers that are not on this machine."""
+        return tuple(one.base_url for one in self.servers if host_of(one.base_url))
+
+    @property
+    def servers(self) -> tuple["OpenAIModel", ...]:
+        """Settings of each server of this model."""
+        if not self.base_urls:
+            return (self,)
+        alike = {"base_urls": (), "model": self.served}
+        names = (
+            f"{self.name} (server {n} of {len(self.base_urls)})" for n in range(1, len(self.base_urls) + 1)
+        )
+        urls = zip(names, self.base_urls, strict=True)
+        return tuple(self.model_copy(update={**alike, "name": name, "base_url": url}) for name, url in urls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first(cls, given: object) -> object:
+        """Fill in `base_url`. A config names one server or several, and a stored config has both."""
+        match given:
+            case {"base_urls": [first, *others], **rest}:
+                if rest.get("base_url", first) != first:
+                    raise ValueError(
+                        "base_url and base_urls name different servers; expected one of these keys"
+                    )
+                return {**rest, "base_url": first, "base_urls": (first, *others)}
+        return given
 
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable

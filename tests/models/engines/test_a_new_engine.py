@@ -39,8 +39,8 @@ class AbacusModel(ModelSettings):
     sends_prompts = True
 
     @property
-    def host(self) -> str | None:
-        return "https://next.room"
+    def hosts(self) -> tuple[str, ...]:
+        return ("https://next.room",)
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         return float(self.beads)

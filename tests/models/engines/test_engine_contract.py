@@ -172,10 +172,10 @@ class TestEveryEngine:
 
 
 def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
-    def host(url: str) -> str | None:
-        return OpenAIModel(name="m", engine="openai", base_url=url).host
+    def hosts(url: str) -> tuple[str, ...]:
+        return OpenAIModel(name="m", engine="openai", base_url=url).hosts
 
-    assert HFModel(name="m").host is None
+    assert HFModel(name="m").hosts == ()
     for local in (
         "127.0.0.1:8000",
         "localhost",
@@ -186,6 +186,6 @@ def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
         "[::]",
         "[::ffff:127.0.0.1]",
     ):
-        assert host(f"http://{local}/v1") is None
+        assert hosts(f"http://{local}/v1") == ()
     for name in ("api.example.org", "10.0.0.7", "localhost.example.org", "0.0.0.0.example.org", "[::2]"):
-        assert host(f"https://{name}:8000/v1") == f"https://{name}:8000/v1"
+        assert hosts(f"https://{name}:8000/v1") == (f"https://{name}:8000/v1",)

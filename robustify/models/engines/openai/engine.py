@@ -8,29 +8,18 @@ here, and its fingerprint says so.
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from robustify.base.errors import DataError, ModelError, RequestError
 from robustify.items.views import BY_CHAT, Request, Template
 from robustify.models.engines.cache import Cache, CachedScores
-from robustify.models.engines.openai.capabilities import SAME, Capabilities, probe_server, require_same
-from robustify.models.engines.openai.client import Client, Json
-from robustify.models.engines.openai.jobs import (
-    TOO_LONG,
-    Job,
-    Scored,
-    in_threads,
-    jobs_of,
-    keys_of,
-    one_letter,
-)
-from robustify.models.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
-from robustify.models.engines.openai.logprobs import Questions, Scoring
-from robustify.models.engines.openai.reach import Reach
-from robustify.models.engines.openai.refusals import Refusal
+from robustify.models.engines.openai.capabilities import SAME, Capabilities
+from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, jobs_of, keys_of, one_letter
+from robustify.models.engines.openai.letters import letter_of, sampled_keys
+from robustify.models.engines.openai.servers import Servers
 from robustify.models.engines.plan import Encoded
-from robustify.models.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
+from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 
 VERSION = "openai-1"
@@ -40,30 +29,27 @@ FIRST_TRIES = 2
 """Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 """Number of jobs between two probes at first, and at most as it doubles, and the intended seconds between them."""
-# Pairs of the path for generating text and the field for the length of a reply.
-_WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
 
 class OpenAIServer(Closing):
-    """Model on a server. Nothing is sent before the first request or call of `fingerprint`. Raise the errors of
-    `Client`."""
+    """Model on one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the errors
+    of `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         self.name = model.name
         self._model = model
-        self._client = Client(model)
-        self._questions = Questions(self._client)
+        self._servers = Servers(model)
         self._cache = cache
-        self.usage = self._client.usage
+        self.usage = self._servers.usage
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._servers.close()
 
-    @cached_property
+    @property
     def capabilities(self) -> Capabilities:
-        """Requests that the server supports, as found by the capability probe."""
-        return probe_server(self._questions)
+        """Requests that the servers support, as found by the capability probe."""
+        return self._servers.capabilities
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on, as far as the server reports them.
@@ -74,7 +60,7 @@ class OpenAIServer(Closing):
         """Return one log-probability per request. Identical requests are sent only once.
         Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
-        can, client = self.capabilities, self._client
+        can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
@@ -83,7 +69,7 @@ class OpenAIServer(Closing):
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise client.fault("returns no prompt log-probabilities, so only letters can be scored")
+            raise self._fault("returns no prompt log-probabilities, so only letters can be scored")
         unfit: dict[Encoded, str] = {}
         try:
             for scored in self._verified(jobs):
@@ -93,7 +79,7 @@ class OpenAIServer(Closing):
                 progress(sum(asked[key] for key in fresh))
         except ModelError as error:
             # Equal requests count as often as they are asked, as in the forecast and in progress.
-            done, sent = sum(asked[key] for key in known), client.usage()["tokens_in"]
+            done, sent = sum(asked[key] for key in known), self.usage()["tokens_in"]
             cached = f"{done:,} are cached, so the same command continues from there"
             last = (
                 f"{self.name}: {len(keys) - done:,} of {len(keys):,} requests remain; "
@@ -106,82 +92,43 @@ class OpenAIServer(Closing):
         return [known[key] for key in keys]
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
-        """Run the jobs in parts, the first one alone. Yield a part only if a probe after it finds the same model.
-        Nothing else is asked during a probe, so that replicas that take turns are found."""
-        can, run, start, size = self.capabilities, self._work(), 0, 1
+        """Run the jobs in parts, the first one alone and on each server. Yield a part only if a probe after it finds the
+        same model. Nothing else is asked during a probe, so that replicas that take turns are found."""
+        can, servers, start, size = self.capabilities, self._servers, 0, 1
+        if jobs and len(servers.living) > 1:
+            servers.each(lambda server: server.score(jobs[0]))
         while start < len(jobs):
             began, part = time.monotonic(), jobs[start : start + size]
-            done = list(in_threads(run, part, self._model.concurrency))
-            require_same(self._questions, can)
-            yield {key: value for scored in done for key, value in scored.items()}
+            done = servers.run(lambda server, job: server.score(job), part, servers.verify)
+            yield {key: value for _, scored in done for key, value in scored.items()}
             start += len(part)
             in_time = int(size * _SECONDS / max(time.monotonic() - began, 1e-3))
             size = max(_PROBED, min(2 * size, in_time, _MOST if can.probe else _PROBED))
 
-    def _work(self) -> Callable[[Job], Scored]:
-        can, client = self.capabilities, self._client
-        if (way := can.chat) is not None:
-            reach = Reach(client, None, lambda text: way.ask(client, text))
-            return Sampling(client, way, self._model.samples or DEFAULT_SAMPLES, reach.check)
-        spelled = None if can.form is None else partial(self._questions.spelled, form=can.form)
-        reach = Reach(client, spelled, lambda text: client.completions({"prompt": text, "max_tokens": 1}))
-        return Scoring(Questions(client, reach.check), can.form, can.top)
-
     @property
     def has_chat_template(self) -> bool:
         """Whether prompts go through the server's chat template."""
-        return self._writing[0] == "chat"
+        return self._servers.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in the order of the prompts. A prompt that a filter blocks has an empty reply.
         Raise `DataError` if prompts do not fit into the context of the model. Raise `ModelError` if the server keeps
         failing, cuts prompts, serves another model than at the first probe, or cannot generate text."""
-        reach, path = self._written, self._writing[0]
+        servers = self._servers
 
-        def one(number: int) -> tuple[int, Reply | None]:
-            try:
-                reply = self._sent(prompts[number], max_tokens, *self._writing)
-                reach.check(prompts[number], reply)
-                return number, read_replies(reply, path, self.name)[0]
-            except Refusal as refusal:
-                if refusal.too_long:
-                    return number, None
-                if refusal.filtered:
-                    return number, Reply("", "content_filter")
-                raise
+        def verify() -> None:
+            if "capabilities" in vars(servers):
+                servers.verify()
 
-        replies = sorted(in_threads(one, range(len(prompts)), self._model.concurrency))
-        if faults := [f"prompt {number}: {TOO_LONG}" for number, reply in replies if reply is None]:
-            raise DataError.gather(faults)
-        if "capabilities" in vars(self):
-            require_same(self._questions, self.capabilities)
-        return [reply for _, reply in replies if reply is not None]
-
-    @cached_property
-    def _writing(self) -> tuple[str, str]:
-        """First API path and length parameter that the server accepts for text generation."""
-        for path, length in _WRITING:
-            try:
-                read_replies(self._sent("Say hello.", 8, path, length), path, self.name)
-            except Refusal:
-                continue
-            return path, length
-        raise self._client.fault(
-            "supports neither chat nor completions; expected an OpenAI-compatible server with this model"
+        replies = dict(
+            servers.run(lambda server, i: server.write(prompts[i], max_tokens), range(len(prompts)), verify)
         )
+        if faults := [f"prompt {i}: {TOO_LONG}" for i in range(len(prompts)) if replies[i] is None]:
+            raise DataError.gather(faults)
+        return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
-    @cached_property
-    def _written(self) -> Reach:
-        return Reach(self._client, None, lambda prompt: self._sent(prompt, 8, *self._writing))
-
-    def _sent(self, prompt: str, max_tokens: int, path: str, length: str) -> Json:
-        body: Json = {length: max_tokens, "n": 1, "stream": False}
-        # A reasoning model samples its replies and accepts only its default temperature.
-        if length == "max_tokens":
-            body["temperature"] = 0
-        if path == "chat":
-            return self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
-        return self._client.completions({**body, "prompt": prompt})
+    def _fault(self, what: str) -> ModelError:
+        return self._servers.living[0].client.fault(what)
 
     @cached_property
     def _recipe(self) -> dict[str, str]:
@@ -201,7 +148,7 @@ class OpenAIServer(Closing):
                 abs(a - b) <= SAME for a, b in zip(stored, can.probe, strict=True)
             ):
                 return {**recipe, "probe": before}
-        raise self._client.fault("seems to serve a different model every time; expected always the same")
+        raise self._fault("seems to serve a different model every time; expected always the same")
 
 
 def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
@@ -210,8 +157,7 @@ def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str,
     `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
-        can = server.capabilities
-        can.require(model.name, templates)
+        server.capabilities.require(model.name, templates)
         return server.fingerprint()
 
 

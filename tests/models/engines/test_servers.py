@@ -1,0 +1,183 @@
+"""Several servers of one model: they share its requests, one may die, and no number depends on which one answered."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai", reason="the openai extra is not installed")
+
+from robustify.base.errors import ModelError, UsageError
+from robustify.items.views import Request
+from robustify.models.engines.cache import Cache
+from robustify.models.engines.openai.engine import OpenAIServer
+from robustify.models.engines.settings import OpenAIModel
+from robustify.pipeline.config import parse
+from tests.support.openai_stub import Stub, Toy, model, scored, stub
+
+KINDS: dict[str, dict[str, Any]] = {
+    "echo": {},
+    "next tokens": {"echo": "none"},
+    "chat": {"completions": False, "letters": "structured"},
+}
+MANY = [
+    Request(f"A. blue\nB. red {n}\nC. green\nAnswer:", f" {letter}") for n in range(40) for letter in "ABC"
+]
+PROMPTS = [f"Say {n}." for n in range(30)]
+TIRED: list[tuple[Any, ...]] = [(503, {})] * 500
+
+
+@pytest.fixture
+def two() -> Iterator[list[Stub]]:
+    with ExitStack() as open_:
+        yield [open_.enter_context(stub(service=0.002)) for _ in range(2)]
+
+
+def served(servers: list[Stub], **changes: Any) -> OpenAIModel:
+    urls = [server.url for server in servers]
+    return model(servers[0], base_urls=urls, **{"retries": 0, "concurrency": 2, **changes})
+
+
+def test_both_answer_and_the_numbers_and_the_fingerprint_are_those_of_one(
+    two: list[Stub], tmp_path: Path
+) -> None:
+    with stub() as alone, OpenAIServer(model(alone)) as engine:
+        expected, printed = engine.loglikelihoods(MANY), engine.fingerprint()
+    with Cache(tmp_path) as cache, OpenAIServer(served(two), cache) as engine:
+        assert (engine.loglikelihoods(MANY), engine.fingerprint()) == (expected, printed)
+        counts = [server.completions for server in two]
+        assert min(counts) > sum(counts) / 4
+        assert engine.usage()["calls"] == sum(counts) + len(two)  # each lists its models once
+        assert engine.usage()["model"] == "toy"
+    # The scores are those of the model, so either server reads them from the cache.
+    assert scored(two[1], tmp_path, MANY) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dies", [0, 1])
+def test_one_dies_during_the_run_and_the_rest_go_on(
+    kind: str, dies: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as open_:
+        servers = [open_.enter_context(stub(**KINDS[kind])) for _ in range(3)]
+
+        def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
+            if n == 15:
+                servers[dies].manner.faults = list(TIRED)
+
+        servers[dies].manner.fix = dying
+        with OpenAIServer(served(servers, samples=3 if kind == "chat" else None)) as engine:
+            with caplog.at_level(logging.WARNING):
+                found = engine.loglikelihoods(MANY)
+            asked = [server.completions for server in servers]
+            if kind == "echo":
+                with stub() as alone, OpenAIServer(model(alone)) as other:
+                    assert found == other.loglikelihoods(MANY)
+            assert len(found) == len(MANY)
+            assert f"toy (server {dies + 1} of 3)" in caplog.text
+            assert "2 of 3 servers" in caplog.text
+            # The lost server is not asked again.
+            engine.loglikelihoods(MANY[:3])
+            assert servers[dies].completions == asked[dies]
+
+
+def test_what_a_server_answered_before_it_died_is_asked_again() -> None:
+    """Its last answers were never followed by a probe, so they may be those of another model."""
+    with ExitStack() as open_:
+        right, wrong = open_.enter_context(stub()), open_.enter_context(stub())
+        usual = wrong.answer
+
+        def turning(path: str, body: dict[str, Any], headers: dict[str, str]) -> Any:
+            if wrong.completions == 22:
+                wrong.brain = Toy(seed=7)
+            if wrong.completions > 22 and body.get("prompt", "").startswith("The capital"):
+                wrong.manner.faults = list(TIRED)
+            return usual(path, body, headers)
+
+        wrong.answer = turning  # type: ignore[method-assign]
+        with (
+            OpenAIServer(served([right, wrong])) as engine,
+            stub() as alone,
+            OpenAIServer(model(alone)) as other,
+        ):
+            assert engine.loglikelihoods(MANY) == other.loglikelihoods(MANY)
+        assert wrong.completions > 23
+
+
+def test_all_dead_is_an_error_and_one_dead_at_the_start_is_not(two: list[Stub], tmp_path: Path) -> None:
+    gone = "http://127.0.0.1:9/v1"
+    with OpenAIServer(model(gone, base_urls=[gone, two[0].url], retries=0)) as engine:
+        assert len(engine.loglikelihoods(MANY[:6])) == 6
+    for server in two:
+        server.manner.faults = list(TIRED)
+    with pytest.raises(ModelError, match=r"toy \(server \d of 2\): the server replied with status 503"):
+        scored(two[0], tmp_path, MANY, base_urls=[server.url for server in two], retries=0)
+
+
+@pytest.mark.parametrize(
+    ("manner", "brain"),
+    [
+        ({}, Toy(seed=5)),
+        ({"echo": "none"}, Toy()),
+        ({"root": "other-model"}, Toy()),
+        ({"says": "toy-2"}, Toy()),
+    ],
+)
+def test_another_model_on_one_server_ends_the_run(manner: dict[str, Any], brain: Toy) -> None:
+    with (
+        stub() as first,
+        stub(brain, **manner) as second,
+        OpenAIServer(served([first, second])) as engine,
+        pytest.raises(ModelError, match="server 2 of 2"),
+    ):
+        engine.loglikelihoods(MANY)
+
+
+def test_a_server_that_cuts_prompts_is_found_beside_one_that_does_not() -> None:
+    class Cut(Toy):
+        def encode(self, text: str) -> list[int]:
+            return super().encode(text)[-60:]
+
+    long = [
+        Request("many words of a passage " * 20 + request.context, request.continuation) for request in MANY
+    ]
+    with (
+        stub() as first,
+        stub(Cut()) as second,
+        OpenAIServer(served([first, second])) as engine,
+        pytest.raises(ModelError, match="server 2 of 2"),
+    ):
+        engine.loglikelihoods([*MANY, *long])
+
+
+def test_free_replies_are_shared_and_survive_a_server(two: list[Stub]) -> None:
+    def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
+        two[1].manner.faults = list(TIRED) if n >= 8 else []
+
+    two[1].manner.fix = dying
+    with OpenAIServer(served(two)) as engine:
+        assert engine.write(PROMPTS, max_tokens=5) == [f"echo {len(prompt)}" for prompt in PROMPTS]
+    assert two[1].completions >= 8
+
+
+def test_a_config_names_one_server_or_several() -> None:
+    def config(**keys: Any) -> OpenAIModel:
+        tree = {"name": "s", "sensitivity": "public", "data": [{"path": "i.jsonl"}]}
+        found = parse({**tree, "models": [{"name": "m", "engine": "openai", **keys}]}, "c.yaml").models[0]
+        assert isinstance(found, OpenAIModel)
+        return found
+
+    a, b = "http://10.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"
+    several = config(base_urls=[a, b])
+    assert several.hosts == (a,)
+    assert config(base_urls=[b, a]).hosts == (a,)
+    # A stored config has no hosts, and is read again.
+    assert "10.0.0.1" not in several.model_dump_json()
+    assert OpenAIModel.model_validate(several.model_dump(mode="json")).base_urls
+    wrong: tuple[dict[str, Any], ...] = ({}, {"base_urls": []}, {"base_url": b, "base_urls": [a, b]})
+    for keys in wrong:
+        with pytest.raises(UsageError):
+            config(**keys)
