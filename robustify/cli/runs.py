@@ -167,18 +167,29 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
 
 @click.command("report")
 @RUN
-@click.option("--table", is_flag=True, help="Print only the table of scores.")
+@click.option("--table", is_flag=True, help="Print only the table of scores with the number to quote.")
+@click.option("--format", "form", type=click.Choice(["markdown", "latex", "csv"]), default="markdown",
+              show_default=True, help="Print the table in this format (implies --table).")  # fmt: skip
 @output
-def print_report(run: "Run", table: bool) -> int:
-    """Print the report summary of RUN as Markdown.
+def print_report(run: "Run", table: bool, form: str) -> int:
+    """Print the report of RUN as Markdown, or the number to quote.
 
     \b
-    Example:
+    Examples:
         robustify report results/demo --table
+        robustify report results/demo --format latex
     """
-    run.require_unchanged("report.md")
-    lines = (run.folder / "report.md").read_text(encoding="utf-8").splitlines()
-    return print_lines(*(line for line in lines if line.startswith("|") or not table))
+    from robustify.report.opening import opening, report_tree
+    from robustify.report.printing import printed_table
+    from robustify.report.quoting import quote_table
+    from robustify.report.released_page import released_table
+
+    run.require_unchanged("summary.json", "report.md")
+    tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary)
+    if table or form != "markdown":
+        found = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
+        return print_result(tree, printed_table(found, form).splitlines())
+    return print_result(tree, (run.folder / "report.md").read_text(encoding="utf-8").splitlines())
 
 
 @click.command()

@@ -26,6 +26,7 @@ from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
 from robustify.judging.summary.result import AUDIT
 from robustify.report.messages import sentence
+from robustify.report.opening import opening, reader_line
 from robustify.runs.run import WEIGHTS, Run
 from robustify.runs.stored import table
 
@@ -64,6 +65,8 @@ def export_dataset(
             models=run.summary.models,
             blind=CHOICES_ONLY.of(run.summary),
             full=FULL.of(run.summary),
+            reader=reader_line(run.summary),
+            quotes=opening(run.summary).quotes,
         )
         write_text(staging / "README.md", text)
     return files_of(folder)

@@ -31,7 +31,7 @@ from robustify.judging.summary.quantity import Measured, Measures, Quantity, Sco
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.screened import Screen
 
-Section = Literal["flags", "scores", "modes", "free", "gaps", "norms", "rules"]
+Section = Literal["flags", "scores", "cloze", "modes", "free", "gaps", "norms", "rules"]
 Unit = Literal["accuracy", "share", "points", "p"]
 """`accuracy` is the share of right answers, which is compared with mean(1/k). `points` is a difference of two shares."""
 Scope = Literal["set", "model", "rule"]
@@ -334,7 +334,7 @@ MEASURES = (
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
     Measure("adjusted", "scores", "accuracy", "model", None, _adjusted("full")),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
-    Measure("cloze_chars", "scores", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
+    Measure("cloze_chars", "cloze", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
     Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),
     Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
     Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
@@ -364,7 +364,7 @@ READER, FLAGGED, FULL, ADJUSTED = (_NAMED[name] for name in ("reader", "flagged"
 CHOICES_ONLY, CLOZE, RULE = _NAMED["choices_only"], _NAMED["cloze_chars"], _NAMED["rule"]
 TEST_TAKING = _NAMED["test_taking"]
 SECTIONS = tuple(dict.fromkeys(measure.section for measure in MEASURES))
-COMPARED: tuple[Section, ...] = ("flags", "scores")
+COMPARED: tuple[Section, ...] = ("flags", "scores", "cloze")
 """Sections that `compare` compares."""
 
 

@@ -19,6 +19,7 @@ from robustify.report.messages import state_sentence
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
+from robustify.report.quoting import quote_table
 from robustify.report.recommending import flagged_sum
 
 Tree = Mapping[str, Any]
@@ -63,9 +64,9 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer, g = provenance.get("explorer") is True, grounds(s)
+    explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s)
     kept = g.called
-    chart = charted(s, kept.capitalize())
+    chart = charted(s, first.quotes, kept.capitalize())
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
@@ -81,7 +82,8 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "name": plain(s.benchmark.name or "unnamed benchmark"),
         "signature": plain(str(s.signature or provenance.get("signature") or "not signed"), 1000),
         "explorer": explorer,
-        "first": opening(s),
+        "first": first,
+        "quotes": quote_table(first.quotes),
         "kept": kept,
         "plot": Markup(plot) if "<circle" in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",

@@ -8,18 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from robustify.judging.measures import READER, SET
 from robustify.judging.stats.tests import significantly_positive
-from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import OffPosition
 from robustify.report.cells import Tone
-from robustify.report.format import counted
+from robustify.report.format import counted, percent
 from robustify.report.messages import catalogue, filled
 
 ONE_PLACE = 0.9
 """Share of keys at one position that decides the verdict if no item is flagged."""
-MARGIN = 0.05
-"""Largest share of items with a shortcut for the verdict `few` if the run records no margin."""
+DEGREES = {"most": 0.4, "much": 0.15, "some": 0.05, "few": 0.0}
+"""Share of the keys that is given away, above which each verdict holds."""
 Words = Mapping[str, Any]
 
 
@@ -29,8 +30,9 @@ class Grounds:
 
     `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
     are flagged by chance, as a quantity. `real` is the share of all items that are flagged beyond chance, or 0 if there may
-    be none. `state` is that of the run, `reasons` has its codes and parameters, and `audit` is that of the audit
-    of the kept items. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
+    be none, and `latent` estimates the share with a shortcut. `reader` is the accuracy of a reader who never sees a
+    question, on all items. `state` is that of the run, `reasons` has its codes and parameters, and `audit` is that of the
+    audit of the kept items. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
     did not see.
     """
 
@@ -44,7 +46,8 @@ class Grounds:
     kept: int | None
     by_chance: Quantity | None
     real: float | None
-    margin: float
+    latent: Quantity | None
+    reader: Score | None
     halted: tuple[str, ...]
     reasons: Mapping[str, Words]
     one_position: OffPosition | None
@@ -65,18 +68,35 @@ class Grounds:
     @property
     def flagged_by_chance(self) -> int | None:
         """Number of items flagged by chance, or None if it is unknown."""
-        return self.flagged - self.answerable[0] if self.flagged and self.by_chance else None
+        return (
+            round(self.flagged * (self.by_chance.value or 0.0)) if self.flagged and self.by_chance else None
+        )
 
     @property
     def answerable(self) -> tuple[int, ...]:
-        """Number of items answerable without their question, then the ends of its interval if there is one."""
-        share, n = self.by_chance or Quantity(value=0.0), self.flagged or 0
-        return tuple(round(n * (1 - x)) for x in (share.value or 0.0, *(share.ci or ())[::-1]))
+        """Number of items answerable without their question and the ends of its interval. Empty if chance explains all."""
+        found = self.latent
+        if not self.flagged or self.real == 0 or found is None or found.value is None:
+            return ()
+        return tuple(round((self.judged or 0) * x) for x in (found.value, *(found.ci or ())))
+
+    @property
+    def read(self) -> float:
+        """Share of the keys that the reader finds beyond chance, or 0 if it cannot be told from chance."""
+        score = self.reader
+        if score is None or score.value is None or score.chance is None or not score.significant:
+            return 0.0
+        return max(0.0, (score.value - score.chance) / (1 - score.chance))
+
+    @property
+    def by_reader(self) -> bool:
+        """Whether the reader finds as much as the flags show."""
+        return self.read > 0 and self.read >= (self.real or 0.0)
 
 
 def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
-    off = s.benchmark.key_spread.off
+    off, read = s.benchmark.key_spread.off, READER.of(s).get(SET, Measured()).all
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
         state=s.state,
@@ -89,7 +109,8 @@ def grounds(s: Summary) -> Grounds:
         kept=s.splits.kept,
         by_chance=by_chance(s),
         real=_real_share(s),
-        margin=s.residual.margin if s.residual else MARGIN,
+        latent=(s.screen.by_position or s.screen).latent_shortcut_rate if s.screen else None,
+        reader=read if read and None not in (read.value, read.n, read.chance) else None,
         halted=tuple(check.name for check in s.halting),
         reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
@@ -133,7 +154,9 @@ def _real_share(s: Summary) -> float | None:
 def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
-    return tone, filled(text, {"g": g})
+    read = (g.reader.value if g.reader else None) or 0.0
+    who = f": a reader who never sees a question gets {percent(read)}" if g.by_reader else ""
+    return tone, filled(text, {"g": g, "who": who})
 
 
 def _verdict_code(g: Grounds) -> str:
@@ -141,15 +164,14 @@ def _verdict_code(g: Grounds) -> str:
         return "trial" if g.trial else "by_letter"
     if g.one_position and not g.flagged:
         return "one_position"
-    if unscreened := [code for code in ("too_few", "no_screen", "dependent") if code in g.reasons]:
+    if unscreened := [code for code in ("too_few", "dependent") if code in g.reasons]:
         return unscreened[0]
-    refuted = g.state == "failed" and "above_chance" in g.reasons
-    if not g.flagged:
-        found = "unscreened" if g.flagged is None else "none"
-        kind = {"passed": "passed", "failed": "stopped", "not evaluated": "open"}[g.state]
-        return f"{found}_{'refuted' if refuted else kind}"
-    if refuted:
-        return "refuted"
-    if g.real == 0:
+    if share := max(g.read, g.real or 0.0):
+        return next(code for code, least in DEGREES.items() if share > least)
+    if g.flagged is None:
+        return "no_screen"
+    if g.flagged:
         return "by_chance"
-    return "few" if g.real is not None and g.real <= g.margin else "many"
+    refuted = g.state == "failed" and "above_chance" in g.reasons
+    kinds = {"passed": "passed", "failed": "stopped", "not evaluated": "open"}
+    return "refuted" if refuted else kinds[g.state]

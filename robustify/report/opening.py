@@ -4,22 +4,22 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.measures import FULL
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, grounds, headline
 from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
+from robustify.report.quoting import Quote, options_worth, quotes
 from robustify.report.recommending import Recommendation, recommendations
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast
 
-WIDTH, LONGEST, MOST_FAILED = 79, 150, 3
+WIDTH, LONGEST, MOST_FAILED, MOST_QUOTED = 79, 150, 3, 4
 Paint = Callable[[Tone, str], str]
 """Function that colours the line of the verdict by its tone."""
 
@@ -28,15 +28,15 @@ Paint = Callable[[Tone, str], str]
 class FirstScreen:
     """Content of the first screen.
 
-    `above` has warnings, and `behind` explains how the number was computed. `checks` are pairs of a state and a text, and a
-    state of None marks a plain fact. `todo` is the advice.
+    `above` has warnings. `quotes` are the scores of each model with the number to quote. `checks` are pairs of a state and
+    a text, and a state of None marks a plain fact. `todo` is the advice.
     """
 
     verdict: str
     tone: Tone
     above: tuple[str, ...] = ()
     number: str = ""
-    behind: str = ""
+    quotes: tuple[Quote, ...] = ()
     checks: tuple[tuple[State | None, str], ...] = ()
     todo: tuple[Recommendation, ...] = ()
 
@@ -47,17 +47,36 @@ def opening(s: Summary) -> FirstScreen:
     tone, line = headline(g)
     above = tuple(f"{sentence(r)}." for r in s.reasons if r.code == "one_position")
     judged = g.flagged is not None and not (g.trial or g.by_letter)
-    number, behind = (finding(code, s, g=g) if judged else "" for code in ("answerable", "named"))
-    if not s.screen:
-        number = _best_model(s)
-    return FirstScreen(line, tone, above, number, behind, tuple(_checks(s, g)), recommendations(s, g))
+    items = finding("answerable", s, g=g) if judged else ""
+    read = finding("reader", g.reader, worth=options_worth(g.reader), rest=": a reader" in line)
+    # The evidence that decides the verdict comes first.
+    number, other = (read, items) if read and (g.by_reader or not g.flagged) else (items, read)
+    checks = (*(((None, other),) if other else ()), *_checks(s, g))
+    return FirstScreen(line, tone, above, number, quotes(s, g), checks, recommendations(s, g))
 
 
-def _best_model(s: Summary) -> str:
-    full = {name: parts.all for name, parts in FULL.of(s).items()}
-    scores = {name: score for name, score in full.items() if score and score.value is not None}
-    best = max(scores, key=lambda name: scores[name].value or 0.0, default="")
-    return finding("unscreened", scores[best], name=best, models=len(scores)) if scores else ""
+def reader_line(s: Summary) -> str:
+    """Return the sentence on the reader that sees no question, or an empty string without one."""
+    read = grounds(s).reader
+    return finding("reader", read, worth=options_worth(read), rest=False)
+
+
+def report_tree(s: Summary) -> dict[str, Any]:
+    """Return the first screen as JSON values: the verdict, the reader, the scores to quote, the checks and the advice."""
+    screen, read = opening(s), grounds(s).reader
+    worth = options_worth(read)
+    return {
+        "name": s.benchmark.name,
+        "signature": s.signature,
+        "n": s.splits.all,
+        "state": s.state,
+        "verdict": screen.verdict,
+        "reader": read and read.tree(),
+        "options_worth": worth and worth.tree(),
+        "scores": [one.tree() for one in screen.quotes],
+        "checks": [{"state": state, "text": text} for state, text in screen.checks],
+        "advice": [{"code": o.code, "n": o.n, "action": o.action, "section": o.section} for o in screen.todo],
+    }
 
 
 def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
@@ -65,8 +84,6 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
         yield None, said
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)
-    if s.adjustment:
-        yield None, finding("worth", s.adjustment)
     failed = [
         f"{plain(check.name)}: {sentence(check.reason)}"
         for check in s.guardrails
@@ -88,6 +105,7 @@ def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: li
     lines = [line for said in screen.above for line in _wrapped(said)]
     lines += [paint(screen.tone, line) for line in _wrapped(screen.verdict)]
     lines += _wrapped(screen.number)
+    lines += [line for one in screen.quotes[:MOST_QUOTED] for line in _wrapped(one.line)]
     lines += [
         line for state, said in screen.checks for line in _wrapped(f"{state}: {said}" if state else said)
     ]

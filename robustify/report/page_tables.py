@@ -1,19 +1,21 @@
 """Tables of the report page by the name of their CSV file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from robustify.judging.baselines.heuristics import SEES_STEM
+from robustify.judging.calibration import COLDEST, HOTTEST
 from robustify.judging.lint.rules import DEFECT_WORDS
-from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
+from robustify.judging.measures import ADJUSTED, FULL, SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
 from robustify.report.cells import Cell, Row, Table, cell, p_cell, table, voting
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
+from robustify.report.quoting import Quote
 
-MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 8, 4
+MOST_PAIRS, MOST_CHARTED = 15, 4
 WIDE = ("gaps", "norms")
 """Sections whose measures are columns."""
 Tables = Mapping[str, Table]
@@ -25,7 +27,6 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
     return {
         **_of_items(s, explorer=explorer),
         **{name: by_model(s, name) if name in WIDE else measured(s, name, Kept) for name in SECTIONS},
-        "most": measured(s, "scores", Kept, MOST_SCORES),
         **_of_models(s, kept, Kept),
         "models": table(
             "Models", ("Model", "Engine", "Weights", "Type", "Licence"),
@@ -129,14 +130,20 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
         "calibration": table(
             "Calibration", ("Model", "View", "ECE", "If calibrated", "Brier", "Temperature"),
             ((name, view, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p), cell(c.ece_if_calibrated, "number"),
-              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.temperature, "number"))
+              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), _temperature(c.temperature))
              for name, view, c, p in views), names=2,
         ),
     }  # fmt: skip
 
 
-def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -> Table:
-    """Return the measures of a section as rows, at most `most` for each measure, with a column for each part.
+def _temperature(t: float) -> Cell:
+    """Return a temperature, called a bound at the ends of the search (scores without signal, or never wrong)."""
+    bound = {HOTTEST: f"at least {count(t)}", COLDEST: f"at most {t:g}"}.get(t)
+    return cell(t, "number") if bound is None else Cell(bound, value=t)
+
+
+def measured(s: Summary, section: Section, Kept: str) -> Table:
+    """Return the measures of a section as rows, with a column for each part.
 
     A column with the name of the measure is left out if there is only one.
     """
@@ -144,7 +151,7 @@ def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -
     rows = [
         ((_named(measure), *_subject(s, measure, name)),
          tuple(_score(measure, score) for score in (parts.all, parts.flagged, parts.kept)))
-        for measure in measures for name, parts in list(measure.of(s).items())[:most]
+        for measure in measures for name, parts in measure.of(s).items()
     ]  # fmt: skip
     heads = ("Number", *(("Model",) if rows and len(rows[0][0]) > 1 else ()))
     if len(measures) == 1 and measures[0].scope == "rule":
@@ -164,22 +171,19 @@ def by_model(s: Summary, section: Section) -> Table:
     return table(catalogue()["sections"][section], heads, rows)
 
 
-def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
-    """Return the scores of up to four models, then their cloze scores: label, score, and whether its items are robust."""
-    called = {name: plain(name, 40) + "*" * m.is_voter for name, m in list(s.models.items())[:MOST_CHARTED]}
-    full, adjusted, cloze = (
-        {name: measure.of(s).get(name, Measured()) for name in called} for measure in (FULL, ADJUSTED, CLOZE)
-    )
-    found = [
-        (words, [("All items", full[name].all), (f"{Kept} items", full[name].kept), ("Adjusted", adjusted[name].all)])
-        for name, words in called.items()
-    ]  # fmt: skip
-    found += [("Cloze: another task, no option shown", [(called[name], cloze[name].all) for name in called])]
-    shown = (
-        (heading, [(said, score, said == "Robust items") for said, score in rows if score and score.value is not None])
-        for heading, rows in found
-    )  # fmt: skip
-    return [group for group in shown if group[1]]
+def charted(
+    s: Summary, quotes: Sequence[Quote], Kept: str
+) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
+    """Return the scores of up to four models: label, score, and whether it is the number to quote."""
+    found = []
+    for one in quotes[:MOST_CHARTED]:
+        kept, weighted = (measure.of(s).get(one.model, Measured()) for measure in (FULL, ADJUSTED))
+        rows = (("All items", one.full), (f"{Kept} items", kept.kept), ("Adjusted", weighted.all))
+        shown = [
+            (said, score, one.number is score) for said, score in rows if score and score.value is not None
+        ]
+        found.append((plain(one.model, 40) + "*" * s.models[one.model].is_voter, shown))
+    return found
 
 
 def _named(measure: Measure) -> str:

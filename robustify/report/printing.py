@@ -69,6 +69,19 @@ def markdown(page: str, /, **values: Any) -> str:
     return templates(autoescape=False).get_template(page).render(**values)
 
 
+def printed_table(found: cells.Table, form: str) -> str:
+    """Return a table in Markdown, LaTeX (for the package booktabs), or CSV. The CSV has each number, its interval and n."""
+    if form == "csv":
+        return found.csv()
+    if form == "markdown":
+        return markdown("table.j2", found=found)
+    import pandas as pd  # type: ignore[import-untyped]
+
+    rows = [[one.main for one in row] for row in found.rows]
+    written: str = pd.DataFrame(rows, columns=[*found.heads]).to_latex(index=False, escape=True)
+    return written.replace("\u2212", "$-$").replace("\u2013", "--")
+
+
 @cache
 def styles(*names: str) -> Markup:
     """Return the content of the named style sheets."""

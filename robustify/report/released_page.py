@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from robustify.base.files import write_json, write_text
-from robustify.report.cells import Cell, cell, text_table
+from robustify.report.cells import Cell, Table, cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
 from robustify.restricted.disclosure.released import Released, ReleasedNumber
@@ -40,6 +40,19 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
     yield f"to publish: robustify export published {folder} -o DIR"
 
 
+def released_table(page: Released) -> Table:
+    """Return the numbers of a released page as a table."""
+    numbers = [(n.name, _cell(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
+    return text_table(f"Numbers, in steps of {_percent(page.step)}", ("What", "Value", "Items"), numbers)
+
+
+def _cell(main: str, value: float | None, ci: tuple[float, float] | None, why: str = "") -> Cell:
+    if why:
+        return Cell(f"{main} ({why})", tone="absent")
+    ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
+    return Cell(main, ends, ends, value=value, ends=ci)
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
@@ -51,23 +64,15 @@ def _shown(number: ReleasedNumber) -> str:
 
 
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    def shown(main: str, value: float | None, ci: tuple[float, float] | None, why: str = "") -> Cell:
-        if why:
-            return Cell(f"{main} ({why})", tone="absent")
-        ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
-        return Cell(main, ends, ends, value=value, ends=ci)
-
-    models, heads = (manifest.get("models") or {}).items(), ("What", "Value", "Items")
-    numbers = [(n.name, shown(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
-    rows = page.topics.rows if page.topics else ()
-    topics = [(t.name, shown(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
+    models, rows = (manifest.get("models") or {}).items(), page.topics.rows if page.topics else ()
+    topics = [(t.name, _cell(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
     return {
         "page": page,
         "name": page.name,
         "signature": page.signature,
         "first": FirstScreen(f"{page.name}: {page.state}", "unsure"),
-        "numbers": text_table(f"Numbers, in steps of {_percent(page.step)}", heads, numbers),
-        "topics": text_table("Items kept, by topic", heads, topics),
+        "numbers": released_table(page),
+        "topics": text_table("Items kept, by topic", ("What", "Value", "Items"), topics),
         "how": [
             ("robustify", manifest.get("robustify", "")),
             *((f"model {name}", facts.get("engine", "")) for name, facts in models),

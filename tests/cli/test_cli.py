@@ -66,8 +66,8 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
     assert robustify("judge", "out", "-o", "again", "--mode", "text", "--json").code == 0
     assert robustify("judge", "out").out.strip() == "out/report.html"
     table = robustify("report", "out", "--table").out.splitlines()
-    assert table[0].startswith("| Number | Model | All |")
-    assert sum(line.startswith("| Full question | ") for line in table) == 2
+    assert table[0].startswith("| Model | Full | Items | Chance |")
+    assert len(table) == 2 + 2
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--kept")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())

@@ -18,6 +18,7 @@ from tests.support.trees import filled
 
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
+DEMO["measures"]["set"].pop("reader", None)  # cases add one
 FLAGGED = len((ROOT / "results/benign_demo/flagged.jsonl").read_text("utf-8").splitlines())
 Edits = dict[str, object]
 
@@ -42,7 +43,9 @@ NONE_FLAGGED: Edits = {
     "screen/flagged/value": 0.0,
     "evidence/cues": {},
 }
-FEW_FLAGGED: Edits = {"splits/flagged": 9, "splits/kept": 351, "screen/flagged/value": 0.025}
+FEW_FLAGGED: Edits = {
+    "splits/flagged": 9, "splits/kept": 351, "screen/flagged/value": 0.025, "screen/latent_shortcut_rate/value": 0.0225,
+}  # fmt: skip
 BY_CHANCE: Edits = {
     "screen/cut": None,
     "screen/excess_over_chance/p": 0.4,
@@ -206,9 +209,21 @@ def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
 
 
 MANY = "Do not trust the full score."
-NUMBER = "About 110 of 360 items are answerable without their question (between 101 and 117)."
-BEST = "The best of 2 models, gemma3-270m, is right on 38.9 % of 360 items (34.0 % to 44.0 %); guessing is right on 25.0 %."
+NUMBER = "At least 110 of 360 items (92 to 130) are answerable without their question."
 NONE = "None of 360 items was found to be answerable without its question."
+UNTOLD = "It cannot be told from luck which items give their key away."
+
+
+def read_by(accuracy: float, low: float) -> Edits:
+    """A reader with this accuracy on 998 items, and the lower end of its interval."""
+    score = {
+        "value": accuracy,
+        "n": 998,
+        "ci": [low, 2 * accuracy - low],
+        "chance": 0.25,
+        "significant": low > 0.25,
+    }
+    return {"measures/set/reader": {"all": score}}
 
 
 @pytest.mark.parametrize(
@@ -216,24 +231,32 @@ NONE = "None of 360 items was found to be answerable without its question."
     [
         ({}, MANY, NUMBER, "not evaluated"),
         (PASSED, MANY, NUMBER, "passed"),
-        (REFUSED, "Do not trust the score, neither on all items nor on the kept", NUMBER, "failed"),
+        (REFUSED, MANY, NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
-        (FEW_FLAGGED, "Trust the score with care", "About 8 of 360", "not evaluated"),
-        (BY_CHANCE, "No clear evidence of shortcuts", "About 110 of 360", "not evaluated"),
+        (FEW_FLAGGED, "Trust the full score with a little care.", "At least 8 of 360", "not evaluated"),
+        (BY_CHANCE, "No clear evidence of shortcuts", "122 of 360 items are flagged, which chance", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
         ({**NONE_FLAGGED, **PASSED}, "Trust the score: no item was found", NONE, "passed"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
-        ({**NONE_FLAGGED, **REFUSED}, "Do not trust the score: no item stands out", NONE, "failed"),
+        ({**NONE_FLAGGED, **REFUSED}, "Trust the score with care: no item stands out", UNTOLD, "failed"),
         (TRIAL, "Not evaluated, a trial run: 12 items are too few", "", ""),
         (PART, "Not evaluated, a trial run: only a part", "", ""),
         (LETTERS, "Not evaluated: asked by letter", "", "not evaluated"),
-        (UNSCREENED, "Not evaluated", BEST, ""),
-        ({**UNSCREENED, **PASSED}, "Trust the kept items", BEST, ""),
-        ({**UNSCREENED, **REFUSED}, "Do not trust the score: auditors", BEST, ""),
+        (UNSCREENED, "Not evaluated", "", ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
-        ({**UNSCREENED, **AT_A}, "Do not trust the order", BEST, ""),
-        ({"screen/hidden": "passage"}, MANY, "About 110 of 360 items are answerable without their pass", "not evaluated"),
-        (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
+        ({**UNSCREENED, **AT_A}, "Do not trust the order", "", ""),
+        ({"screen/hidden": "passage"}, MANY, NUMBER.replace("question", "passage"), "not evaluated"),
+        (SOME_JUDGED, MANY, "At least 44 of the 143 items judged", "not evaluated"),
+        (read_by(0.716, 0.688), "The score says little about knowledge: a reader who never sees a question gets 71.6 %.",
+         "On 998 items (68.8 to 74.4; chance 25.0 %), 4 options are worth about 1.4 (1.3 to 1.5).", "not evaluated"),
+        ({**FEW_FLAGGED, **read_by(0.34, 0.311)}, "Trust the full score with care: a reader who never sees a question gets",
+         "On 998 items (31.1 to 36.9; chance 25.0 %), 4 options", "not evaluated"),
+        ({**NONE_FLAGGED, **REFUSED, **read_by(0.293, 0.27)}, "Trust the full score with care: a reader who never sees",
+         "On 998 items", "failed"),
+        ({**PART, **read_by(0.716, 0.688)}, "Not evaluated, a trial run", "A reader who never sees a question gets", ""),
+        ({**NONE_FLAGGED, **PASSED, **read_by(0.262, 0.23)}, "Trust the score: no item was found",
+         "A reader who never sees a question gets 26.2 % (n = 998, 23.0 to 29.4; chance 25.0 %), which luck may explain.",
+         "passed"),
     ],
 )  # fmt: skip
 def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
@@ -248,6 +271,8 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     assert any("are robust:" in words for _, words in first.checks) == (kept == "passed")
     forbidden = "settle|outside this screen|low on robust|absolutes and hedges|inconclusive|certif"
     assert not re.search(forbidden, " ".join([first.verdict, *(one.action for one in first.todo)]))
+    every = " ".join([first.number, *(words for _, words in first.checks)])
+    assert not ("None of" in every and "auditors still answer" in every), "two lines contradict each other"
 
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
@@ -273,7 +298,8 @@ def test_an_advice_names_voters_only_if_models_voted() -> None:
 def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
     first = opening(made_run(tmp_path, text=False, view="full").summary)
     assert "nothing could be screened" in first.verdict
-    assert first.number.startswith("The best of 2 models, one, is right on")
+    assert first.number == ""
+    assert [one.known.partition(" full")[0] for one in first.quotes] == ["20.3 %"] * 2
     assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]
     assert [one.code for one in first.todo] == ["shuffle_keys", "give_texts"]
     page = (tmp_path / "run" / "report.html").read_text("utf-8")

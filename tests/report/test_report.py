@@ -192,7 +192,7 @@ def test_the_first_screen_is_said_alike_on_page_terminal_and_pull_request() -> N
         *(words for _, words in first.checks),
         *(one.action for one in first.todo),
     ]
-    assert len(" ".join(said).split()) <= 120
+    assert len(" ".join(said).split()) <= 130
     page = " ".join(html.unescape(re.sub("<[^>]*>", "", files["report.html"])).split())
     assert [one for one in said if page.count(one) != 1] == []
     lines = closing(read(DEMO), "run")
