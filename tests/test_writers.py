@@ -170,31 +170,39 @@ def _texts(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_the_table_names_the_cue_and_does_not_audit_an_unchanged_set_again(
+def test_the_table_says_of_each_set_what_gives_most_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_up = [
-        {
-            "id": f"s{i}",
-            "stem": f"What is {i}?",
-            "choices": [f"it {i}", *(f"it is {c} {i}" for c in "xyz")],
-            "key": 0,
-        }
-        for i in range(60)
-    ]
-    _lines(tmp_path / "short.jsonl", [row | {"topic": "ab"[i % 2]} for i, row in enumerate(made_up)])
-    _lines(tmp_path / "few.jsonl", made_up[:20])
-    more = tmp_path / "more.yaml"
-    more.write_text(
-        f"parts: {{data: {tmp_path}/short.jsonl, by: topic}}\nabsent: {{data: {tmp_path}/none.jsonl}}\n"
-    )
-    monkeypatch.setattr(table, "MORE", more)
-    sets = {"short": f"{tmp_path}/short.jsonl", "few": f"{tmp_path}/few.jsonl"}
-    table.write_table(tmp_path, sets)
+    monkeypatch.setattr(table, "_digest", lambda _: "f" * 64)
+    part = {"value": 0.5, "n": 60, "ci": [0.4, 0.6], "chance": 0.25}
+    cue = {"key": "is the shortest option", "keys": 40, "n": 60, "expected": 15.0}
+    whole = {
+        "worth": {"best": "comparing"},
+        "probes": {"comparing": {"all": part, "source": {"a": part}, "topic": {"t <b>": part}}},
+        "cues": {"all": [cue]},
+        "ranking": {"flagged": 7},
+    }
+    (tmp_path / "mmlu_pro.json").write_text(json.dumps(whole))
+    table.write_table(tmp_path)
     rows = json.loads((tmp_path / "atlas.json").read_text())["sets"]
-    assert list(rows) == ["short"]  # the others and the parts by topic have fewer than 50 items
-    assert (rows["short"]["cue"]["says"], rows["short"]["cue"]["keys"]) == ("is the shortest option", 60)
-    assert rows["short"]["advice"] == "Lengthen it, or shorten the others."
-    assert "set:short|n:60|" in (tmp_path / "atlas.html").read_text()
-    monkeypatch.setattr(table, "row", lambda _: pytest.fail("audited again"))
-    table.write_table(tmp_path, sets)
+    assert list(rows) == ["mmlu-pro", "mmlu-pro: a", "mmlu-pro: t <b>"]
+    assert (
+        rows["mmlu-pro"]["cue"]
+        == "the key is the shortest option in 40 of 60 items that differ in it, 15 expected"
+    )
+    assert rows["mmlu-pro"]["advice"] == "lengthen it, or shorten the others"
+    assert rows["mmlu-pro: a"]["advice"] == "do not make distractors by changing the key"
+    assert (rows["mmlu-pro"]["worth"], rows["mmlu-pro: a"]["flagged"]) == (2.0, None)
+    page = (tmp_path / "atlas.html").read_text()
+    assert page.count("<tr>") == 4
+    assert "t &lt;b&gt;" in page
+
+
+def test_items_that_all_voters_get_right_are_counted_beside_those_expected() -> None:
+    items = [Item(f"i{i}", "q", ("a", "b", "c", "d"), 0) for i in range(4)]
+    picks = np.array([[0, 1, 0, -1], [0, 1, 2, 0]])
+    assert writers.all_right(items, picks) == {"items": 1, "expected": 0.5, "n": 4}
+
+
+def test_atlas_has_thirty_sets() -> None:
+    assert len(json.loads((RESULTS / "atlas.json").read_text("utf-8"))["sets"]) >= 30

@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         )
     write_index(RESULTS, list(sets))
     _beside(sets)
-    write_table(RESULTS, sets)
+    write_table(RESULTS)
     return 0
 
 

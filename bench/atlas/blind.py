@@ -33,15 +33,17 @@ NONE = -9.0
 
 def blind(
     items: Sequence[Item], groups: Ints, table: Floats | None = None, kinds: Sequence[Kind] = FROM_TEXT,
-    vectors: Floats | None = None,
+    vectors: Floats | None = None, compare: bool = True,
 ) -> dict[str, Floats]:  # fmt: skip
-    """Return the cross-fitted logits (n, K) of the auditors, the conditional logit, and the probe of `comparing`."""
+    """Return the cross-fitted logits (n, K) of the auditors, the conditional logit, and `comparing` if it is asked for."""
     fold = balanced_folds(groups, content_hashes(items), 5, 0)
     key, k = keys_of(items)
     there = np.arange(int(k.max())) < k[:, None]
     logit = padded(crossfit(matrix(items), k, key, fold)[:, None], there)[:, :, 0]
-    compared = comparing(comparisons(items) if table is None else table, k, key, fold)
-    return {**probed(items, fold, kinds, vectors=vectors), "logit": logit, "comparing": compared}
+    found = {**probed(items, fold, kinds, vectors=vectors), "logit": logit}
+    if compare:
+        found["comparing"] = comparing(comparisons(items) if table is None else table, k, key, fold)
+    return found
 
 
 def groups_of(items: Sequence[Item], sources: Sequence[str]) -> Ints:

@@ -52,9 +52,9 @@ SETS = {
 }  # fmt: skip
 
 
-def larger(name: str, work: Path, asked: Asked | None = None) -> Entry:
-    """Import the answers to one set and return their numbers. Sets that are not listed are described by `asked`."""
-    asked = asked or SETS[name]
+def larger(name: str, work: Path) -> Entry:
+    """Import the answers to one set and return their numbers."""
+    asked = SETS[name]
     folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
     run = import_logs(
         [LogPath(folder / "picks.csv")],

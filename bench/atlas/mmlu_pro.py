@@ -27,6 +27,7 @@ from bench.atlas.orders import Scores, by_part
 from bench.atlas.writers import added, cues_in_words, rules_of_length
 from bench.cases import folder
 from robustify.base.arrays import Bools, Floats, Ints, numbered
+from robustify.base.files import sha256
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
 from robustify.judging.adjusted import balanced
@@ -61,6 +62,7 @@ def mmlu_pro(_work: Path) -> Entry:
     probes = {name: _by_part(credit, names, k, groups) for name, credit in won.items()}
     return {
         "n": len(items),
+        "sha256": sha256(folder() / "mmlu_pro_models" / "items.jsonl"),
         "groups": len(np.unique(groups)),
         "options": {str(size): n for size, n in sorted(Counter(k.tolist()).items())},
         "probes": probes,
@@ -76,7 +78,9 @@ def mmlu_pro(_work: Path) -> Entry:
                 **probes[first]["topic"],
             }.items()
         },
-        "cues": {part: cues_in_words(of) for part, of in _parts(items, family)},
+        "cues": {
+            part: cues_in_words(of) for part, of in [*_parts(items, family), *_parts(items, names["topic"])]
+        },
         "rules": {part: rules_of_length(of) for part, of in _parts(items, family)},
         "spaces": {part: _spaces(of) for part, of in _parts(raw, family)},
         "added": added(),
@@ -192,7 +196,8 @@ def lured(answered: Mapping[str, Ints], favorite: Ints, keys: tuple[Ints, Ints],
     on, even, each = np.zeros(len(key)), np.zeros(len(key)), dict[str, float]()
     for model, pick in answered.items():
         wrong = asked & (pick >= 0) & (pick != key)
-        each[model] = float((pick == favorite)[wrong].sum() / (1 / (k - 1))[wrong].sum())
+        if wrong.any():
+            each[model] = float((pick == favorite)[wrong].sum() / (1 / (k - 1))[wrong].sum())
         on, even = on + (wrong & (pick == favorite)), even + np.where(wrong, 1 / (k - 1), 0.0)
     rows = np.column_stack([on, even])[asked]
     return {

@@ -2,8 +2,10 @@
 
 Each set has three distractors an item, and all sets of a part have the same items, so that differences to `people` are
 paired by question. `asked_for_more` counts questions whose key is shorter than all twelve candidates of GPT-5.2. `picked`
-has the published answers of three models, without the question and with it (fields as in larger.json), and their scores
-with the question by whether the key is the shortest option. Questions with such keys may also be easier or harder.
+has published answers of three models: how many items all get right without the question, with the number expected if any
+option could be the key; accuracy with the question by whether the key is the shortest option (such questions may also be
+easier or harder); and accuracy without it beside people's distractors. Weights of such sets are in
+results/calibration/real.json.
 """
 
 import csv
@@ -16,11 +18,9 @@ import numpy as np
 
 from bench.atlas.blind import blind, keys_of
 from bench.atlas.fitted import Entry, tie_fair
-from bench.atlas.larger import Asked, larger
 from bench.cases import folder
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
-from robustify.judging.adjusted import balanced
 from robustify.judging.audit.probing import KINDS
 from robustify.judging.baselines.heuristics import guess, listed_credit, rule_table
 from robustify.judging.baselines.near_duplicates import fold_groups
@@ -35,8 +35,8 @@ from robustify.models.downloads import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 SHOWN = 3
-DRAWN = "gpt52_nine"
-"""The writer whose texts are not encoded, because it is another draw of one that is."""
+ENCODED, DRAWN = ("arc",), "gpt52_nine"
+"""Sets that the encoder audits, and the writer that it does not, because it is another draw of one that it does."""
 LENGTHS = ("longest_answer", "shortest_answer")
 PARTS = {
     "arc": ("arc", ("people", "gpt52", "gpt52_nine")),
@@ -55,12 +55,12 @@ PEOPLE = {
 Row = Mapping[str, Any]
 
 
-def writers(work: Path) -> Entry:
+def writers(_work: Path) -> Entry:
     """Return the numbers of all writers."""
     return {
         **{name: part(*of) for name, of in PARTS.items()},
         "asked_for_more": {name: asked_for_more(pools(name, ("gpt52", "gpt52_nine"))) for name in PARTS},
-        "picked": {name: picked(name, work) for name in PICKED},
+        "picked": {name: picked(place) for name, place in PICKED.items()},
     }
 
 
@@ -92,7 +92,10 @@ def part(name: str, needed: Sequence[str]) -> Entry:
     """Audit the same questions with the distractors of each writer."""
     rows = pools(name, needed)
     groups, sets = together(rows, needed), {writer: items_by(rows, writer) for writer in needed}
-    won = {writer: credits_of(items, groups, encode=writer != DRAWN) for writer, items in sets.items()}
+    won = {
+        writer: credits_of(items, groups, encode=name in ENCODED and writer != DRAWN, compare=False)
+        for writer, items in sets.items()
+    }
     return {
         "n": len(rows),
         "chance": 1 / (1 + SHOWN),
@@ -110,25 +113,26 @@ def part(name: str, needed: Sequence[str]) -> Entry:
     }
 
 
-def credits_of(items: Sequence[Item], groups: Ints, *, encode: bool = True) -> dict[str, Floats]:
-    """Return the credits (n,) of rules and probes that do not see the question. The encoder is one if `encode` is true."""
+def credits_of(
+    items: Sequence[Item], groups: Ints, *, encode: bool = True, compare: bool = True
+) -> dict[str, Floats]:
+    """Return the credits (n,) of rules and probes that do not see the question, with the encoder and `comparing` or not."""
     key, k = keys_of(items)
     texts = [choice for item in items for choice in item.choices]
     vectors = text_vectors(texts, cache_folder(), keep=True) if encode else None
-    probes = blind(items, groups, kinds=KINDS, vectors=vectors)
+    probes = blind(items, groups, kinds=KINDS, vectors=vectors, compare=compare)
     return {name: tie_fair(logits, key, k) for name, logits in probes.items()} | listed_credit(items, LENGTHS)
 
 
 def audited(items: Sequence[Item]) -> Entry:
-    """Return the cues, the filter's flags, and the weights of a set."""
+    """Return the cues of a set and the filter's flags."""
     ctx = context(guess(items), Facts("writers"), Rules(), items)
-    false_share, weights = flag_fields(ctx.screened.chance())["false_share"], balanced(ctx)
+    false_share = flag_fields(ctx.screened.chance())["false_share"]
     return {
         "cues": cues_in_words(items),
         "curly": _curly(items),
         "flagged": {"items": int(ctx.parts.flagged.sum()), "n": len(items)},
         "false_share": false_share.model_dump(mode="json", include={"value", "n", "ci"}),
-        "weights": weights and weights.part.model_dump(mode="json", include={"status", "worth"}),
     }
 
 
@@ -184,20 +188,22 @@ def asked_for_more(rows: Sequence[Row]) -> Entry:
     return rate(np.array(shorter, dtype=np.float64)).json()
 
 
-def picked(name: str, work: Path) -> Entry:
+def picked(place: str) -> Entry:
     """Return the answers of models to one set without and with the question, and to people's set of the same questions."""
-    place = PICKED[name]
     items, without = votes(place, "choices_only")
     _, full = votes(place, "full")
     shortest = listed_credit(items, LENGTHS)["shortest_answer"] == 1
     return {
-        "import": larger(f"writers-{name}", work, Asked(f"../../{place}")),
+        "n": len(items),
+        "without": {model: rate(pick_credit(items, picks)).json() for model, picks in without.items()},
+        "all_right": all_right(items, np.array(list(without.values()))),
+        "shortest_keys": int(shortest.sum()),
         "by_shortest": {
-            "keys": int(shortest.sum()),
-            **{
-                model: {"shortest": rate(of[shortest]).json(), "others": rate(of[~shortest]).json()}
-                for model, of in full.items()
-            },
+            model: {
+                name: rate(pick_credit(items, picks)[of]).json()
+                for name, of in (("shortest", shortest), ("others", ~shortest))
+            }
+            for model, picks in full.items()
         },
         "to_people": _beside(items, without, *votes(PEOPLE[place], "choices_only"))
         if place in PEOPLE
@@ -205,37 +211,59 @@ def picked(name: str, work: Path) -> Entry:
     }
 
 
-def votes(place: str, view: str) -> tuple[list[Item], dict[str, Floats]]:
-    """Return the items of a folder, and the credit of each model (n,) under a view, NaN if no pick was read."""
+def all_right(items: Sequence[Item], picks: Ints) -> Entry:
+    """Return how many items all voters get right, from their picks (voters, n), and the number expected if any option
+    could be the key: each item whose voters agree counts 1/k.
+    """
+    key, k = keys_of(items)
+    agree = (picks >= 0).all(axis=0) & (picks == picks[0]).all(axis=0)
+    return {
+        "items": int((agree & (picks[0] == key)).sum()),
+        "expected": float((agree / k).sum()),
+        "n": len(items),
+    }
+
+
+def pick_credit(items: Sequence[Item], picks: Ints) -> Floats:
+    """Return 1 for a pick of the key, 0 for another, and NaN if none was read (n,)."""
+    return np.where(picks < 0, np.nan, picks == keys_of(items)[0])
+
+
+def votes(place: str, view: str) -> tuple[list[Item], dict[str, Ints]]:
+    """Return the items of a folder, and the picks of each model (n,) under a view, -1 if none was read."""
     with (folder() / place / "items.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     items = [Item(str(r["id"]), r["stem"], tuple(r["choices"]), r["key"]) for r in rows]
     at = {item.id: i for i, item in enumerate(items)}
-    found: dict[str, Floats] = {}
+    found: dict[str, Ints] = {}
     with (folder() / place / "picks.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["view"] == view and row["pick"]:
-                of = found.setdefault(row["model"], np.full(len(items), np.nan))
-                of[at[row["item"]]] = row["pick"] == row["key"]
+                of = found.setdefault(row["model"], np.full(len(items), -1))
+                of[at[row["item"]]] = ord(row["pick"].strip()) - ord("A")
     return items, found
 
 
 def _beside(
-    items: Sequence[Item], won: Mapping[str, Floats], others: Sequence[Item], theirs: Mapping[str, Floats]
+    items: Sequence[Item], picks: Mapping[str, Ints], others: Sequence[Item], theirs: Mapping[str, Ints]
 ) -> Entry:
     """Return the accuracy of each model on the questions that both sets have, paired by question."""
     place = {item.stem: i for i, item in enumerate(others)}
     at = [i for i, item in enumerate(items) if item.stem in place]
     to = [place[items[i].stem] for i in at]
+    both = {
+        model: (pick_credit(items, picks[model])[at], pick_credit(others, theirs[model])[to])
+        for model in picks
+        if model in theirs
+    }
     return {
         "n": len(at),
-        **{
+        "models": {
             model: {
-                "own": rate(won[model][at]).json(),
-                "people": rate(theirs[model][to]).json(),
-                "difference": paired_difference(won[model][at], theirs[model][to]).json(),
+                "own": rate(own).json(),
+                "people": rate(people).json(),
+                "difference": paired_difference(own, people).json(),
             }
-            for model in won
-            if model in theirs
+            for model, (own, people) in both.items()
         },
     }
