@@ -191,7 +191,7 @@ def test_the_table_says_of_each_set_what_gives_most_and_what_to_do(
         == "the key is the shortest option in 40 of 60 items that differ in it, 15 expected"
     )
     assert rows["mmlu-pro"]["advice"] == "lengthen it, or shorten the others"
-    assert rows["mmlu-pro: a"]["advice"] == "do not make distractors by changing the key"
+    assert rows["mmlu-pro: a"]["advice"] == "vary distractors that were made by changing the key"
     assert (rows["mmlu-pro"]["worth"], rows["mmlu-pro: a"]["flagged"]) == (2.0, None)
     page = (tmp_path / "atlas.html").read_text()
     assert page.count("<tr>") == 4

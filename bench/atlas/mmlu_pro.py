@@ -221,7 +221,7 @@ def ranking(items: Sequence[Item], won: Scores, missed: Bools) -> Entry:
     assert weights is not None
     parts = {
         "missed": by_part(won, missed.astype(np.float64)),
-        "kept": by_part(won, 1.0 - ctx.parts.flagged),
+        "kept": by_part(won, (~ctx.parts.flagged).astype(np.float64)),
     }
     raw = {model: of["all"]["value"] for model, of in parts["kept"]["models"].items()}
     scores = {

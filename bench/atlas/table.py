@@ -31,7 +31,10 @@ GROUPS = {
         "use the same words in keys and distractors",
     ),
     "meaning": ("the meaning of the options", "write distractors about the same things as the key"),
-    "comparing": ("numbers and strings made from the key", "do not make distractors by changing the key"),
+    "comparing": (
+        "form, numbers, and strings compared",
+        "vary distractors that were made by changing the key",
+    ),
 }
 """What a group of features or a probe sees, and the advice for it."""
 FILES = {
@@ -127,7 +130,7 @@ def _row(of: Entry, accuracy: Entry, probe: str) -> Entry:
 def _cue(cues: list[Entry], best: str) -> Entry:
     """Return the largest cue of keys with its figures and advice, or what the best probe sees if none is significant."""
     if not cues:
-        says, advice = GROUPS.get(best, GROUPS["form"])
+        says, advice = GROUPS.get(best) or GROUPS["form" if best == "logit" else "length"]
         return {"cue": says, "advice": advice}
     cue = cues[0]
     figures = f"{cue['keys']:,} of {cue['n']:,} items that differ in it, {cue['expected']:,.0f} expected"
