@@ -6,7 +6,7 @@ original, and an answer of a pool is the key only once. No text is taken from a 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,11 +59,11 @@ def scripts(n: int, rng: np.random.Generator) -> World:
 def bare_scripts(n: int, rng: np.random.Generator) -> World:
     """Draw translations like `scripts`, with letters instead of numbers, so that nothing pairs them."""
     drawn = scripts(n, rng)
-    letters = [next(filter(str.isalpha, "".join(item.choices))) for item in drawn.items]
-    bare = [
-        replace(item, choices=tuple(_DIGIT.sub(letter, choice) for choice in item.choices))
-        for item, letter in zip(drawn.items, letters, strict=True)
-    ]
+    bare: list[Item] = []
+    for item in drawn.items:
+        letter = next(filter(str.isalpha, "".join(item.choices)))
+        choices = tuple(_DIGIT.sub(letter, choice) for choice in item.choices)
+        bare.append(Item(item.id, item.stem, choices, item.key, item.topic))
     return World(bare, drawn.clean)
 
 
