@@ -238,10 +238,10 @@ def write_indices(path: Path, items: Sequence[Item], composed: Sequence[Item]) -
             rows.writerow([item.id.rpartition("-")[2], places, digest(item.stem, item.choices)])
 
 
-def digest(question: str, options: Sequence[str]) -> str:
-    """Return the first 12 digits of the SHA-256 of a question and its options, whose spaces do not count."""
+def digest(question: str, options: Sequence[str]) -> int:
+    """Return the first 32 bits of the SHA-256 of a question and its options, whose spaces do not count."""
     plain = "\0".join(" ".join(text.split()) for text in (question, *options))
-    return hashlib.sha256(plain.encode()).hexdigest()[:12]
+    return int(hashlib.sha256(plain.encode()).hexdigest()[:8], 16)
 
 
 PARTS: dict[str, Callable[[], Result]] = {

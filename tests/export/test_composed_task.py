@@ -17,19 +17,17 @@ from tools.tasks import BY_HAND, FOLDER
 CSV = PUBLISHED.name
 
 
+FIELDS = ("question_id", "question", "options", "answer_index", "answer", "category")
+
+
 def rows(n: int) -> list[dict[str, Any]]:
     """Rows of ten options, in which option `at % 10` is right."""
-    return [
-        {
-            "question_id": 70 + at,
-            "question": f" Which box has the number {at}?",
-            "options": [f" box {at} {name}" for name in "abcdefghij"],
-            "answer_index": at % 10,
-            "answer": "ABCDEFGHIJ"[at % 10],
-            "category": "boxes",
-        }
-        for at in range(n)
-    ]
+    made = []
+    for at in range(n):
+        boxes, key = [f" box {at} {name}" for name in "abcdefghij"], at % 10
+        cells = (70 + at, f" Which box has the number {at}?", boxes, key, "ABCDEFGHIJ"[key], "boxes")
+        made.append(dict(zip(FIELDS, cells, strict=True)))
+    return made
 
 
 def written(folder: Path, n: int) -> list[dict[str, Any]]:
@@ -105,4 +103,4 @@ def test_the_published_indices_are_of_four_different_options() -> None:
     assert len(table) == audit["items"] == len({row["question_id"] for row in table})
     places = [[int(at) for at in row["options"].split()] for row in table]
     assert all(len(set(one)) == 4 and max(one) < 10 for one in places)
-    assert {len(row["check"]) for row in table} == {12}
+    assert len({int(row["check"]) for row in table}) > 0.98 * len(table)
