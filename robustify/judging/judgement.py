@@ -11,6 +11,7 @@ from robustify.items.item import Item
 from robustify.judging.accuracy import pairs
 from robustify.judging.adjusted import Balanced
 from robustify.judging.audit.doubts import contamination, label_noise
+from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Facts, Rules, context
@@ -30,7 +31,7 @@ class Judgement:
     """Result of judging a run.
 
     `cloze_excluded` gives the reasons of items excluded from cloze. `evidence` covers the items that could be ranked.
-    `balance` has the weights of the adjusted score with their cues, unless they are withheld.
+    `balance` has the weights of the adjusted score with their cues, unless they are withheld. `analysed` needs five models.
     """
 
     verdicts: Verdicts
@@ -38,6 +39,7 @@ class Judgement:
     summary: Summary
     evidence: Evidence | None = None
     balance: Balanced | None = None
+    analysed: AnalysedItems | None = None
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
@@ -47,6 +49,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     ctx = context(answers, facts, rules, items)
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
+    analysed = item_analysis(ctx, credits)
     summary = Summary(
         benchmark=benchmark(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
@@ -69,6 +72,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
         inference=None if found is None else inference(found, ctx.parts.flagged),
         label_noise=label_noise(ctx, credits),
+        item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(ctx),
     )
     limits = ctx.rules.limits
@@ -87,4 +91,5 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         summary.model_copy(update={"guardrails": checks, "state": state, "reasons": reasons}),
         found,
         None if balance is None or balance.scored is None else balance,
+        analysed,
     )

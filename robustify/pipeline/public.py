@@ -34,6 +34,7 @@ from robustify.runs.run import (
     EVIDENCE,
     EXPLORER,
     FREE,
+    ITEM_ANALYSIS,
     LABELS,
     MANIFEST,
     ROBUST,
@@ -102,6 +103,8 @@ class PublicPolicy:
             write_verdicts(staged / VERDICTS, judgement, asked.facts.topics)
             if judgement.balance is not None:
                 _write_weights(staged / WEIGHTS, judgement)
+            if judgement.analysed is not None:
+                _write_by_item(staged / ITEM_ANALYSIS, judgement, judgement.analysed.columns, "%.4f")
             places = ("file", "line", "reason")
             aside = ({name: row[name] for name in places} for row in asked.data["quarantined"])
             write_lines(staged / "quarantine.jsonl", aside)
@@ -168,13 +171,18 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
 
 def _write_weights(path: Path, judgement: Judgement) -> None:
     """Write the weight of each item in the adjusted score, and what each cue gains on the item, for use in other tools."""
-    import pandas as pd
-
     found = judgement.balance
     assert found is not None
-    columns = dict(zip(found.part.columns, found.cues.T, strict=True))
-    items = list(map(neutral, judgement.verdicts.items))
-    _write_csv(path, pd.DataFrame({"item": items, "adjusted_weight": found.weight, **columns}), "%.6f")
+    cues = dict(zip(found.part.columns, found.cues.T, strict=True))
+    _write_by_item(path, judgement, {"adjusted_weight": found.weight, **cues}, "%.6f")
+
+
+def _write_by_item(
+    path: Path, judgement: Judgement, columns: Mapping[str, Iterable[object]], numbers: str
+) -> None:
+    import pandas as pd
+
+    _write_csv(path, pd.DataFrame({"item": list(map(neutral, judgement.verdicts.items)), **columns}), numbers)
 
 
 def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:

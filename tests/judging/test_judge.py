@@ -26,8 +26,8 @@ TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "screen", "splits", "full_mode", "adjustment", "models", "measures", "random_removal",
     "permutation", "inference",
-    "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
-    "contamination",
+    "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "item_analysis", "pairs",
+    "position_bias", "contamination",
     "guardrails", "state", "reasons", "signature",
 }  # fmt: skip
 

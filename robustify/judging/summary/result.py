@@ -10,6 +10,7 @@ from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reas
 from robustify.judging.summary.scored import (
     Adjustment,
     CalibrationViews,
+    ItemAnalysis,
     LabelNoise,
     Model,
     Pair,
@@ -152,6 +153,7 @@ class Summary(Part):
     evidence: CueCounts | None = None
     inference: Inference | None = None
     label_noise: LabelNoise | None = None
+    item_analysis: ItemAnalysis | None = None
     contamination: Contamination | None = None
     guardrails: tuple[Guardrail, ...] = ()
     state: State = "not evaluated"

@@ -181,6 +181,31 @@ class LabelNoise(Part):
     reason: Reason | None = None
 
 
+class KeysToCheck(Part):
+    """The most doubtful keys. `precision` is the share of wrong keys on lists of `n` items, measured on copies of the set
+    in which a share of `planted` keys was made wrong. `items` is empty if it is below a half."""
+
+    planted: Share
+    precision: Quantity
+    items: tuple[str, ...] = ()
+
+
+class ItemAnalysis(Part):
+    """Item analysis of the models that answered the full question, on `n` items that at least five of them answered.
+
+    `kr20` is the reliability of their scores. `negative` are items that better models get wrong more often, `unpicked`
+    distractors that no model picks, and `misled` items on which the better half picks a distractor most.
+    """
+
+    models: tuple[str, ...]
+    n: int
+    kr20: Quantity
+    negative: Quantity
+    unpicked: Quantity
+    misled: Quantity
+    keys: KeysToCheck
+
+
 class LeftToFind(Quantity):
     """Accuracy of an auditor minus `chance`, after weighting and `before` it.
 

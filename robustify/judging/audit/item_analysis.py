@@ -1,0 +1,177 @@
+"""Classical item analysis of models that saw the question: who picks what, by ability, and which keys to check.
+
+Item-total correlations and KR-20 treat the models as test takers (Lord and Novick 1968). They need at least five models per
+item, and stay vague with so few. Item response models are left to other tools (`robustify export responses`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.judging.accuracy import Credits
+from robustify.judging.context import Context
+from robustify.judging.screen.votes import first_picks
+from robustify.judging.stats.intervals import interval, rate
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck
+
+FEWEST = 5
+"""Least number of models that answered an item."""
+PLANTED, DRAWS, MOST_KEYS = 0.05, 200, 50
+"""Share of keys that are made wrong to measure the precision of a list, number of times, and longest list."""
+LEAST_PRECISION = 0.5
+"""Precision below which no keys are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysedItems:
+    """Summary of the analysis, and its columns by item (n,), with NaN or "" for items that too few models answered."""
+
+    part: ItemAnalysis
+    columns: Mapping[str, Iterable[object]]
+
+
+def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
+    """Return the analysis of the full question, or None if fewer than five models answered any item."""
+    index, asked = ctx.index, {m: won for m, of in credits.items() if (won := of.get("full")) is not None}
+    found = {m: picks for m in asked if (picks := first_picks(ctx.answers, index, ctx.full, m)) is not None}
+    if len(found) < FEWEST:
+        return None
+    won = np.column_stack([asked[m] for m in found])
+    n = np.sum(~np.isnan(won), axis=1)
+    there = n >= FEWEST
+    if not there.any():
+        return None
+    won[~there] = np.nan
+    picks = np.where(np.isnan(won), -1, np.column_stack([*found.values()]))
+    order = np.argsort(np.nanmean(won, axis=0), kind="stable")
+    half = len(order) // 2
+    weaker, stronger = (_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
+    options, rows = np.arange(index.width), np.arange(len(index))
+    wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & there[:, None]
+    unpicked = wrong & (weaker + stronger == 0)
+    difficulty = np.where(there, np.nansum(won, axis=1) / np.maximum(n, 1), np.nan)
+    total = corrected_item_total(won)
+    best = np.where(wrong, stronger, -1)
+    misled = best.max(axis=1) > stronger[rows, index.key]
+    votes = weighted_votes(picks, index.key, index.k)
+    doubt, other = key_doubt(votes, index.key)
+    keys, listed = keys_to_check(votes[there], index.key[there], index.k[there])
+    shown = np.flatnonzero(there)[listed]
+    part = ItemAnalysis(
+        models=tuple(found),
+        n=int(there.sum()),
+        kr20=_kr20(won),
+        negative=Quantity.of(rate(np.where(np.isnan(total), np.nan, total < 0))),
+        unpicked=Quantity.of(rate(unpicked[wrong].astype(np.float64))),
+        misled=Quantity.of(rate(misled[there].astype(np.float64))),
+        keys=keys.model_copy(update={"items": tuple(index.items[i] for i in shown.tolist())}),
+    )
+    columns: dict[str, Iterable[object]] = {
+        "models": n,
+        "difficulty": difficulty,
+        "item_total": total,
+        "information": information(difficulty, total),
+        "unpicked": np.where(there, unpicked.sum(axis=1), 0),
+        "picks_of_weaker": _words(weaker, index.k),
+        "picks_of_stronger": _words(stronger, index.k),
+        "other": np.where(there & (doubt > 0), other, -1),
+        "doubt": np.where(there, doubt, np.nan),
+        "check": np.isin(rows, shown).astype(np.int64),
+    }
+    return AnalysedItems(part, columns)
+
+
+def corrected_item_total(won: Floats) -> Floats:
+    """Return the correlation over models of the credit for an item with the mean credit for all others (n,), NaN if either
+    does not vary. `won` (n, m) has the credits of m models, NaN if unanswered."""
+    there = ~np.isnan(won)
+    n, won = there.sum(axis=1, keepdims=True), np.where(there, won, 0.0)
+    rest = (won.sum(axis=0) - won) / np.maximum(there.sum(axis=0) - there, 1)
+
+    def deviations(x: Floats) -> Floats:
+        return np.where(there, x - np.where(there, x, 0.0).sum(axis=1, keepdims=True) / np.maximum(n, 1), 0.0)
+
+    a, b = deviations(won), deviations(rest)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    return np.where(size > ROUNDING, (a * b).sum(axis=1) / np.maximum(size, ROUNDING), np.nan)
+
+
+def information(difficulty: Floats, total: Floats) -> Floats:
+    """Return the information of each item about a model of mean ability (n,), 0 if it does not discriminate.
+
+    The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
+    information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
+    """
+    from scipy.special import expit, ndtri
+
+    inside = (difficulty > 0) & (difficulty < 1) & (total > 0)
+    p = np.where(inside, difficulty, 0.5)
+    cut = ndtri(p)
+    height = np.exp(-(cut**2) / 2) / np.sqrt(2 * np.pi)
+    r = np.minimum(np.where(inside, total, 0.0) * np.sqrt(p * (1 - p)) / height, 0.95)
+    slope, root = 1.7 * r / np.sqrt(1 - r**2), np.sqrt(1 - r**2)
+    right = expit(1.7 * cut / root)
+    return np.where(np.isnan(difficulty), np.nan, slope**2 * right * (1 - right))
+
+
+def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
+    """Return the votes of m models for each option (n, K), given their picks (n, m).
+
+    A model that is right in a share p of its answers votes with the square of log(p (K - 1) / (1 - p)), because weak models
+    share errors, and with 0 below chance.
+    """
+    answered, width = picks >= 0, int(k.max(initial=2))
+    right = ((picks == key[:, None]) & answered).sum(axis=0) / np.maximum(answered.sum(axis=0), 1)
+    right = np.clip(right, 0.01, 0.99)
+    weight = np.maximum(np.log(right * (width - 1) / (1 - right)), 0.0) ** 2
+    return np.stack([(picks == option) @ weight for option in range(width)], axis=1)
+
+
+def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
+    """Return how many more votes (n, K) the best other option has than the key (n,), and that option. It orders keys by
+    doubt and is no probability."""
+    rows, others = np.arange(len(key)), votes.copy()
+    others[rows, key] = -1.0
+    return others.max(axis=1) - votes[rows, key], others.argmax(axis=1)
+
+
+def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]:
+    """Return the precision of a list of the most doubtful keys, and the items that it lists, the most doubtful first.
+
+    The precision is the share of planted keys on such lists, on copies of the set in which 5 % of the keys are made wrong.
+    It is a lower bound at this share, because keys that are wrong in the set itself count as right.
+    """
+    n, rng, found = round(PLANTED * len(key)), np.random.default_rng(0), list[float]()
+    most = min(MOST_KEYS, n)
+    for _ in range(DRAWS if n else 0):
+        planted, wrong = rng.choice(len(key), n, replace=False), key.copy()
+        wrong[planted] = (key[planted] + rng.integers(1, k[planted])) % k[planted]
+        listed = np.argsort(-key_doubt(votes, wrong)[0], kind="stable")[:most]
+        found.append(float(np.isin(listed, planted).mean()))
+    doubt = key_doubt(votes, key)[0]
+    top = np.argsort(-doubt, kind="stable")[:most]
+    if not found:
+        return KeysToCheck(planted=PLANTED, precision=Quantity(n=0)), top
+    value, ci = float(np.mean(found)), interval(np.array(found))
+    keys = KeysToCheck(planted=PLANTED, precision=Quantity(value=value, n=most, ci=ci))
+    return keys, top[doubt[top] > 0] if value >= LEAST_PRECISION else top[:0]
+
+
+def _kr20(won: Floats) -> Quantity:
+    """Return Kuder and Richardson's formula 20, as Cronbach's alpha for shared credits, on the items that all answered."""
+    whole = won[~np.isnan(won).any(axis=1)]
+    n, spread = len(whole), float(whole.sum(axis=0).var()) if len(whole) else 0.0
+    if n < 2 or spread <= ROUNDING:
+        return Quantity(n=n)
+    return Quantity(value=n / (n - 1) * (1 - float(whole.var(axis=1).sum()) / spread), n=n)
+
+
+def _counts(picks: Ints, width: int) -> Ints:
+    return np.stack([(picks == option).sum(axis=1) for option in range(width)], axis=1)
+
+
+def _words(counts: Ints, k: Ints) -> list[str]:
+    return [" ".join(map(str, of[:n])) for of, n in zip(counts.tolist(), k.tolist(), strict=True)]
