@@ -9,6 +9,7 @@ import click
 from robustify.base.errors import counted
 from robustify.cli.options import (
     ENCODER,
+    HIDDEN,
     PATH,
     RUN,
     out_option,
@@ -48,13 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--filter", metavar="NAME", help="Use this filter of lm-eval or scorer of Inspect.")
 @click.option("--name", help="Name the benchmark [default: the name of the data or the task].")
-@click.option(
-    "--hidden",
-    type=click.Choice(["question", "passage", "context", "image"]),
-    default="question",
-    show_default=True,
-    help="Name the part that choices_only prompts did not show.",
-)
+@HIDDEN
 @screening
 @ENCODER
 @click.option("--skip-bad", is_flag=True, help="Set unreadable rows aside instead of rejecting the log.")
@@ -64,7 +59,7 @@ def import_(
     out: Path,
     data: tuple[Path, ...],
     name: str | None,
-    rule: dict[str, object],
+    rule: dict[str, Any],
     **how: Any,
 ) -> int:
     """Judge answers in logs of other tools, without a model.
@@ -82,7 +77,8 @@ def import_(
     from robustify.reading.logs import LogOptions, mapping, parse_log_path
     from robustify.report.opening import closing
 
-    options = LogOptions(**{**how, "columns": mapping(how["columns"])})
+    how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
+    options = LogOptions(**how)
     paths = [parse_log_path(log) for log in logs]
     done = import_logs(paths, out, data=data, options=options, name=name, overrides=rule)
     summary = done.summary

@@ -27,8 +27,8 @@ FORMAT_TYPE = click.option(
     type=click.Choice(("json", "yaml", "xml", "csv", "markdown", "adaptive")),
     help="Ask for labels in this format [default: by template].",
 )
-WHOLE = {"encoder": "encoder"}
-"""Options that set a key outside the `screen` block, with the name of the key."""
+WHOLE = ("encoder", "hidden")
+"""Options that set a key of their own name outside the `screen` block."""
 
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
@@ -62,7 +62,7 @@ def _rule(name: str, **about: Any) -> Callable[[F], F]:
     def given(context: click.Context, option: click.Parameter, value: object) -> None:
         rule = context.params.setdefault("rule", {})
         if value is not None and value != ():
-            rule[WHOLE.get(str(option.name), f"screen.{option.name}")] = value
+            rule[option.name if option.name in WHOLE else f"screen.{option.name}"] = value
 
     return click.option(name, expose_value=False, callback=given, **about)
 
@@ -100,6 +100,11 @@ ENCODER = _rule(
     "--encoder/--no-encoder",
     default=None,
     help="Audit the kept items with the sentence encoder [default: if it is installed].",
+)
+HIDDEN = _rule(
+    "--hidden",
+    type=click.Choice(["question", "passage", "context", "image"]),
+    help="Name the part of an item that choices_only does not show [default: question].",
 )
 JSON = _flag("--json", help="Print only one JSON object.")
 QUIET = _flag("-q", "--quiet", help="Print only errors (with --json, also the object).")

@@ -11,6 +11,7 @@ from robustify.base.errors import AuthorisationError, counted
 from robustify.cli.data import reading
 from robustify.cli.options import (
     ENCODER,
+    HIDDEN,
     PATH,
     RUN,
     cache_dir,
@@ -42,6 +43,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
 @screening
+@HIDDEN
 @ENCODER
 @click.option("--limit", type=click.IntRange(min=1), help="Audit only the first N items.")
 @click.option("--safe-demo", is_flag=True, help="Refuse to run on a restricted set.")
@@ -300,8 +302,11 @@ def agree(run: "Run", labels: Path) -> int:
 @click.command()
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
 @click.option("--html", type=PATH, metavar="FILE", help="Also write the comparison as an HTML file.")
+@click.option(
+    "--alert", is_flag=True, help="Exit with code 7 if a score or the set is worse in the last run."
+)
 @output
-def compare(folders: tuple[Path, ...], html: Path | None) -> int:
+def compare(folders: tuple[Path, ...], html: Path | None, alert: bool) -> int:
     """Compare runs, and test whether differences are noise.
 
     For example, compare a base model with its fine-tuned version, or a benchmark before and after edits. Items in
@@ -312,8 +317,9 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
     Examples:
         robustify compare results/demo results/demo_letters
         robustify compare base tuned --html compare.html
+        robustify compare january february --alert
     """
-    from robustify.base.errors import UsageError
+    from robustify.base.errors import GuardrailError, UsageError
     from robustify.report.compare import compared, comparison_html, comparison_lines
 
     if len(folders) < 2:
@@ -321,7 +327,10 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found))
-    return print_result(found.tree(), comparison_lines(found))
+    print_result(found.tree(), comparison_lines(found))
+    if alert and found.degraded:
+        raise GuardrailError(*(f"degraded: {line}" for line in found.degraded))
+    return 0
 
 
 @click.command()

@@ -22,7 +22,7 @@ from robustify.pipeline.config import shipped
 from robustify.runs.run import write_items
 from tests.support.command import commands
 from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
-from tests.support.fake_scorer import fake_models, finds, likes_the_letter
+from tests.support.fake_scorer import FakeScorer, fake_models, finds, likes_the_letter, opens
 
 
 def test_modules_of_the_current_folder_do_not_replace_those_of_python(tmp_path: Path) -> None:
@@ -55,6 +55,31 @@ def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -
     ended = robustify(str(config), "--out", "out", "--json", "--no-progress", "--criterion", "unanimous")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["summary"]["splits"]["flagged"] == 4
+
+
+@pytest.mark.parametrize(("hidden", "shown"), [("passage", "Where does toy"), ("question", "")])
+def test_run_hides_what_it_is_told_to(
+    robustify, monkeypatch: pytest.MonkeyPatch, hidden: str, shown: str
+) -> None:
+    scorer = FakeScorer(finds("right"), "smollm2-135m")
+    opens(monkeypatch, lambda name: scorer)
+    monkeypatch.setattr("robustify.pipeline.steps.check_model", lambda *_: None)
+    rows = [["Text", "Question", "A", "B", "Answer"]]
+    rows += [
+        [f"Toy {at} lies in the hall.", f"Where does toy {at} lie?", f"hall {at}", f"right {at}", "A"]
+        for at in range(8)
+    ]
+    with Path("quiz.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    how = ("--public", "--map", "passage=Text", "-m", scorer.name, "--mode", "letter", "--hidden")
+    asked = ("run", "quiz.csv", *how)
+    assert robustify(*asked, hidden, "-o", "out").code == 0
+    assert json.loads(Path("out/run.json").read_text())["config"].get("hidden", "question") == hidden
+    alone = {request.context for request in scorer.asked if "lies in the hall" not in request.context}
+    assert len(alone) > 16
+    assert all(("Where does toy" in context) is bool(shown) for context in alone)
+    ended = robustify(*asked, "image", "-o", "other")
+    assert (ended.code, "cannot show images" in ended.err) == (2, True)
 
 
 def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:

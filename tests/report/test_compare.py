@@ -293,3 +293,32 @@ def test_the_command_prints_lines_or_one_object_and_writes_the_page(run: Run, tm
     assert isinstance(refused.exception, ResourceError)
     assert isinstance(CliRunner().invoke(cli, both[:2]).exception, UsageError)
     assert json.loads(CliRunner().invoke(cli, [*both, "--json"]).stdout)["pairs"][0]["n_common"] == 60
+
+
+def test_an_alert_tells_what_is_worse_in_the_last_run(tmp_path: Path) -> None:
+    def state(run: Run, name: str) -> Run:
+        tree = json.loads((run.folder / "summary.json").read_text())
+        (run.folder / "summary.json").write_text(json.dumps({**tree, "state": name}))
+        manifest = json.loads((run.folder / "run.json").read_text())
+        manifest["files"]["summary.json"] = sha256(run.folder / "summary.json")
+        (run.folder / "run.json").write_text(json.dumps(manifest))
+        return run
+
+    many, few = (
+        answered(tmp_path / n, "m", lambda at, of=of: at % 6 < of) for n, of in (("many", 5), ("few", 1))
+    )
+    alert = [*map(str, (many.folder, few.folder)), "--alert"]
+    runner = CliRunner()
+    assert runner.invoke(cli, ["compare", *alert[:2]]).exit_code == 0
+    assert runner.invoke(cli, ["compare", *reversed(alert[:2]), "--alert"]).exit_code == 0
+    worse = compared([many.folder, few.folder]).degraded
+    assert len(worse) == 1
+    assert worse[0].startswith("m, full question, all: changed, ")
+    ended = runner.invoke(cli, ["compare", *alert], standalone_mode=False)
+    assert getattr(ended.exception, "exit_code", None) == 7
+    # With three runs, the last is compared with the first.
+    assert compared([many.folder, few.folder, many.folder]).degraded == []
+    state(many, "passed")
+    again = state(answered(tmp_path / "again", "m", lambda at: at % 6 < 5), "failed")
+    assert compared([many.folder, again.folder]).degraded == ["the audit passed, and now failed"]
+    assert compared([again.folder, many.folder]).degraded == []

@@ -16,6 +16,9 @@ from robustify.report.messages import label
 Tree = dict[str, Any]
 Split = Literal["all", "kept"]
 Models = tuple[str, str] | None
+WORSE_HIGH = ("flagged", "shortcuts", "shortcuts_at_least", "probe", "reader", "choices_only")
+WORSE_LOW = ("full", "adjusted", "cloze_chars", "free")
+"""Numbers that are worse if they are higher, because the set gives its keys away, or if they are lower."""
 FROM_CUT = ("flagged", "shortcuts_at_least")
 """Measures of the screen that depend on the cut of `criterion: fdr`, if there is one."""
 
@@ -54,6 +57,13 @@ class Change(Part):
         return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
 
     @property
+    def degraded(self) -> bool:
+        """Whether the number became worse, and this is more than noise. A voter's score on kept items is no evidence."""
+        rise = self.difference.value or 0.0
+        worse = rise > 0 if self.number in WORSE_HIGH else rise < 0 and self.number in WORSE_LOW
+        return bool(self.changed) and worse and not self.voter
+
+    @property
     def mde(self) -> float | None:
         """Smallest detectable difference, if the difference is not significant."""
         return detectable(self.error) if self.changed is False and self.error is not None else None
@@ -83,7 +93,7 @@ class Change(Part):
 
     def tree(self) -> Tree:
         """Return the change as JSON values."""
-        return {**super().tree(), "mde": self.mde, "changed": self.changed}
+        return {**super().tree(), "mde": self.mde, "changed": self.changed, "degraded": self.degraded}
 
 
 def paired_change(

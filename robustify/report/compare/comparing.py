@@ -35,7 +35,7 @@ from robustify.report.compare.change import (
     unpaired_change,
 )
 from robustify.report.compare.matching import SameItem, same_items
-from robustify.report.format import counted, percent, points
+from robustify.report.format import counted, in_points, percent, points
 from robustify.runs.run import VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"
@@ -314,6 +314,15 @@ class Comparison:
     def changes(self) -> tuple[Change, ...]:
         """Changes of all pairs."""
         return tuple(change for pair in self.pairs for change in pair.changes)
+
+    @property
+    def degraded(self) -> list[str]:
+        """What is worse in the last run than in the first: numbers, and an audit that passed and failed."""
+        pair = next(pair for pair in self.pairs if pair.two.place == len(self.runs) - 1)
+        states = pair.one.summary.state, pair.two.summary.state
+        worse = (c for c in pair.changes if c.degraded)
+        numbers = [f"{c.label}: {c.noise}, {in_points(c.difference.value or 0.0)}" for c in worse]
+        return [*["the audit passed, and now failed"] * (states == ("passed", "failed")), *numbers]
 
     def tree(self) -> Tree:
         """Return the comparison as JSON values."""
