@@ -75,19 +75,6 @@ def _only(items: Sequence[str] | None, n: int) -> str:
     return f"only={quote(','.join(quote(one, safe='') for one in listed))}" if listed else ""
 
 
-def _report(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Recommend the score on kept items if their audit passed, otherwise the adjusted score, if there is one."""
-    there = g.kept and g.of and not g.halted and g.flagged and g.real
-    if g.audit == "passed":
-        return _if(there, n=g.kept, adjusted=False, points=_gain(s, g.flagged or 0))
-    if s.adjustment is None or s.adjustment.status == "withheld":
-        return ()
-    first, worst = s.adjustment.most("before"), s.adjustment.most("value")
-    left = s.adjustment.left
-    gain = left[first].before - (left[worst].value or 0.0) if first and worst else 0.0
-    return _if(there, n=s.adjustment.n, adjusted=True, points=gain)
-
-
 def _whole(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the cue that marks the most keys of the whole set, with its direction."""
     found, cue = s.evidence.whole if s.evidence else None, _whole_cue(s)
@@ -192,10 +179,6 @@ def _seen(s: Summary, g: Grounds) -> Sequence[Words]:
     return _if(n, n=n, points=n / max(1, g.of or 0), filters=_only(overlap.items, n))
 
 
-def _voted(s: Summary) -> bool:
-    return bool(s.screen and s.screen.voters)
-
-
 FIRST = ("run_whole", "ask_by_text", "mend_whole")
 """Advice that comes first, whatever it buys."""
 UNJUDGED: Mapping[str, When] = {
@@ -204,19 +187,13 @@ UNJUDGED: Mapping[str, When] = {
 }
 JUDGED: Mapping[str, When] = {
     "mend_whole": _whole,
-    "report": _report,
     "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.kept),
     "mend_cue": _cues,
     "other_cues": _other_cues,
-    "mend_guardrail": lambda s, g: [{"name": name, "n": g.of} for name in g.halted[:1]],
     "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.kept, filters="verdict=kept"),
-    "screen_again": lambda s, g: _if(
-        g.state == "failed" and not UNSEEN & g.reasons.keys(), n=g.kept, voted=_voted(s),
-        filters="verdict=kept",
-    ),
     "show_less": _show,
     "give_texts": lambda s, g: _if(not RULE.of(s) and g.of, n=g.of),
-    "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.of(s) and not _voted(s), n=g.of),
+    "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.of(s) and not (s.screen and s.screen.voters), n=g.of),
 }  # fmt: skip
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,

@@ -90,14 +90,11 @@ GOOD: Edits = {**QUIET, "label_noise": {**DEMO["label_noise"], "p": 0.001}, "mea
 CASES: dict[str, tuple[Edits, int, Edits]] = {
     "run_whole": (TRIAL, 360, {}),
     "ask_by_text": (LETTERS, 360, TRIAL),
-    "mend_guardrail": ({**QUIET, **HALTED}, 360, {}),
-    "report": ({}, 360, HALTED),
     "keep": ({**NONE_FLAGGED, **PASSED}, 360, NONE_FLAGGED),
     "mend_whole": (SAYS, 200, NO_WHOLE),
     "mend_cue": (NO_WHOLE, 35, {"evidence/cues": {}}),
     "other_cues": ({}, 35, NONE_FLAGGED),
     "audit": ({**QUIET, **ALONE}, 238, PASSED),
-    "screen_again": (QUIET, 238, {}),
     "show_less": ({"evidence": None, "label_noise": None}, 238, PASSED),
     "give_texts": ({"measures/rule": {}, "evidence": None}, 360, {}),
     "ask_models": ({"screen": None, "reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
@@ -169,7 +166,7 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
 
 
 def test_no_advice_asks_for_what_cannot_be_told() -> None:
-    """Weak models that agree say nothing of keys, no score of failed items is reported, and small sets get a limit."""
+    """Weak models that agree say nothing of keys, and small sets get a limit."""
     weak = {name: {"all": {"value": 0.38, "n": 360, "chance": 0.25}} for name in RATED}
     luck = {**DEMO["label_noise"], "p": 0.2}
     for wrong in (
@@ -178,9 +175,6 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
         {"label_noise": {**luck, "strong": ["gone"]}},
     ):
         assert found("review_keys", {**GOOD, **wrong}) == []
-    assert "adjusted" in found("report", REFUSED)[0].action
-    for held in (REFUSED, {}, STOPPED):
-        assert found("report", {**held, "adjustment": None}) == []
     (small,) = found(
         "show_less",
         {"evidence": None, "label_noise": None, "splits/kept": 41, "splits/all": 60, "splits/flagged": 19},
@@ -288,11 +282,6 @@ def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
     empty = opening(Summary.model_validate(filled(Summary, {})))
     assert empty.todo == ()
     assert "Not evaluated" in empty.verdict
-
-
-def test_an_advice_names_voters_only_if_models_voted() -> None:
-    assert "stronger voters" in found("screen_again", QUIET)[0].action
-    assert found("screen_again", {**QUIET, "screen/voters": {}})[0].action.endswith("again with models")
 
 
 def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
