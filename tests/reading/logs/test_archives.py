@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from robustify.base.errors import DataError
@@ -62,6 +63,23 @@ def test_an_archive_becomes_a_run_with_the_items_of_the_set(tmp_path: Path, kind
     ]
     assert run.manifest["import"]["formats"] == kind
     assert run.manifest["data"]["quarantined"][0]["reason"] == "no item in the data has this content"
+
+
+def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
+    items = boxes(24)
+    said = {
+        f"m{n}": ["ABCD"[i.key if at % 6 >= n else (i.key + 1) % 4] for at, i in enumerate(items)]
+        for n in range(5)
+    }
+    (archive,) = openeval(tmp_path, items, said)
+    assert invoked("import", archive, "-o", tmp_path / "run").return_value in (0, 7)
+    table = pd.read_csv(tmp_path / "run" / "item_analysis.csv")
+    assert table["models"].tolist() == [5] * 24
+    assert table["difficulty"].tolist()[:6] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+    assert table["picks_of_stronger"][0] == "1 2 0 0"
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "5 models answered 24 items." in page
+    assert open_run(tmp_path / "run").summary.item_analysis is not None
 
 
 @formats
