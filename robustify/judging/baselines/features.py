@@ -208,6 +208,7 @@ class SurfaceFeatures:
 
 def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
     """Compute the surface features of all choices of the items."""
-    parts = list(chunks(items)) or [Options(())]
-    columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(SurfaceFeatures)}
-    return SurfaceFeatures(**{name: np.concatenate(column) for name, column in columns.items()})
+    names = [f.name for f in fields(SurfaceFeatures)]
+    # Only the columns are kept, because the words of a million items would take gigabytes.
+    parts = [[getattr(part, name) for name in names] for part in (chunks(items) if items else [Options(())])]
+    return SurfaceFeatures(*map(np.concatenate, zip(*parts, strict=True)))

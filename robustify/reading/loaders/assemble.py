@@ -6,6 +6,7 @@ repaired.
 
 import hashlib
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +130,11 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
         topic = source.topic if source.topic is not None else it.topic.strip() or own
         text = ItemText(it.stem, it.choices, it.question_at)
         return Item(
-            it.id or f"{base}-{row.number:04d}", key=key, topic=topic, group=it.group or group, sealed=text
+            it.id or f"{base}-{row.number:04d}",
+            key=key,
+            topic=sys.intern(topic),
+            group=it.group or group,
+            sealed=text,
         )
 
     read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
