@@ -364,3 +364,16 @@ def test_the_page_links_to_single_items_only_where_their_page_is() -> None:
 def test_a_number_has_a_real_minus_sign_and_no_negative_zero(x: float, shown: str) -> None:
     assert signed(x, 1) == shown
     assert percent(0.318) == "31.8 %"
+
+
+def test_the_title_of_each_fold_says_its_result() -> None:
+    titles = [
+        html.unescape(re.sub("<[^>]*>", "", one))
+        for one in re.findall("<h3>.*?</h3>", printed()["report.html"])
+    ]
+    states = [check["state"] for check in DEMO["guardrails"]]
+    said = ", ".join(f"{states.count(one)} {one}" for one in sorted(set(states)))
+    wanted = {f"How many items: {DEMO['splits']['flagged']} of 360, about 12 by chance", "Scores: 2 models", "Voters: 2",
+              f"Guardrails: {said}", f"Audit of the kept items: {DEMO['residual']['state']}"}  # fmt: skip
+    assert wanted <= set(titles)
+    assert [one for one in titles[:-1] if ": " not in one] == []
