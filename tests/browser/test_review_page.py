@@ -22,7 +22,8 @@ def pools() -> tuple[Pool, ...]:
 @pytest.fixture
 def sheet(open_page: Open, tmp_path: Path) -> Any:
     path = tmp_path / "review.html"
-    path.write_text(printed(review_sheet(pools(), [(1, 2), (1,)], "demo"), "review"), "utf-8")
+    first, second = (pool.candidates for pool in pools())
+    path.write_text(printed(review_sheet(pools(), [first[1:], second[1:2]], "demo"), "review"), "utf-8")
     return open_page(path)
 
 
@@ -41,9 +42,10 @@ def test_keys_give_verdicts_that_are_saved_and_read_back(sheet: Any, tmp_path: P
         sheet.click("#save")
     assert saved.value.suggested_filename == "review-Anna-1-B.csv"
     saved.value.save_as(tmp_path / "saved.csv")
-    found = reviewed(pools(), read_votes([tmp_path / "saved.csv"]))
-    assert found.verdicts == (("", "right too", "unclear"), ("", "", ""))
-    assert found.raters == ("Anna 1, B",)
+    made, review = reviewed(pools(), read_votes([tmp_path / "saved.csv"]))
+    said = [[one.verdict for one in pool.candidates] for pool in made]
+    assert said == [["", "right too", "unclear"], ["", "", ""]]
+    assert review.raters == ("Anna 1, B",)
 
 
 def test_a_digit_in_the_name_of_the_rater_is_no_verdict(sheet: Any) -> None:
