@@ -88,11 +88,6 @@ class Grounds:
             return 0.0
         return max(0.0, (score.value - score.chance) / (1 - score.chance))
 
-    @property
-    def by_reader(self) -> bool:
-        """Whether the reader finds as much as the flags show."""
-        return self.read > 0 and self.read >= (self.real or 0.0)
-
 
 def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
@@ -155,7 +150,7 @@ def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
     read = (g.reader.value if g.reader else None) or 0.0
-    who = f": a reader who never sees a question gets {percent(read)}" if g.by_reader else ""
+    who = f": a reader who never sees a question gets {percent(read)}" if g.read else ""
     return tone, filled(text, {"g": g, "who": who})
 
 

@@ -150,7 +150,7 @@ def heuristic_scores(
 
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Correct p-values by name over the rules that see only the options, and over those that read the question."""
+    """Return Holm-corrected p-values by name, over the rules that see only the options and over those that read more."""
     families = ([name for name in p if name not in SEES_STEM], [name for name in p if name in SEES_STEM])
     return {
         name: one

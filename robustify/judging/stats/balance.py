@@ -123,7 +123,7 @@ def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | No
 
     The weights balance `columns` (n, c), whose means are partly luck. The error therefore has two terms: what the columns
     predict of an item's credit, and its residual times the difference of both weights (calibration estimators, Deville and
-    Saerndal 1992). With fixed weights, one difference in three would be significant where nothing is given away.
+    Saerndal 1992). With fixed weights, one difference in three would be significant if nothing is given away.
     """
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
