@@ -15,15 +15,8 @@ from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import Fault, SourceTable
-from robustify.reading.logs import (
-    every_eval_ever,
-    inspect_logs,
-    lighteval,
-    lm_eval_logs,
-    opencompass,
-    openeval,
-    pick_tables,
-)
+from robustify.reading.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
+from robustify.reading.logs.archives import every_eval_ever, opencompass, openeval
 from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
 from robustify.reading.logs.pick_tables import mapping

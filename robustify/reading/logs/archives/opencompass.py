@@ -7,7 +7,7 @@ Perplexities are not read, because they are means over a whole prompt: the predi
 from collections.abc import Iterator
 
 from robustify.reading.loaders.rows import Cells
-from robustify.reading.logs.archived import Archived, archived_log, texts_of
+from robustify.reading.logs.archives.archived import Archived, archived_log, texts_of
 from robustify.reading.logs.checked_names import path_name
 from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore
 

@@ -4,7 +4,7 @@ and of other harnesses (`instance_level_eval.schema.json`, 0.2)."""
 from collections.abc import Iterator
 
 from robustify.reading.loaders.rows import Cells, as_object
-from robustify.reading.logs.archived import Archived, archived_log, texts_of
+from robustify.reading.logs.archives.archived import Archived, archived_log, texts_of
 from robustify.reading.logs.checked_names import path_name
 from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore
 

@@ -6,7 +6,7 @@ Only the first response of each model to an item is read. The references of HELM
 from collections.abc import Iterator
 
 from robustify.reading.loaders.rows import Cells, as_object
-from robustify.reading.logs.archived import Archived, archived_log, texts_of
+from robustify.reading.logs.archives.archived import Archived, archived_log, texts_of
 from robustify.reading.logs.checked_names import path_name
 from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore
 from robustify.reading.logs.own_scores import scores_of_row
