@@ -24,8 +24,8 @@ class Quote:
     """Scores of one model on all items, and the number to quote.
 
     `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. Without a number,
-    `missing` is the reason. `blind` is the score without the question. `test_taking` are the points that the listed cues
-    earn, None unless they can be told from luck.
+    `missing` is the reason. `blind` is the score without the part that is `hidden`. `test_taking` are the points that the
+    listed cues earn, None unless they can be told from luck.
     """
 
     model: str
@@ -35,6 +35,7 @@ class Quote:
     how: str
     test_taking: Score | None
     missing: str
+    hidden: str
 
     @property
     def known(self) -> str:
@@ -43,7 +44,7 @@ class Quote:
         said = f"{percent(self.full.value or 0.0)} full (n = {count(self.full.n or 0)}{chance})"
         if self.blind is None or self.blind.value is None:
             return said
-        return f"{said}, {percent(self.blind.value)} without the question"
+        return f"{said}, {percent(self.blind.value)} without the {self.hidden}"
 
     @property
     def quoted(self) -> str:
@@ -100,7 +101,8 @@ def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
     else:
         missing = finding("no_quote", s, g=g, guessing=False, **_lacking(s, g))
     told = earned is not None and earned.ci is not None and earned.ci[0] > 0
-    return Quote(name, full, blind, number, how, earned if told else None, missing)
+    hidden = s.screen.hidden if s.screen else "question"
+    return Quote(name, full, blind, number, how, earned if told else None, missing, hidden)
 
 
 def _all(s: Summary, measure: Measure, name: str) -> Score | None:

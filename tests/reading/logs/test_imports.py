@@ -337,7 +337,7 @@ def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
     code, out, _ = robustify("import", tmp_path / "picks.json", "-o", tmp_path / "out", "--hidden", "image",
                                "--criterion", "unanimous")  # fmt: skip
     assert code == 7, "half of the items are removed"
-    assert "without their image" in " ".join(out.split())
+    assert "without the image" in " ".join(out.split())
     summary = open_run(tmp_path / "out").summary
     assert summary.screen.hidden == "image"
     assert measured(summary, "full", "one")["all"]["n"] == 40
@@ -439,7 +439,7 @@ def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: 
     assert code == 7, "so few kept items are too few"
     assert robustify("check", "out")[0] == 7
     assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
-    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force")[0] == 3
+    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--kept")[0] == 3
 
 
 @pytest.mark.parametrize(
