@@ -25,7 +25,7 @@ class Quote:
 
     `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. Without a number,
     `missing` is the reason. `blind` is the score without the part that is `hidden`. `test_taking` are the points that the
-    listed cues earn, None unless they can be told from luck.
+    listed cues earn, None unless they are significant.
     """
 
     model: str
@@ -53,7 +53,7 @@ class Quote:
 
     @property
     def points(self) -> str:
-        """Sentence on the points of test-taking. Empty if they cannot be told from luck."""
+        """Sentence on the points of test-taking. Empty if they are not significant."""
         q = self.test_taking
         if q is None or q.value is None or q.ci is None:
             return ""
@@ -100,9 +100,9 @@ def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
         number, how = weighted, s.adjustment.status
     else:
         missing = finding("no_quote", s, g=g, guessing=False, **_lacking(s, g))
-    told = earned is not None and earned.ci is not None and earned.ci[0] > 0
+    significant = earned is not None and earned.ci is not None and earned.ci[0] > 0
     hidden = s.screen.hidden if s.screen else "question"
-    return Quote(name, full, blind, number, how, earned if told else None, missing, hidden)
+    return Quote(name, full, blind, number, how, earned if significant else None, missing, hidden)
 
 
 def _all(s: Summary, measure: Measure, name: str) -> Score | None:
