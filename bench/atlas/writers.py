@@ -35,8 +35,8 @@ from robustify.models.downloads import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 SHOWN = 3
-ENCODED, DRAWN = ("arc",), "gpt52_nine"
-"""Sets that the encoder audits, and the writer that it does not, because it is another draw of one that it does."""
+DRAWN = "gpt52_nine"
+"""The writer whose texts are not encoded, because it is another draw of one that is."""
 LENGTHS = ("longest_answer", "shortest_answer")
 PARTS = {
     "arc": ("arc", ("people", "gpt52", "gpt52_nine")),
@@ -93,7 +93,7 @@ def part(name: str, needed: Sequence[str]) -> Entry:
     rows = pools(name, needed)
     groups, sets = together(rows, needed), {writer: items_by(rows, writer) for writer in needed}
     won = {
-        writer: credits_of(items, groups, encode=name in ENCODED and writer != DRAWN, compare=False)
+        writer: credits_of(items, groups, encode=writer != DRAWN, compare=False)
         for writer, items in sets.items()
     }
     return {
