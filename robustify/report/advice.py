@@ -82,7 +82,7 @@ class Grounds:
 
     @property
     def read(self) -> float:
-        """Share of the keys that the reader finds beyond chance, or 0 if it cannot be told from chance."""
+        """Share of the keys that the reader finds beyond chance, or 0 if it is not significant."""
         score = self.reader
         if score is None or score.value is None or score.chance is None or not score.significant:
             return 0.0

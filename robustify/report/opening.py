@@ -49,7 +49,7 @@ def opening(s: Summary) -> FirstScreen:
     judged = g.flagged is not None and not (g.trial or g.by_letter)
     items = finding("answerable", s, g=g) if judged else ""
     read = finding("reader", g.reader, worth=options_worth(g.reader), rest=": a reader" in line)
-    # The reader comes first if it can be told from chance.
+    # The reader comes first if it is significant.
     number, other = (read, items) if read and (g.read or not g.flagged) else (items, read)
     checks = (*(((None, other),) if other else ()), *_checks(s, g))
     return FirstScreen(line, tone, above, number, quotes(s, g), checks, recommendations(s, g))
