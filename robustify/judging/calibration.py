@@ -24,16 +24,24 @@ _TRIALS = 1 << 20
 
 
 def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
-    """Return each model's calibration on the full question and on cloze. Texts are scored per character."""
+    """Return each model's calibration on the full question and on cloze, on all and on kept items. Texts are scored per
+    character."""
 
-    def under(view: str, name: str) -> Calibration | None:
+    def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
         rows = ctx.first_rows(view, name)
+        if kept:
+            rows = rows.where(ctx.parts.kept[ctx.index.index_of[rows.item]])
         if (rows.draws > 0).any():
             return None  # shares of a few sampled replies do not show the model's own error
         return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None
 
     return {
-        name: CalibrationViews(full=under(ctx.full, name), cloze_chars=under("cloze", name))
+        name: CalibrationViews(
+            full=under(ctx.full, name),
+            cloze_chars=under("cloze", name),
+            full_kept=under(ctx.full, name, kept=True),
+            cloze_chars_kept=under("cloze", name, kept=True),
+        )
         for name in ctx.names
     }
 
@@ -57,11 +65,10 @@ def calibration(
     # A choice with probability 0 would make the loss infinite at every temperature.
     logits = log_softmax(np.where(there, np.maximum(scores[rows], -1e4), -np.inf), axis=1)
     key, won, probabilities = key[rows], won[rows], softmax(logits, axis=1)
-    right = np.arange(probabilities.shape[1]) == key[:, None]
-    # The Brier score is the squared error summed over choices (Brier 1950).
-    sure, loss = probabilities.max(axis=1), ((probabilities - right) ** 2).sum(axis=1)
+    sure, loss = probabilities.max(axis=1), brier(probabilities, key)
     error = ece(sure, won)
     together = None if groups is None else groups[rows]
+    scaled = _scaled(logits, key, together, seed)
     means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
     noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
     # Clustered items are resampled by cluster, and the bootstrap noise replaces that of a calibrated model.
@@ -79,9 +86,29 @@ def calibration(
         brier=float(loss.mean()),
         brier_ci=interval(drawn[:, BINS]) if enough else None,
         temperature=temperature(logits, key),
+        scaled_ece=ece(scaled.max(axis=1), won),
+        scaled_brier=float(brier(scaled, key).mean()),
         n=n,
         bins=bins(sure, won, together),
     )
+
+
+def brier(probabilities: Floats, key: Ints) -> Floats:
+    """Return the squared error of each item (n,), summed over its choices (Brier 1950)."""
+    right = np.arange(probabilities.shape[1]) == key[:, None]
+    return np.asarray(((probabilities - right) ** 2).sum(axis=1))
+
+
+def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
+    """Return the probabilities (n, K) after temperature scaling. The temperature of each random half of the items, or of
+    the groups, is fitted on the other half, because a fit on the same items would flatter it."""
+    units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
+    out = logits
+    for half in (first, ~first):
+        if half.any() and not half.all():
+            out = np.where(half[:, None], logits / temperature(logits[~half], key[~half]), out)
+    return np.asarray(softmax(out, axis=1))
 
 
 def ece(confidence: Floats, correct: Floats) -> float:

@@ -99,8 +99,11 @@ def _shares(values: tuple[float, ...] | None) -> Cell | None:
 
 def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
     views = [
-        (name, view, c, p_value(c.ece_p)) for name, found in s.calibration.items()
-        for view, c in (("full", found.full), ("cloze", found.cloze_chars)) if c
+        (name, view, items, c) for name, found in s.calibration.items()
+        for view, items, c in (
+            ("full", "all", found.full), ("full", "kept", found.full_kept),
+            ("cloze", "all", found.cloze_chars), ("cloze", "kept", found.cloze_chars_kept),
+        ) if c
     ]  # fmt: skip
     return {
         "left": table(
@@ -128,10 +131,12 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
               f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
         ),
         "calibration": table(
-            "Calibration", ("Model", "View", "ECE", "If calibrated", "Brier", "Temperature"),
-            ((name, view, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p), cell(c.ece_if_calibrated, "number"),
-              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), _temperature(c.temperature))
-             for name, view, c, p in views), names=2,
+            "Calibration", ("Model", "View", "Items", "ECE", "If calibrated", "ECE scaled", "Brier", "Brier scaled",
+                            "Temperature"),
+            ((*names, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p_value(c.ece_p)),
+              cell(c.ece_if_calibrated, "number"), cell(c.scaled_ece, "number"),
+              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.scaled_brier, "number"),
+              _temperature(c.temperature)) for *names, c in views), names=3,
         ),
     }  # fmt: skip
 

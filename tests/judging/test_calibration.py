@@ -42,6 +42,8 @@ def test_the_temperature_is_recovered(true_temperature: float) -> None:
     assert found["n"] == 4_000
     if true_temperature != 1:
         assert found["ece"] > 0.1
+        assert found["scaled_ece"] < 0.03
+        assert found["scaled_brier"] < found["brier"]
 
 
 def test_errors_by_hand() -> None:
@@ -105,3 +107,14 @@ def test_the_bins_are_the_error_drawn() -> None:
     assert bins(np.array([0.99]), np.array([1.0]))[0] == {
         "confidence": None, "accuracy": None, "n": 0, "ci": None,
     }  # fmt: skip
+
+
+def test_scaling_cannot_flatter_itself_with_the_items_that_it_is_tested_on() -> None:
+    """Scores without signal: a temperature of the same items would always improve the loss."""
+    better = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        scores, key = log_softmax(rng.normal(size=(20, 4)) * 0.1, axis=1), rng.integers(0, 4, 20)
+        found = measured(scores, key, np.full(20, 4))
+        better += found["scaled_brier"] < found["brier"] - 1e-12
+    assert better < 30

@@ -143,7 +143,10 @@ class CalibrationBin(Part):
 
 
 class Calibration(Part):
-    """Expected calibration error, Brier score and optimal temperature on `n` answered items."""
+    """Expected calibration error, Brier score and optimal temperature on `n` answered items.
+
+    `scaled_ece` and `scaled_brier` are those after scaling with the temperature of the other half of the items.
+    """
 
     ece: float
     ece_ci: Interval | None
@@ -152,15 +155,20 @@ class Calibration(Part):
     brier: float
     brier_ci: Interval | None
     temperature: float
+    scaled_ece: float
+    scaled_brier: float
     n: int
     bins: tuple[CalibrationBin, ...]
 
 
 class CalibrationViews(Part):
-    """Calibration on the full question in the run's mode, and on cloze. Texts are scored per character."""
+    """Calibration on the full question in the run's mode, and on cloze, on all and on kept items. Texts are scored per
+    character."""
 
     full: Calibration | None
     cloze_chars: Calibration | None
+    full_kept: Calibration | None
+    cloze_chars_kept: Calibration | None
 
 
 class LabelNoise(Part):
