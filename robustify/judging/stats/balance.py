@@ -121,7 +121,7 @@ def weighted_difference(
 def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | None = None) -> Difference:
     """Return the mean less the weighted mean of credits (n,), ignoring NaN (unanswered).
 
-    The weights balance `columns` (n, c), whose means are partly luck. The error therefore has two terms: what the columns
+    The weights balance `columns` (n, c), whose means are partly chance. The error therefore has two terms: what the columns
     predict of an item's credit, and its residual times the difference of both weights (calibration estimators, Deville and
     Saerndal 1992). With fixed weights, one difference in three would be significant if nothing is given away.
     """
