@@ -205,7 +205,7 @@ def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
 MANY = "Do not trust the full score."
 NUMBER = "At least 110 of 360 items (92 to 130) are answerable without their question."
 NONE = "None of 360 items was found to be answerable without its question."
-UNTOLD = "Which items give their key away cannot be told from chance."
+UNTOLD = "No single item can be shown to give its key away."
 
 
 def read_by(accuracy: float, low: float) -> Edits:
