@@ -109,7 +109,7 @@ def _mend(cue: CueCode, choices: Sequence[str], key: int, words: Sequence[str]) 
         return cue_words("mend")[cue]
     if cue == "length":
         return _even_length(choices, key)
-    names = [f"the key {plain(name, _LONGEST_NAME)}" for name in sorted(trait_names(cue, choices, key))]
+    names = [f"the key {plain(name, _LONGEST_NAME)}" for name in sorted({*trait_names(cue, choices, key)})]
     said = ", ".join((words if cue == "words" else names)[:_MOST_WORDS])
     return f"{advice}: {said}." if said else f"{advice}."
 

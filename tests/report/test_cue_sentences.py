@@ -108,3 +108,10 @@ def test_a_mend_names_the_words_and_traits_of_the_key_but_only_of_its_own_pick()
     (numbers,) = mends(row, ("5", "4", "6"), 0, cloze=False)
     assert "none" not in numbers
     assert numbers.endswith("the key is between other numbers.")
+
+
+def test_a_word_of_several_options_is_named_once() -> None:
+    """Three options, two of them with "all": the edit does not say so twice."""
+    row = {"verdict": "flagged", "reason": "fdr", "pick": 0, "cues": [{"cue": "certainty"}]}
+    (said,) = mends(row, ("Some were copied", "All were printed", "All of them had pictures"), 0, cloze=False)
+    assert said.count("has no “all”") == 1
