@@ -62,7 +62,7 @@ COMMANDS = (
     (0, "report run"),
     (0, "explain run i0"),
     (0, "compare run again"),
-    (0, "export lm-eval run -o tasks --force"),
+    (0, "export lm-eval run -o tasks --kept"),
     (0, "gate notes.md"),
     (4, "gate 箱.jsonl"),
     (0, "init items.csv -o new.yaml"),

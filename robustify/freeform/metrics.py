@@ -43,14 +43,24 @@ def summarise(
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
     """Yield the paired test of every two models on each kind of answer: `model` minus `other` on the items for which both
-    have a score, with the exact p-value and mid-p. `left_out` counts the items that only one of them has a score for."""
+    have a score, with the exact p-value and mid-p. It is withheld if these are fewer than 80 % of the items that both
+    answered. `left_out` counts the items that only one of them has a score for."""
     for kind, some in _parted(grades, lambda grade: grade.kind).items():
-        by_model = {
-            model: {grade.item_id: grade for grade in rows if grade.score is not None}
+        answered = {
+            model: {grade.item_id: grade for grade in rows}
             for model, rows in _parted(some, lambda grade: grade.model).items()
         }
-        for (other, theirs), (model, ours) in combinations(by_model.items(), 2):
+        for (other, they), (model, we) in combinations(answered.items(), 2):
+            theirs, ours = (
+                {item: g for item, g in side.items() if g.score is not None} for side in (they, we)
+            )
             items = [item for item in ours if item in theirs]
+            if len(items) < LEAST_COVERAGE * len(we.keys() & they.keys()):
+                yield {
+                    "kind": kind, "model": model, "other": other, "difference": _withheld(len(items), LOW),
+                    "p": None, "mid_p": None, "left_out": len(ours.keys() ^ theirs.keys()),
+                }  # fmt: skip
+                continue
             groups = group_numbers(items, {i: ours[i].group for i in items if ours[i].group})
             credit, base = (
                 np.array([side[item].score for item in items], dtype=np.float64) for side in (ours, theirs)

@@ -83,7 +83,7 @@ def grade_lines(summary: Node) -> Iterator[str]:
         yield f"{model.main}, {kind.main}: {'; '.join(said)}"
     for one, two, kind, *cells in _tables(summary)["pairs"].rows:
         difference, p, _ = (cell.exact for cell in cells)
-        yield f"{one.main} less {two.main}, {kind.main}: {difference}, p {p}"
+        yield f"{one.main} less {two.main}, {kind.main}: {difference}{f', p {p}' if cells[1].value is not None else ''}"
     for judge in sorted({judge for entry in summary["models"].values() for judge in entry["judges"]}):
         yield f"judge {plain(judge)}: {summary['calibration']['status']}"
 

@@ -11,7 +11,7 @@ from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
 from robustify.report.cells import Cell, Row, Table, cell, p_cell, table, voting
-from robustify.report.format import count, p_value, plain, shares, spaced
+from robustify.report.format import count, p_value, plain, shares, signed, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
 from robustify.report.quoting import Quote
 
@@ -131,10 +131,9 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
               f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
         ),
         "calibration": table(
-            "Calibration", ("Model", "View", "Items", "ECE", "If calibrated", "ECE scaled", "Brier", "Brier scaled",
-                            "Temperature"),
-            ((*names, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p_value(c.ece_p)),
-              cell(c.ece_if_calibrated, "number"), cell(c.scaled_ece, "number"),
+            "Calibration", ("Model", "View", "Items", "ECE", "ECE scaled", "Brier", "Brier scaled", "Temperature"),
+            ((*names, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p_value(c.ece_p),
+                           f"{signed(c.ece_if_calibrated, 3)} if calibrated"), cell(c.scaled_ece, "number"),
               cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.scaled_brier, "number"),
               _temperature(c.temperature)) for *names, c in views), names=3,
         ),

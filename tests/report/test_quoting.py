@@ -43,7 +43,7 @@ def of_gemma(*edits: Edits) -> Quote:
         ({**PASSED, **NONE_FLAGGED}, "all items", "quote 38.9 % (34.0 to 44.0), all items"),
         (TRIAL, "", "no number to quote, because this is a trial run."),
         (LETTERS, "", "because these voters pick by position"),
-        (GUESSES, "", "because it cannot be told from guessing."),
+        (GUESSES, "", "because chance could explain it."),
         (NO_ADJUSTED, "", "an adjusted score needs the texts of at least 100 items (--data FILE), and kept items need"),
         ({**WITHHELD, **ALONE}, "", "150 items, and kept items need an auditor that did not vote (role: under_test)."),
         ({**WITHHELD, **PASSED}, "", "need an auditor that did not vote"),
