@@ -22,7 +22,6 @@ from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
 from robustify.cli.lint import lint
 from robustify.cli.models import models
-from robustify.cli.prompts import prompts
 from robustify.cli.restricted import restricted
 from robustify.cli.runs import (
     agree,
@@ -34,6 +33,7 @@ from robustify.cli.runs import (
     print_report,
     run_config,
 )
+from robustify.cli.shown_prompts import prompts
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

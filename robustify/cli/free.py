@@ -22,7 +22,7 @@ from robustify.cli.options import (
     print_result,
     watcher,
 )
-from robustify.cli.prompts import prompts
+from robustify.cli.shown_prompts import prompts
 
 if TYPE_CHECKING:
     from robustify.freeform.external_rows import Rows
