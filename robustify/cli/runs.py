@@ -92,14 +92,14 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         found = steps.foretold(settings, folder, cache)
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
-    def before(found: Forecast, first_page: bool) -> None:
-        if found.is_long or found.items < settings.limits.min_items:
-            for line in forecast_lines(found, settings.limits.min_items):
+    def tell(news: Forecast | Path) -> None:
+        if isinstance(news, Path):
+            say(f"{news} shows a first result, and grows while the models answer.")
+        elif news.is_long or news.items < settings.limits.min_items:
+            for line in forecast_lines(news, settings.limits.min_items):
                 say(line)
-        if first_page:
-            say(f"{folder / 'report.html'} will soon show a first result, and grow while the models answer.")
 
-    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), before)
+    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), tell)
     signature: str | None
     if done.restricted:
         signature, tree = done.released.signature, done.released.model_dump(mode="json")

@@ -50,28 +50,29 @@ def robustify(
     folder: Path,
     cache: Path,
     watch: Watch = unwatched,
-    before: Callable[[Forecast, bool], None] | None = None,
+    tell: Callable[[Forecast | Path], None] | None = None,
 ) -> Run:
     """Audit the benchmark that a config defines, and write the run to a folder.
 
-    Settings are checked first, then data, then models, so that cheap mistakes are reported first. `before` is called
-    before anything is asked, with the forecast and whether a first page precedes the models' answers. Raise
-    `RobustifyError` if a step failed. The folder changes only after all questions are asked.
+    Settings are checked first, then data, then models, so that cheap mistakes are reported first. `tell` is called
+    with the forecast before anything is asked, and with the path of the page that precedes the models' answers, if any,
+    once it is there. Raise `RobustifyError` if a step failed. The folder changes only after all questions are asked.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
         bench = _read(folder, policy)
         require_models(config, cache)
         first_page = None
-        if before is not None:
+        if tell is not None:
             found = _forecast(bench, cache, policy)
             first_page = policy.first_page(folder, found)
-            before(found, first_page is not None)
+            tell(found)
         with run_lock(folder):
             asked = ask_options(bench, cache, watch, policy)
-            if first_page is not None:
+            if tell is not None and first_page is not None:
                 alone = {"models": (), "alternatives": (), "free": None}
                 first_page(judged(config.model_copy(update=alone), asked))
+                tell(folder / "report.html")
             asked = ask_models(bench, asked, cache, watch, policy)
             return policy.write(folder, asked, judged(config, asked))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import ModelError
+from robustify.cli import runs
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
 from robustify.pipeline import config, steps
@@ -247,7 +248,11 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
     with monkeypatch.context() as patch:
         patch.setattr(forecast, "MANY", 10)
         patch.setattr(steps, "open_scorer", lambda *_, **__: _refuse())
+        there: list[bool] = []
+        said = runs.say
+        patch.setattr(runs, "say", lambda line: (there.append(Path("out/report.html").exists()), said(line)))
         ended = robustify(*command)
+        assert there[-1], "the page is there when its path is printed"
         page = Path("out/report.html").read_text(encoding="utf-8")
         assert "out/report.html" in ended.err
         assert "The models are still answering" in page
