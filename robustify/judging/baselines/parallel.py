@@ -6,6 +6,7 @@ set, but rarely which items belong together. Equal numbers do.
 """
 
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ _LONGEST_OPTIONS = 8
 _MARK = re.compile(r"[^\w\s]")
 _BEYOND_ALPHABETS = 0x900
 """First code point of scripts with so many signs that all of a script count as one letter."""
+_COUNTED = 5_000
+"""Number of items whose letters are counted at a time, because each letter takes some 40 bytes."""
 _DRAWN = 20_000
 """Number of random pairs that show how often unrelated items are in different alphabets."""
 
@@ -118,16 +121,20 @@ class _Alphabets:
 def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
     """Return the frequency of each letter in each item's options (n, letters), and which items have enough letters (n,)."""
     texts = ["".join(item.choices).casefold() for item in items]
-    row = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
-    signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    kinds, sign = np.unique(signs, return_inverse=True)
-    letter = np.array([chr(code).isalpha() for code in kinds.tolist()], dtype=bool)
-    names, of = np.unique([_letter(chr(code)) for code in kinds.tolist()], return_inverse=True)
-    kept = letter[sign]
-    at = row[kept] * len(names) + of[sign[kept]]
-    counts = np.bincount(at, minlength=len(texts) * len(names)).reshape(len(texts), len(names))
-    n = counts.sum(axis=1)
-    return (counts / np.maximum(n, 1)[:, None]).astype(np.float32), n >= FEWEST_LETTERS
+    letters = [sign for sign in set[str]().union(*texts) if sign.isalpha()]
+    names = sorted({_letter(sign) for sign in letters})
+    column = np.full(sys.maxunicode + 1, -1)
+    column[list(map(ord, letters))] = [names.index(_letter(sign)) for sign in letters]
+    shares, enough = np.zeros((len(texts), len(names)), dtype=np.float32), np.zeros(len(texts), dtype=bool)
+    for start in range(0, len(texts), _COUNTED):
+        part = texts[start : start + _COUNTED]
+        of = column[np.frombuffer("".join(part).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)]
+        at = np.repeat(np.arange(len(part)), [len(text) for text in part]) * len(names) + of
+        counts = np.bincount(at[of >= 0], minlength=len(part) * len(names)).reshape(len(part), len(names))
+        n = counts.sum(axis=1)
+        shares[start : start + len(part)] = counts / np.maximum(n, 1)[:, None]
+        enough[start : start + len(part)] = n >= FEWEST_LETTERS
+    return shares, enough
 
 
 def _letter(sign: str) -> str:
