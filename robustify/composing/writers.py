@@ -13,7 +13,7 @@ from typing import Any
 from robustify.base.errors import UsageError
 from robustify.composing.pool import Candidate, Pool
 from robustify.composing.shortage import CandidateRequest
-from robustify.freeform.llm_judge.judge_calls import line_of
+from robustify.freeform.llm_judge.judges import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
 from robustify.freeform.prompt_templates import rendered, template_named
@@ -118,7 +118,7 @@ def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = Non
         "question": pool.item.stem, "reference": key, "known": known, "n": request.n, "form": request.form,
         "nonce": pool.item.id, "fault": fault or None,
     }  # fmt: skip
-    return "\n\n".join(message.content for message in rendered(template, template.taken(values)))
+    return "\n\n".join(message.content for message in rendered(template, values))
 
 
 def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import AuthorisationError, DataError
-from robustify.freeform.grade.nuggets import require_distinct
+from robustify.freeform.grade.worded import plain_words
 from robustify.freeform.questions import convert_item, route, with_options
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import RUBRICS
@@ -46,7 +46,7 @@ _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "e
 
 
 def _named(row: Row, name: str) -> Any:
-    return next((row[one] for one in _FIELDS[name] if row.get(one) is not None and row[one] != ""), None)
+    return next((row[one] for one in _FIELDS[name] if row.get(one) not in (None, "")), None)
 
 
 def _text(row: Row, name: str, default: str | None = None) -> str:
@@ -82,9 +82,11 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
         fields = one if isinstance(one, dict) else {"text": one}
         importance: Any = _text(fields, "importance", "vital")
         text = " ".join(_text(fields, "text").split())
-        reviewed = fields.get("reviewed") is not False
-        made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance, reviewed))
-    require_distinct(made)
+        made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance))
+    if min(len({plain_words(one.text) for one in made}), len({one.id for one in made})) < len(made):
+        raise DataError(
+            f"Two of the {len(made)} nuggets repeat words or an ID. State each fact once, with its own ID."
+        )
     return tuple(made)
 
 
@@ -110,10 +112,13 @@ def read_items(path: Path) -> list[FreeItem]:
     return [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
 
 
-def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
-    enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in items)
-    made = [Item(i.id, i.question, choices, 0) for i, choices in zip(items, enough, strict=True)]
-    require_ordinary_files("items", made, files)
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
+
+    items: Sequence[FreeItem]
+    answers: Sequence[AnswerRow]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_answers(
@@ -132,30 +137,29 @@ def _prediction(row: Row) -> AnswerRow:
     return AnswerRow(_text(row, "item_id"), _text(row, "model", "model"), text, finish_reason=finish)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
-
-    items: Sequence[FreeItem]
-    answers: Sequence[AnswerRow]
-    left_out: Mapping[str, int] = field(default_factory=dict)
+def _public(rows: Rows, files: Sequence[Path]) -> Rows:
+    """Refuse a restricted set, and replace names that may be item text."""
+    enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in rows.items)
+    made = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
+    require_ordinary_files("items", made, files)
+    return _with_safe_names(rows)
 
 
 def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
     """Replace names that may be item text and would be printed: models become `model 1`, and topics become ""."""
     texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
     texts |= {answer.text.casefold() for answer in rows.answers}
-    models = [] if numbered else [answer.model for answer in rows.answers]
-    named: dict[str, str] = {**names_in(models, texts)}
-    withheld = 0
-    for model in dict.fromkeys(answer.model for answer in rows.answers):
-        if model not in named and (numbered or as_name(model) is None or model.casefold() in texts):
-            withheld += 1
-            named[model] = f"model {withheld}"
+    models = [answer.model for answer in rows.answers]
+    words = [model for model in models if as_name(model) and model.casefold() not in texts]
+    named: dict[str, str] = (
+        {} if numbered else {**names_in(models, texts), **dict(zip(words, words, strict=True))}
+    )
+    withheld = [model for model in dict.fromkeys(models) if model not in named]
+    named |= {model: f"model {n}" for n, model in enumerate(withheld, start=1)}
     topics = topics_in(item.topic for item in rows.items)
-    shown = {one: one for one in topics if not any(one.casefold() in text for text in texts) or as_name(one)}
-    items = [replace(item, topic=shown.get(item.topic, "")) for item in rows.items]
-    answers = [replace(answer, model=named.get(answer.model, answer.model)) for answer in rows.answers]
+    shown = {one for one in topics if as_name(one) or not any(one.casefold() in text for text in texts)}
+    items = [replace(item, topic=item.topic if item.topic in shown else "") for item in rows.items]
+    answers = [replace(answer, model=named[answer.model]) for answer in rows.answers]
     return Rows(items, answers, rows.left_out)
 
 
@@ -171,12 +175,10 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
         _add(items, item, "question or answer differs")
         return replace(answer, item_id=item.id)
 
-    kind = _prediction if items_file else read
-    answers = [row for path in paths for row in read_jsonl(path, kind)]
+    answers = [row for path in paths for row in read_jsonl(path, _prediction if items_file else read)]
     found = read_items(items_file) if items_file else list(items.values())
     found = [with_options(item) for item in found] if options_shown else found
-    _require_public(found, [*paths, *([items_file] if items_file else [])])
-    return _with_safe_names(Rows(found, answers))
+    return _public(Rows(found, answers), [*paths, *([items_file] if items_file else [])])
 
 
 def _question(row: Row) -> FreeItem:
@@ -224,22 +226,19 @@ def read_nugget_rows(path: Path) -> Rows:
         name = group if nth == 1 else f"{group}#{nth}"
         if "nuggets" not in row:
             _text(row, "nuggets")
-        nuggets, topic = _nuggets(row, name), _text(row, "topic", "")
-        item = FreeItem(
-            name, _text(row, "query"), "explanation", "", nuggets=nuggets, topic=topic, group=group
-        )
+        query, topic, nuggets = _text(row, "query"), _text(row, "topic", ""), _nuggets(row, name)
         # An empty passage supports no nugget, but a missing passage is an error.
         answer = AnswerRow(name, model, _maybe_empty(row, "passage"))
         if not nuggets:
             return None
+        item = FreeItem(name, query, "explanation", "", nuggets=nuggets, topic=topic, group=group)
         _add(items, item, "query or nuggets differ")
         return answer
 
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
     none = len(rows) - len(answers)
-    _require_public(list(items.values()), [path])
-    return _with_safe_names(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}))
+    return _public(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path])
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:

@@ -34,7 +34,7 @@ Unit = tuple[str, str, str]
 
 
 class HumanLabel(BaseModel, frozen=True):
-    """One person's label of one answer: a verdict, a score, or labels of nuggets. `model` is optional for one model."""
+    """One person's label of one answer. `model` may be omitted if there is one model."""
 
     item_id: str
     annotator: str
@@ -52,15 +52,14 @@ class HumanLabel(BaseModel, frozen=True):
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
-    """Build a label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget ID.
-    Raise `DataError` if the fields do not form a label."""
+    """Build a label from its JSON. Raise `DataError` if the fields do not form a label."""
     with suppress(ValidationError):
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
             return read
+    one = "verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID"
     raise DataError(
-        "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
-        f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})."
+        f"The row is no human label. Expected item_id, annotator, and {one} ({', '.join(SUPPORT)})."
     )
 
 
@@ -68,9 +67,8 @@ def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, d
     """Collect the label of each annotator for each unit. An adjudicated label is also stored under ""."""
     nameless = sum(not label.model for label in labels)
     if nameless and len(models) > 1:
-        raise DataError(
-            f"{nameless} labels do not name a model, but {len(models)} models answered. Add `model` to each label."
-        )
+        fault = f"{nameless} labels do not name a model, but {len(models)} models answered"
+        raise DataError(f"{fault}. Add `model` to each label.")
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
         for model, (nugget, word) in product([label.model] if label.model else models, label.words.items()):
@@ -86,89 +84,81 @@ def consensus(words: Mapping[str, str]) -> str | None:
 
 def _judge_words(grades: Sequence[GradeResult]) -> dict[Unit, str | None]:
     """Collect the judge's label for each unit, None if it could not be read. Grades without a judge are skipped."""
-    judged = [grade for grade in grades if grade.judge is not None]
-    verdicts: dict[Unit, str | None] = {(g.item_id, g.model, ""): judge_verdict(g) for g in judged}
-    return verdicts | {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
-
-
-def judge_verdict(grade: GradeResult) -> str | None:
-    """Return the judge's verdict on an answer, independent of the rules. Return None if it is unreadable or partial."""
-    return _WORDS.get(str(majority_vote(grade.judge.votes).verdict)) if grade.judge else None
+    said: dict[Unit, str | None] = {}
+    for grade in grades:
+        if grade.judge is not None:
+            # The judge's verdict, independent of the rules: None if it is unreadable or partial.
+            said[grade.item_id, grade.model, ""] = _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
+            said |= {(grade.item_id, grade.model, nugget.id): nugget.label for nugget in grade.nuggets}
+    return said
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
     """Measure the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
-    and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity
-    and specificity. A judge is calibrated if every part that it decided is. Without labels, only the
-    status is returned.
+    and `doubt`, which is "" if the part calibrates the judge. A judge is calibrated if every part that it decided is.
     """
     if not labels:
         return {"status": UNCALIBRATED}
-    units = _people(labels, sorted({g.model for g in grades}))
-    facts = {unit: words for unit, words in units.items() if unit[2]}
+    units, said = _people(labels, sorted({g.model for g in grades})), _judge_words(grades)
     parts = {
-        "verdicts": _calibrated(grades, {unit: units[unit] for unit in units if not unit[2]}, False, seed),
-        "nuggets": _calibrated(grades, facts, True, seed),
+        name: _calibrated(
+            said, {unit: words for unit, words in units.items() if bool(unit[2]) == nuggets}, seed
+        )
+        for name, nuggets in (("verdicts", False), ("nuggets", True))
     }
-    needed = [
-        parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge is not None
-    ]
+    needed = [parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge]
     done = needed and all(part is not None and not part["doubt"] for part in needed)
     return {"status": "calibrated" if done else UNCALIBRATED, **parts}
 
 
 def _calibrated(
-    grades: Sequence[GradeResult], units: Mapping[Unit, Mapping[str, str]], nuggets: bool, seed: int
+    said: Mapping[Unit, str | None], units: Mapping[Unit, Mapping[str, str]], seed: int
 ) -> dict[str, Any] | None:
     if not units:
         return None
-    said = _judge_words(grades)
-    there = [u for u in units if u in said]
+    nuggets, there = bool(next(iter(units))[2]), [u for u in units if u in said]
     people = {u: consensus(units[u]) for u in there}
     both = [u for u in there if people[u] is not None and said[u] is not None]
-    classes = tuple(SUPPORT) if nuggets else BINARY
     found = agreement(
-        [str(people[u]) for u in both], [str(said[u]) for u in both], classes,
+        [str(people[u]) for u in both], [str(said[u]) for u in both], tuple(SUPPORT) if nuggets else BINARY,
         weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
     )  # fmt: skip
     least = found.kappa.ci[0] if found.kappa.ci is not None else None
     doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
-    doubt = "few_labels" if found.n < FEWEST_LABELS else doubt
-    more: dict[str, Any] = {}
-    if not nuggets:
-        (tn, fp), (fn, tp) = found.confusion
-        more["sensitivity"] = tp / (tp + fn) if tp + fn else None
-        more["specificity"] = tn / (tn + fp) if tn + fp else None
-    return {
-        **found.json(), "doubt": doubt, "n_labelled": len(units), "n_without_judge": len(units) - len(there),
+    told = {
+        **found.json(), "doubt": "few_labels" if found.n < FEWEST_LABELS else doubt,
+        "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
         "n_people_undecided": sum(people[u] is None for u in there),
-        **more,
     }  # fmt: skip
+    if not nuggets:
+        (tn, fp), (fn, tp) = found.confusion
+        told["sensitivity"] = tp / (tp + fn) if tp + fn else None
+        told["specificity"] = tn / (tn + fp) if tn + fp else None
+    return told
 
 
 def compare_gradings(
     first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
 ) -> list[dict[str, Any]]:
-    """Compare two sets of grades for the same answers, for example by two templates: one row per measure, paired.
+    """Compare two sets of grades for the same answers, for example by two templates.
 
-    Each row is `{"measure", "first", "other", "difference"}`. The measures are the share of scored answers, the share
-    of replies read at the first attempt, and with human labels the share that agrees with them. The difference is other
-    minus first. Raise `UsageError` if the gradings share no answer that a judge was asked about.
+    Each row is `{"measure", "first", "other", "difference"}` (other minus first, paired). The measures are the share of
+    scored answers, the share of replies read at the first attempt, and with human labels the share that agrees with
+    them. Raise `UsageError` if the gradings share no answer that a judge was asked about.
     """
     by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
     ours = [by_answer[g.item_id, g.model] for g in theirs]
     if not theirs:
-        raise UsageError(
-            "The two gradings have no judged answer in common. Compare grades of the same answers."
-        )
-
+        raise UsageError("The two gradings have no judged answer in common. Grade the same answers.")
     sides, items = (ours, theirs), [g.item_id for g in theirs]
-    attempts = [[g.judge.attempts if g.judge else () for g in side] for side in sides]
-    read = [[all(one.error_type is None for one in some) for some in side] for side in attempts]
+    read = [
+        [not any(one.error_type for one in g.judge.attempts) if g.judge else True for g in side]
+        for side in sides
+    ]
     rows = [
         _compared("scored", [[g.score is not None for g in side] for side in sides], items),
         _compared("read_at_once", read, items),

@@ -46,31 +46,28 @@ def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
     have a score, with the exact p-value and mid-p. It is withheld if these are fewer than 80 % of the items that both
     answered. `left_out` counts the items that only one of them has a score for."""
     for kind, some in _parted(grades, lambda grade: grade.kind).items():
-        answered = {
-            model: {grade.item_id: grade for grade in rows}
-            for model, rows in _parted(some, lambda grade: grade.model).items()
-        }
-        for (other, they), (model, we) in combinations(answered.items(), 2):
-            theirs, ours = (
-                {item: g for item, g in side.items() if g.score is not None} for side in (they, we)
+        for (other, they), (model, we) in combinations(_parted(some, lambda grade: grade.model).items(), 2):
+            theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in (they, we))
+            items, both = (
+                [one for one in ours if one in theirs],
+                {g.item_id for g in they} & {g.item_id for g in we},
             )
-            items = [item for item in ours if item in theirs]
-            if len(items) < LEAST_COVERAGE * len(we.keys() & they.keys()):
-                yield {
-                    "kind": kind, "model": model, "other": other, "difference": _withheld(len(items), LOW),
-                    "p": None, "mid_p": None, "left_out": len(ours.keys() ^ theirs.keys()),
-                }  # fmt: skip
-                continue
-            groups = group_numbers(items, {i: ours[i].group for i in items if ours[i].group})
-            credit, base = (
-                np.array([side[item].score for item in items], dtype=np.float64) for side in (ours, theirs)
-            )
-            found = paired_difference(credit, base, groups)
-            exact, mid = sign_flip(np.rint((credit - base) * _STEPS).astype(np.int64), groups)
-            yield {
-                "kind": kind, "model": model, "other": other, "difference": found.json(), "p": exact, "mid_p": mid,
+            told = {
+                "kind": kind,
+                "model": model,
+                "other": other,
                 "left_out": len(ours.keys() ^ theirs.keys()),
-            }  # fmt: skip
+            }
+            if len(items) < LEAST_COVERAGE * len(both):
+                yield {**told, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
+                continue
+            groups = group_numbers(items, {i: ours[i].group for i in items})
+            credit, base = (
+                np.array([side[i].score for i in items], dtype=np.float64) for side in (ours, theirs)
+            )
+            exact, mid = sign_flip(np.rint((credit - base) * _STEPS).astype(np.int64), groups)
+            difference = paired_difference(credit, base, groups).json()
+            yield {**told, "difference": difference, "p": exact, "mid_p": mid}
 
 
 def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -> dict[str, Any]:
@@ -118,7 +115,6 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
         "statuses": _counts(grade.status for grade in grades), "reasons": _counts(grade.reason for grade in grades),
         "errors": _counts(grade.error_type for grade in grades if grade.error_type),
         "flags": _counts(flag for grade in grades for flag in grade.flags),
-        "nuggets_unreviewed": sum(not nugget.reviewed for grade in grades for nugget in grade.nuggets),
         **(_nuggets(grades) if kinds == {"nuggets"} else {}),
     }  # fmt: skip
 

@@ -1,9 +1,8 @@
 """Prompt templates, in a built-in pack and in folders that the user names, and their rendering into chat messages.
 
-A released template is immutable. It is rejected if its bytes do not match the SHA-256 in its manifest. Template IDs of
-a user's folder begin with the folder's name, so that they cannot replace a built-in template. Data is never compiled as
-a template, and the sandbox reads no files outside the pack. Quoted text is enclosed in markers with a code that the text
-cannot know, so that it cannot end its own quotation.
+A released template is immutable. It is rejected if its bytes do not match the SHA-256 in its manifest. IDs of a user's
+templates begin with the folder's name, so that they cannot replace a built-in one. Data is never compiled, and the sandbox
+reads no files outside the pack. Quoted text is enclosed in markers with a code that the text cannot know.
 """
 
 import hashlib
@@ -12,10 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import yaml
@@ -25,9 +23,6 @@ from pydantic import Field, ValidationError
 from robustify.base.errors import DataError, UsageError
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import Settings
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 _ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$"
 _NONCE = 12
@@ -47,7 +42,7 @@ class PromptTemplate(Settings):
     """
 
     id: str = Field(pattern=_ID)
-    root: Any
+    root: Path
     files: tuple[str, ...] = Field(min_length=1)
     sha256: str
     variables: tuple[str, ...]
@@ -63,37 +58,16 @@ class PromptTemplate(Settings):
         """ID without the version."""
         return self.id.partition("@")[0]
 
-    @property
-    def version(self) -> tuple[int, ...]:
-        """Major and minor version."""
-        return tuple(map(int, self.id.partition("@")[2].split(".")))
-
-    @property
-    def own_format(self) -> str:
-        """Default label format."""
-        return "json" if "json" in self.formats else next(iter(self.formats), "json")
-
     def label_format(self, wanted: str | None) -> str:
         """Return the format in which labels are asked for: the wanted one, or this template's own. Raise `UsageError` if
         the template does not support it."""
-        written, formats = wanted or self.own_format, (*self.formats, "adaptive")
         if self.reads == "labels" and not self.formats:
-            raise UsageError(
-                f"Template {self.id} names no format of its labels. Add `formats: [json]`, or others, to its manifest."
-            )
-        if written not in formats and (wanted or self.formats):
-            raise UsageError(
-                f"Template {self.id} does not support format_type {written}. Expected one of {', '.join(formats)}. Omit"
-                " it for the template's default."
-            )
-        return written
-
-    def taken(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Return the values that this template has a variable for. An optional one may not be None."""
-        return {
-            name: value for name, value in values.items()
-            if name in self.variables or (name in self.optional and value is not None)
-        }  # fmt: skip
+            mend = "Add `formats: [json]`, or others, to its manifest."
+            raise UsageError(f"Template {self.id} names no format of its labels. {mend}")
+        if wanted not in (None, "adaptive", *self.formats):
+            known = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or none for its default."
+            raise UsageError(f"Template {self.id} does not support format_type {wanted}. {known}")
+        return wanted or ("json" if "json" in self.formats else next(iter(self.formats), "json"))
 
     def file(self, language: str) -> str:
         """Return the file name of the template in a language. The default is English."""
@@ -106,24 +80,24 @@ class PromptTemplate(Settings):
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def pack_text(root: "Traversable", name: str) -> str:
+def pack_text(root: Path, name: str) -> str:
     """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
         raise DataError(f"{name}: is outside its template pack. Move the file into the pack.")
     try:
-        return root.joinpath(*name.split("/")).read_text(encoding="utf-8")
+        return (root / name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise DataError(
-            f"{name}: is missing or not UTF-8 text. Restore the template file and save it as UTF-8."
-        ) from None
+        raise DataError(f"{name}: is missing or not UTF-8 text. Restore the template file.") from None
 
 
 @cache
 def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
     """Load the built-in templates and those of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
     own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
-    built_in = read_pack(files("robustify.freeform") / "templates", "")
-    return tuple(sorted([*built_in, *own], key=lambda t: (t.name, t.version)))
+    every = [*read_pack(Path(__file__).with_name("templates"), ""), *own]
+    return tuple(
+        sorted(every, key=lambda t: (t.name, [int(n) for n in re.findall(r"\d+", t.id[len(t.name) :])]))
+    )
 
 
 def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> PromptTemplate:
@@ -135,13 +109,11 @@ def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> Promp
         known = ", ".join(sorted({t.name for t in every}))
         raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
     if found[-1].found_sha256() != found[-1].sha256:
-        raise DataError(
-            f"template {found[-1].id}: changed since its release. Restore it, or release a new version."
-        )
+        raise DataError(f"template {found[-1].id}: was changed. Restore it, or release a new version.")
     return found[-1]
 
 
-def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
+def read_pack(root: Path, prefix: str) -> list[PromptTemplate]:
     """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix. Raise `DataError` if the
     manifest is missing or invalid."""
     try:
@@ -171,19 +143,17 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
 
 
 def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
-    """Render a template into messages: an optional system message, and a user message.
+    """Render a template into messages: an optional system message, and a user message. Other values than those of its
+    variables are ignored.
 
     The variable `language` selects the wording. The variable `nonce` is any text, such as seed and item ID, from which
-    the codes of quotation markers are derived. Raise `UsageError` if a variable is missing or unknown, or the
-    `language` is unknown.
+    the codes of quotation markers are derived. Raise `UsageError` if a variable is missing, or the `language` is unknown.
     """
-    faults = [f"{name} missing" for name in template.variables if variables.get(name) is None]
-    faults += [f"{n} unknown" for n in sorted(set(variables) - {*template.variables, *template.optional})]
-    if faults:
-        expected = ", ".join((*template.variables, *(f"optionally {name}" for name in template.optional)))
-        raise UsageError(f"template {template.id}: {', '.join(faults)}. Expected {expected}.")
-    language, nonce = str(variables.get("language") or "en"), str(variables.get("nonce") or "")
-    values: dict[str, Any] = dict.fromkeys(template.optional) | dict(variables)
+    values: dict[str, Any] = {name: variables.get(name) for name in (*template.variables, *template.optional)}
+    if missing := [name for name in template.variables if values[name] is None]:
+        expected = ", ".join(template.variables)
+        raise UsageError(f"template {template.id}: {', '.join(missing)} missing. Expected {expected}.")
+    language, nonce = str(values.get("language") or "en"), str(values.get("nonce") or "")
     values |= {
         "language_note": _note(template, language), "domain_text": "", "numbered": _numbered,
         "fenced": lambda name, text: _fenced(nonce, name, str(text)),
@@ -227,10 +197,9 @@ def _environment(template: PromptTemplate) -> jinja2.Environment:
     def load(name: str) -> str | None:
         return pack_text(template.root, name) if name in template.files else None
 
-    return ImmutableSandboxedEnvironment(
-        loader=jinja2.FunctionLoader(load), undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+    blocks = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    loader = jinja2.FunctionLoader(load)
+    return ImmutableSandboxedEnvironment(loader=loader, undefined=jinja2.StrictUndefined, **blocks)
 
 
 _CASE: Mapping[str, object] = {
@@ -245,5 +214,4 @@ def example_of(
     template: PromptTemplate, format_type: str | None = None, given: Mapping[str, object] = _CASE
 ) -> list[Message]:
     """Render a template with a harmless made-up example, in which the given variables replace the invented ones."""
-    values = {**_CASE, **given, "format_type": template.label_format(format_type)}
-    return rendered(template, template.taken(values))
+    return rendered(template, {**_CASE, **given, "format_type": template.label_format(format_type)})

@@ -4,17 +4,19 @@ The items are those of the run. Replies are cached, so that an interrupted run r
 not cached, and only numbers leave this module for it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import UsageError
 from robustify.freeform.external_rows import read_answers, with_facts
-from robustify.freeform.grade.graders import grade_answers, require_grading
+from robustify.freeform.grade.graders import GRADERS, grade_answers, require_grading
 from robustify.freeform.human import HumanLabel, calibrate, human_from
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
-from robustify.freeform.questions import convert_item, exclusions, generate, prompt_of
+from robustify.freeform.questions import convert_item, generate, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
@@ -38,10 +40,9 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     if settings.judge is not None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
         refuse_self_judging(settings.judge, asked)
-    for kind in ("numeric", "short_text", "explanation", "nuggets"):
-        settings.solved(
-            settings.judged_by(kind), {"scale": settings.scale or "binary", "format_type": "json"}
-        )
+    shared = {"scale": settings.scale or "binary", "format_type": "json"}
+    for kind in GRADERS:
+        settings.solved(settings.judged_by(kind), shared)
     if settings.template is not None:
         settings.template_named(settings.template)
     human_labels(settings)
@@ -54,16 +55,13 @@ def human_labels(settings: FreeSettings) -> list[HumanLabel]:
 
 def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]:
     """Return the free-response prompts that each model receives."""
-    return [prompt_of(item, settings) for item in _asked(settings, _converted(settings, items))]
+    asked = (item for item in _converted(settings, items) if not item.excluded_reason)
+    return [prompt_of(item, settings) for item in islice(asked, settings.limit)]
 
 
 def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
     shown = settings.options_shown
     return [convert_item(one, explanations=settings.explanations, options_shown=shown) for one in items]
-
-
-def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
-    return [item for item in items if not item.excluded_reason][: settings.limit]
 
 
 class FreeResponse:
@@ -75,9 +73,8 @@ class FreeResponse:
         self._settings, self._restricted = settings, restricted
         made = _converted(settings, items)
         self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
-        files = [Path(file) for file in settings.answers]
-        self._asked = _asked(settings, self._items)
-        self._rows = [*read_answers(files, self._items, restricted=restricted)]
+        self._asked = [item for item in self._items if not item.excluded_reason][: settings.limit]
+        self._rows = [*read_answers([*map(Path, settings.answers)], self._items, restricted=restricted)]
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
@@ -87,9 +84,8 @@ class FreeResponse:
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return
         if not isinstance(model, Writer):
-            raise UsageError(
-                f"free.models: the engine of {name} only scores options. Choose a model that generates text."
-            )
+            mend = "Choose a model that generates text."
+            raise UsageError(f"free.models: the engine of {name} only scores options. {mend}")
         with watch(f"{name}, in words", len(self._asked)) as progress:
             self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
@@ -102,11 +98,10 @@ class FreeResponse:
             grades = grade_answers(self._items, self._rows, settings, judge, progress)
         self._kept.close()
         calibration = calibrate(grades, human_labels(settings), settings.asking.seed)
-        left_out = exclusions(self._items)
-        if past := len(self._items) - sum(left_out.values()) - len(self._asked):
-            left_out[NOT_ASKED] = past
-        lines = tuple(free_lines(self._items, self._rows, grades))
-        return FreeGrades(lines, calibration, left_out)
+        reasons = sorted(item.excluded_reason for item in self._items if item.excluded_reason)
+        beyond = len(self._items) - len(reasons) - len(self._asked)
+        left_out = Counter([*reasons, *[NOT_ASKED] * beyond])
+        return FreeGrades(tuple(free_lines(self._items, self._rows, grades)), calibration, left_out)
 
 
 def free_lines(

@@ -14,7 +14,6 @@ from robustify.base.redaction import HoldsText
 
 Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses with a score. An answer with any other status is unscored, which is different from a score of 0."""
@@ -47,13 +46,12 @@ def require_packages() -> None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Nugget(HoldsText):
-    """One fact that an answer should state. `reviewed` is true if a person has approved it. Raise `DataError` if the
-    text is empty or longer than 40 words, or the importance is unknown."""
+    """One fact that an answer should state. Raise `DataError` if the text is empty or longer than 40 words, or the
+    importance is unknown."""
 
     id: str
     text: str
     importance: Literal["vital", "okay"] = "vital"
-    reviewed: bool = True
 
     def __post_init__(self) -> None:
         words = len(self.text.split())
@@ -65,12 +63,11 @@ class Nugget(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeItem(HoldsText):
-    """A question to be answered in words.
+    """A question to be answered in words. Raise `DataError` if the ID or question is empty.
 
     `reference` is the correct answer, and `unit` its unit if it is a number. `options` and `correct` are the choices
-    and key of the original item. The grader uses them, and with `options_shown` the model sees them as a lettered list.
-    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked. Raise `DataError` if the
-    ID or question is empty, the kind is unknown, or `correct` is out of range.
+    and key of the original item, if there is one. With `options_shown`, the model sees them as a lettered list.
+    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked.
     """
 
     id: str
@@ -90,12 +87,6 @@ class FreeItem(HoldsText):
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
             raise DataError("An item has an empty ID or question. Both are required.")
-        if self.kind not in KINDS:
-            raise DataError(f"An item has an unknown kind. Expected one of {', '.join(KINDS)}.")
-        if self.correct is not None and not 0 <= self.correct < len(self.options):
-            raise DataError(f"`correct` is {self.correct}, but the item has {len(self.options)} options.")
-        if self.options_shown and self.correct is None:
-            raise DataError("An item has `options_shown` but no correct option. Set `correct`.")
 
     @property
     def asked(self) -> str:
@@ -149,7 +140,6 @@ class NuggetGrade:
     importance: Literal["vital", "okay"]
     label: str | None
     error_type: ErrorType | None = None
-    reviewed: bool = True
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -195,15 +185,10 @@ _READER = TypeAdapter(GradeResult)
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """Build a grade from its JSON. Raise `DataError` if the schema differs, or a field is missing or invalid."""
     if row.get("schema") != SCHEMA:
-        raise DataError(
-            "The row is not a grade. Expected a row of free.jsonl, from a run or `robustify free grade`."
-        )
+        raise DataError("The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`.")
     try:
         return _READER.validate_python({name: x for name, x in row.items() if name != "schema"})
     except ValidationError as error:
         # Field names are safe to print, but values may be item text.
-        faults = error.errors(include_input=False)
-        names = dict.fromkeys(str(fault["loc"][0]) for fault in faults if fault["loc"])
-        raise DataError(
-            f"The grade has missing or invalid fields: {', '.join(names) or 'unknown'}."
-        ) from None
+        names = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors(include_input=False))
+        raise DataError(f"The grade has missing or invalid fields: {', '.join(names)}.") from None

@@ -18,7 +18,6 @@ Mode = Literal["deterministic", "auto", "judge", "both"]
 Rubric = Literal["mcq", "numeric", "explanation"]
 RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "explanation": "explanation"}
 """Kind of answer that each judge template `grader/NAME` grades."""
-NEWEST = "2.0"
 
 
 class JudgeSettings(Settings):
@@ -48,18 +47,11 @@ class JudgeSettings(Settings):
 
 
 class FreeSettings(Settings):
-    """Settings of free response: how models are asked, and how their answers are graded.
+    """Settings of free response, which docs/freeform.md explains: how models are asked, and how answers are graded.
 
-    `models` names the models that are asked (default: every model that can generate text). `answers` are files with
-    other models' answers by item ID. `template` asks every item. By default it depends on the kind of answer. With
-    `explanations`, items whose key is longer than 12 words are asked too. With `options_shown`, every item is asked by
-    letter. `facts` is a file with nuggets by item ID, and `people` is a file with human labels. `examples` is a file
-    with solved cases, which a judge sees before the case that it decides.
-
-    `mode` is `deterministic` (rules alone), `auto` (a judge decides what rules cannot), `judge` (a judge decides
-    everything, the default if `rubrics` are given), or `both` (disagreement is flagged). `rubrics` names a version of
-    the judge's template by kind (`mcq: "1.0"`), or a template of yours. `scale` and `format_type` default to those of
-    the template. The default `rel_tol` of 5 % is lenient. Use 1 % for new sets.
+    `models` defaults to every model that can generate text, `template` to one per kind of answer, `mode` to `judge` if
+    `rubrics` are given and otherwise to `auto`, `scale` and `format_type` to those of the template. `rubrics` names a
+    version of the judge's template by kind (`mcq: "1.0"`), or a template of yours.
     """
 
     models: tuple[str, ...] = ()
@@ -110,21 +102,22 @@ class FreeSettings(Settings):
         raise DataError("The row is no example. Expected template, reply, and the variables of the template.")
 
     def solved(self, template: PromptTemplate, given: Mapping[str, object]) -> list[Message]:
-        """Return the examples of a judge's template as turns of a conversation. `given` are variables that every case
-        shares, such as the scale. Raise `DataError` if the file of examples cannot be read, and `UsageError` if an
-        example does not fit its template."""
+        """Return the examples of a judge's template as turns of a conversation. `given` are variables that all cases
+        share. Raise `DataError` if the file cannot be read, and `UsageError` if an example does not fit its template."""
         turns = list[Message]()
         for at, (of, row) in enumerate(self._solved):
             if of.name == template.name:
                 counted = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}"}
-                case = rendered(template, template.taken({**given, **counted, **row}))
-                turns += [case[-1], Message("assistant", row["reply"])]
+                turns += [
+                    rendered(template, {**given, **counted, **row})[-1],
+                    Message("assistant", row["reply"]),
+                ]
         return turns
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
         """Return the template with which a judge grades this kind."""
         rubric: Rubric = "mcq" if kind == "short_text" else kind if kind != "nuggets" else "explanation"
-        name = self.nugget_template if kind == "nuggets" else self.rubrics.get(rubric, NEWEST)
+        name = self.nugget_template if kind == "nuggets" else self.rubrics.get(rubric, "2.0")
         if "/" not in name:
             name = f"nugget/{name}" if kind == "nuggets" else f"grader/{rubric}@{name.removeprefix('v')}"
         return self.template_named(name)

@@ -135,7 +135,7 @@ def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path
     assert found.writer is not None
     assert found.writer["unread"] == {"format_error": 1, "unterminated_reasoning": 1}
     assert "could not be read" in writer.asked[2]
-    assert "not closed" in writer.asked[3]
+    assert "unterminated reasoning" in writer.asked[3]
 
 
 def test_a_prompt_quotes_the_item_and_cannot_be_ended_by_it() -> None:

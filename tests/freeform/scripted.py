@@ -64,18 +64,28 @@ def graded(
 
 
 def grade_numeric(
-    answer: str, reference: str, others: Sequence[str] = (), unit: str | None = None, **more: Any
+    answer: str,
+    reference: str,
+    others: Sequence[str] = (),
+    unit: str | None = None,
+    question: str = "How?",
+    **more: Any,
 ) -> Any:
     options = (reference, *others)
-    return graded(FreeItem("i", "How?", "numeric", reference, unit, options, 0), answer, **more)
+    return graded(FreeItem("i", question, "numeric", reference, unit, options, 0), answer, **more)
 
 
 def grade_mcq(
-    answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), **more: Any
+    answer: str,
+    options: Sequence[str],
+    correct: int,
+    aliases: Sequence[str] = (),
+    shown: bool = False,
+    **more: Any,
 ) -> Any:
     item = FreeItem(
-        "i", "Where?", "short_text", options[correct], None, tuple(options), correct, tuple(aliases)
-    )
+        "i", "Where?", "short_text", options[correct], None, tuple(options), correct, tuple(aliases), options_shown=shown
+    )  # fmt: skip
     return graded(item, answer, **more)
 
 

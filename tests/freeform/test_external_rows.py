@@ -127,7 +127,8 @@ BAD_ROWS: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
         ({"nuggets": None}, "`nuggets` is missing"), ({"nuggets": "Clouds cool."}, "`nuggets` is not a list"),
         ({"nuggets": [["a"]]}, "`text` is neither text"), ({"nuggets": ["word " * 41]}, "41 words"),
         ({"nuggets": [{"text": "a", "importance": "big"}]}, "Expected vital or okay"),
-        ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeat words"),
+        ({"nuggets": ["Clouds cool.", "The clouds cool"]}, "repeat words"),
+        ({"nuggets": [{"id": "a", "text": "Hot."}, {"id": "a", "text": "Cold."}]}, "an ID"),
         ({"query": None}, "`query` is missing"), ({"passage": None}, "`passage` is missing"),
     )),
 ]  # fmt: skip

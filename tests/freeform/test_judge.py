@@ -10,8 +10,14 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, DataError, ModelError, UsageError
-from robustify.freeform.llm_judge.judge_calls import ask_labels
-from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, Judge, JudgeCallError
+from robustify.freeform.llm_judge.judges import (
+    CachedJudge,
+    Call,
+    HttpJudge,
+    Judge,
+    JudgeCallError,
+    ask_labels,
+)
 from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.running import require_free
 from robustify.freeform.schema import FreeItem, Nugget
@@ -161,8 +167,8 @@ def test_labels_that_are_certain_are_kept_and_the_list_is_asked_for_again(
 def test_a_retry_says_what_was_wrong() -> None:
     judge = ScriptedJudge(['["support"]', '["support", "x"]', '["support", "support"]'])
     assert ask_labels(judge, [Message("user", "label them")], 2, settings()).labels == (S, S)
-    assert "in your reply: 1; needed: 2" in judge.asked[1][-1].content
-    assert "none of those allowed" in judge.asked[2][-1].content
+    assert "(count mismatch). Reply with only 2 labels" in judge.asked[1][-1].content
+    assert "(unknown label)" in judge.asked[2][-1].content
 
 
 def test_a_reply_is_kept_and_asked_once_and_a_failed_call_is_made_again(tmp_path: Path) -> None:

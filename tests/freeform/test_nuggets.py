@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.base.errors import DataError, UsageError
-from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
+from robustify.base.errors import UsageError
+from robustify.freeform.grade.graders import grade_nuggets, score_nuggets
 from robustify.freeform.llm_judge.judges import JudgeCallError
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge, settings
@@ -130,7 +130,6 @@ def test_every_version_can_grade(template: str) -> None:
 
 
 MISUSE: list[dict[str, Any]] = [
-    {"nuggets": ()},
     {"batch_size": 0},
     {"nugget_score": "most"},
     {"format_type": "toml"},
@@ -142,9 +141,3 @@ MISUSE: list[dict[str, Any]] = [
 def test_misuse_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises((UsageError, ValidationError)):
         grade([], **bad)
-
-
-def test_the_same_fact_twice_is_refused() -> None:
-    for twin in (Nugget("e", "rain falls from the clouds"), Nugget("a", "Something else.")):
-        with pytest.raises(DataError, match="repeat words"):
-            grade([], nuggets=(*FACTS, twin))

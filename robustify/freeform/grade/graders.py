@@ -1,24 +1,38 @@
-"""Graders of numbers, choices and explanations: each turns one answer into one grade.
+"""Graders of numbers, choices, explanations and nuggets: each turns one answer into one grade.
 
-Rules decide first. A judge grades the rest and never sees an answer that was truncated.
+Rules decide first. A judge grades the rest and never sees an answer that was truncated. It labels each nugget (fact) by
+whether the answer supports it. A nugget without a label makes the score unknown but bounded, and never counts as "not
+supported".
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from string import ascii_uppercase
+from typing import Any
 
 from robustify.base.errors import DataError, UsageError
-from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
-from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_of
-from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer
-from robustify.freeform.llm_judge.judge_calls import judged_reply
-from robustify.freeform.llm_judge.judges import Judge
-from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult, require_packages
+from robustify.freeform.grade.numbers import find_numeric
+from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, said, shown_answer
+from robustify.freeform.llm_judge.judges import Judge, ask_labels, judged_reply, messages_of, verdict_of
+from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
+from robustify.freeform.schema import (
+    NUGGET_SCORES,
+    AnswerRow,
+    Attempt,
+    ErrorType,
+    FreeItem,
+    GradedKind,
+    GradeResult,
+    JudgeTrace,
+    NuggetGrade,
+    Status,
+    require_packages,
+)
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/7", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
+    "numeric": "numeric/8", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": "nuggets/1",
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
@@ -39,18 +53,19 @@ def grade_answer(
             blank = blank_nuggets(item, row.model)
             return replace(blank, status="needs_judge", reason="nuggets_need_a_judge")
         return grade_nuggets(item, row.text, judge, settings, row.model)
-    finding, words = _by_rules(item, row.text, settings)
-    found = finding.graded(item.kind, GRADERS[item.kind], item.reference, item.id, row.model)
+    found = _by_rules(item, row.text, settings).graded(
+        item.kind, GRADERS[item.kind], item.reference, item.id, row.model
+    )
     if item.kind == "numeric":
         found = replace(found, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
-    if judge is None or mode == "deterministic" or found.status in _CLOSED or found.reason == "empty":
-        return found
     undecided = found.status == "needs_judge"
-    if mode == "auto" and not undecided:
+    closed = found.status in _CLOSED or found.reason == "empty" or (mode == "auto" and not undecided)
+    if judge is None or mode == "deterministic" or closed:
         return found
-    variables = {"question": item.asked, "answer": shown_answer(row.text), **words}
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
-    word = judged_reply(blank, judge, settings.judged_by(item.kind), variables, settings)
+    word = judged_reply(
+        blank, judge, settings.judged_by(item.kind), _shown(item, row.text, settings), settings
+    )
     if mode == "both" and not undecided:
         differs = word.score is not None and word.score != found.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
@@ -69,25 +84,24 @@ def require_grading(settings: FreeSettings, judge: object) -> str:
     return settings.who
 
 
-def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Ruling, dict[str, str]]:
-    """Grade an answer by rules. Return the finding and the reference text that a judge would see."""
+def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> Ruling:
     match item.kind:
         case "numeric":
-            # The other options are known wrong values, so an answer that is nearer to one of them is wrong.
-            others = [option for i, option in enumerate(item.options) if i != item.correct]
-            rel, rivals = Decimal(str(settings.rel_tol)), rivals_of(item.reference, others)
-            rule = NumericRule(rel, Decimal(str(settings.abs_tol)), item.unit, rivals)
-            with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
-            words = {"reference": with_unit, "tolerance_percent": f"{(rel * 100).normalize():f}"}
-            return find_numeric(text, item.reference, rule, item.question), words
+            return find_numeric(item, text, *(Decimal(str(x)) for x in (settings.rel_tol, settings.abs_tol)))
         case "short_text":
-            options, right = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
-            letter = f"({ascii_uppercase[right]}) " if item.options_shown else ""
-            words = {"reference": letter + " / ".join([options[right], *item.aliases])}
-            shown = item.options_shown
-            return find_choice(text, options, right, item.aliases, item.question, shown), words
+            return find_choice(item, text)
         case "explanation":
-            return find_explanation(text, item.reference), {"reference": item.reference}
+            return find_explanation(text, item.reference)
+
+
+def _shown(item: FreeItem, text: str, settings: FreeSettings) -> dict[str, str]:
+    """Return what a judge sees of a case."""
+    letter = f"({ascii_uppercase[item.correct or 0]}) " if item.options_shown else ""
+    reference = letter + " / ".join([item.reference, *item.aliases]) + (f" {item.unit}" if item.unit else "")
+    return {
+        "question": item.asked, "answer": shown_answer(text), "reference": reference,
+        "tolerance_percent": f"{(Decimal(str(settings.rel_tol)) * 100).normalize():f}",
+    }  # fmt: skip
 
 
 def grade_answers(
@@ -118,3 +132,105 @@ def grade_answers(
         out.append(replace(grade_answer(item, row, settings, judge), group=item.group))
         progress(1)
     return out
+
+
+# Nuggets
+
+OKAY_WEIGHT = 0.5
+"""Weight of an okay nugget in the `weighted` score. A vital nugget has weight 1. TREC's code has no such score."""
+
+
+def grade_nuggets(
+    item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
+) -> GradeResult:
+    """Grade an answer by the nuggets of its item. Raise `UsageError` if the template lacks the format, and `ModelError` if
+    the judge can never be called."""
+    nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
+    written, text = chosen.label_format(settings.format_type), said(answer)
+    if isinstance(text, Ruling):
+        # A judge may still read an answer that is too long for the rules.
+        if text.status != "scored":
+            unread = blank_nuggets(item, model).nuggets
+            return replace(text.graded("nuggets", GRADERS["nuggets"], None, item.id, model), nuggets=unread)
+        text = shown_answer(answer)
+    cast, attempts = list[list[tuple[str | None, ErrorType | None]]](), list[Attempt]()
+    for vote in range(settings.asking.votes):
+        cast.append([])
+        for start in range(0, len(nuggets), settings.batch_size):
+            batch = [nugget.text for nugget in nuggets[start : start + settings.batch_size]]
+            variables = {"query": item.question, "passage": text, "nuggets": batch, "num_nuggets": len(batch)}
+            messages = messages_of(settings, chosen, {**variables, "format_type": written}, item.id)
+            asked = ask_labels(judge, messages, len(batch), settings, vote, written)
+            cast[-1] += zip(asked.labels, asked.error_types, strict=True)
+            attempts += asked.attempts
+    votes = tuple(None if any(error for _, error in one) else "read" for one in cast)
+    own = judge.name == model
+    trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, tuple(attempts), votes, None, own)
+    graded = []
+    for nugget, (one, *others) in zip(nuggets, zip(*cast, strict=True), strict=True):
+        label, error = one
+        if others:
+            label, _, error = majority_vote([label for label, _ in (one, *others)])
+        graded.append(NuggetGrade(nugget.id, nugget.importance, label, error))
+    return _scored(tuple(graded), trace, settings.nugget_score, item.id, model)
+
+
+def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
+    """Return the grade of an answer whose nuggets have no labels."""
+    blank = tuple(NuggetGrade(n.id, n.importance, None) for n in item.nuggets)
+    return GradeResult(
+        item.id,
+        model,
+        "nuggets",
+        GRADERS["nuggets"],
+        "grader_error",
+        None,
+        None,
+        "nugget_unread",
+        nuggets=blank,
+    )
+
+
+def _scored(
+    graded: tuple[NuggetGrade, ...], trace: JudgeTrace, score: str, item_id: str, model: str
+) -> GradeResult:
+    scores = score_nuggets(graded)
+    value = scores[score]["value"]
+    status: Status = "scored"
+    reason, error = score, None
+    if value is None:
+        error = next((n.error_type for n in graded if n.error_type is not None), None)
+        status, reason = "grader_error", "nugget_unread"
+        if scores[score]["n"] == 0:
+            status, reason = "reference_error", "no_vital_nugget"
+    return GradeResult(
+        item_id, model, "nuggets", GRADERS["nuggets"], status, value, verdict_of(value), reason,
+        method="votes" if len(trace.votes) > 1 else "judge",
+        flags=("self_judging",) if trace.self_judging else (),
+        error_type=error, judge=trace, nuggets=graded, nugget_scores=scores,
+    )  # fmt: skip
+
+
+def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
+    """Compute the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+
+    The `strict_*` scores count full support only, and the others count partial support as one half. `vital` and `all`
+    name the nuggets that count (Pradeep et al. 2024, AutoNuggetizer). `weighted` is specific to robustify. If a nugget
+    has no label, the value is None and the bounds remain. Without nuggets, all three are None.
+    """
+    vital = [(n.label, 1.0) for n in nuggets if n.importance == "vital"]
+    every = [(n.label, 1.0) for n in nuggets]
+    weighted = [(n.label, 1.0 if n.importance == "vital" else OKAY_WEIGHT) for n in nuggets]
+    parts = ((vital, True), (vital, False), (every, True), (every, False), (weighted, False))
+    return {name: _mean(*part) for name, part in zip(NUGGET_SCORES, parts, strict=True)}
+
+
+def _mean(labels: Sequence[tuple[str | None, float]], strict: bool) -> dict[str, Any]:
+    whole = sum(weight for _, weight in labels)
+    if not whole:
+        return {"value": None, "lower": None, "upper": None, "n": 0}
+    credit = {label: float(x == 1) if strict else x for label, x in SUPPORT.items()}
+    known = sum(credit.get(label, 0.0) * weight for label, weight in labels if label is not None)
+    missing = sum(weight for label, weight in labels if label is None)
+    lower, upper = known / whole, (known + missing) / whole
+    return {"value": None if missing else lower, "lower": lower, "upper": upper, "n": len(labels)}

@@ -1,25 +1,167 @@
 """Rules that decide whether a numeric answer is correct, in exact decimal arithmetic.
 
-The tolerance is relative to the reference. An answer is decided only if it is one number with a unit that compares with
-the reference's. A number that would be correct in another reading (separator, sign, power of ten, omitted unit, size of
-a gallon) is undecided.
+An answer is decided only if it is one number with a unit that compares with the reference's. A number that would be
+correct in another reading (separator, sign, power of ten, omitted unit, size of a gallon) is undecided. A unit is a product
+of words that pint knows. Anything more, such as a formula, is no quantity, so `9**9**9` costs nothing.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from decimal import Decimal, DecimalException, localcontext
-from typing import Any
+from decimal import Context, Decimal, DecimalException, localcontext
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
-from robustify.freeform.grade.quantities import CONTEXT, Amount, parse_unit, read_quantity, registry
-from robustify.freeform.grade.worded import Ruling, core_texts, plain_words, said, shared_ruling
+from robustify.freeform.grade.worded import Ruling, core_texts, plain_text, plain_words, said, shared_ruling
+from robustify.freeform.schema import FreeItem
+
+LONGEST = 200
+"""Longest quantity, in characters."""
+CONTEXT = Context(prec=60)
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_POWERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_CURRENCIES = {"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee"}
+_PRICE = re.compile(r"([+-]?)([$€£¥₹])\s?([\d.].*)")
+_NUMBER = re.compile(
+    r"(?P<sign>[+-]\s?|(?:minus|negative)\s)?(?P<digits>(?P<group>\d{1,3}(?:(?P<sep>[,.'\s])\d{3})(?:(?P=sep)\d{3}){0,30})"
+    r"(?:(?!(?P=sep))[.,]\d{1,400})?(?![.,\d])|\d{1,400}(?:[.,]\d{1,400})?|\.\d{1,400})(?:\s?/\s?(?P<below>\d{1,30}))?"
+    r"(?:[eE](?P<e>[+-]?\d{1,3})|\s?[x×*·]\s?10\s?\^\s?[({]?(?P<ten>[+-]?\d{1,3})[)}]?)?"
+    rf"(?:\s?(?P<word>{'|'.join(_POWERS)})\b)?(?![\d.,/]|(?:st|nd|rd|th)\b)\s?-?(?P<unit>.*)"
+)
+_LATEX = {
+    r"\times": "×", r"\cdot": "×", r"\%": "%", r"\$": "$", r"\,": " ", r"\!": "", "{,}": "", r"^\circ": "°",
+    r"^{\circ}": "°", r"\mu": "µ", r"\Omega": "Ω",
+}  # fmt: skip
+_MACRO = re.compile("|".join(map(re.escape, _LATEX)))
+_WORDS = re.compile(r"\\(?:text|mathrm|mathbf|operatorname|rm|unit|si)\s?\{([^{}]{0,80})\}")
+_BELOW = re.compile(r"\\[dt]?frac\s?\{\s?(\d{1,30})\s?\}\s?\{\s?(\d{1,30})\s?\}")
+_POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,3})\s?\}")
+
+
+class Amount(NamedTuple):
+    """A number with its unit. `values` are its readings, the usual one first: "1,234" may be 1.234. `written` is the text
+    of the unit, which is one unknown word if there is no `unit`."""
+
+    values: tuple[Decimal, ...]
+    unit: Any = None
+    written: str = ""
+
+
+@lru_cache(maxsize=1024)
+def read_quantity(text: str) -> Amount | None:
+    """Read a whole text as one quantity, or return None."""
+    if len(text) > LONGEST:
+        return None
+    if "\\" in text or "{" in text:
+        text = _WORDS.sub(r" \1", _BELOW.sub(r"\1/\2", _MACRO.sub(lambda m: _LATEX[m[0]], text)))
+        text = _POWER.sub(r"^\1", text)
+    plain = plain_text(text).rstrip(".").replace("–", "-").strip()
+    if plain.casefold() in _ONES:
+        return Amount((Decimal(_ONES.index(plain.casefold())),))
+    plain = _PRICE.sub(lambda m: f"{m[1]}{m[3]} {_CURRENCIES[m[2]]}", plain)
+    number = _NUMBER.fullmatch(plain)
+    if number is None or "π" in plain:
+        return None
+    unit = number["unit"].strip()
+    known = parse_unit(unit) if unit else None
+    if unit and known is None and not unit.isalpha():
+        return None
+    try:
+        return Amount(tuple(_value(number, digits) for digits in _readings(number)), known, unit)
+    except ArithmeticError:
+        return None
+
+
+def _readings(number: "re.Match[str]") -> list[str]:
+    """Return the digits with a decimal point, in each reading of an unclear separator."""
+    digits, sep = number["digits"], number["sep"]
+    decimal = digits.replace(",", ".")
+    if sep is None:
+        return [decimal]
+    grouped = digits.replace(sep, "").replace(",", ".")
+    if sep not in ",." or digits.count(sep) > 1 or digits != number["group"]:
+        return [grouped]
+    return [grouped, decimal] if sep == "," and digits[0] != "0" else [decimal, grouped]
+
+
+def _value(number: "re.Match[str]", digits: str) -> Decimal:
+    power = int(number["e"] or number["ten"] or 0) + _POWERS.get(number["word"] or "", 0)
+    sign = -1 if (number["sign"] or "+")[0] in "-mn" else 1
+    return sign * (Decimal(digits) / Decimal(number["below"] or 1)).scaleb(power, CONTEXT)
+
+
+# Units
+
+_UNIT = re.compile(r"(?:[^\W\d_]+\)?(?:\^?\(?[+-]?\d\)?(?![\d^]))?|[%°\s·⋅*/(]|(?<=[^\W\d])[-_](?=[^\W\d]))+")
+_WRITTEN = (
+    (re.compile(r"(?:°|\bdeg(?:rees?|\.)?)\s*c(?:elsius)?\b", re.IGNORECASE), "degree_Celsius"),
+    (re.compile(r"(?:°|\bdeg(?:rees?|\.)?)\s*f(?:ahrenheit)?\b", re.IGNORECASE), "degree_Fahrenheit"),
+    (re.compile(r"\bper\s?cent\b|\bpct\b"), "percent"),
+    (re.compile(r"\blight[ -]years?\b"), "light_year"),
+    (re.compile(r"\b([kM]?)N-?m\b"), r"\1N m"),
+    (re.compile(r"\bms(?=\^?-[12]\b)"), "m s"),
+    (re.compile(r"(?<=[a-z])-(?=[a-z]{3})"), " "),
+    (re.compile(r"\s*\bper\b\s*"), "/"),
+    (re.compile(r"(?<=[a-zA-Z])(?=[+-]?\d)"), "^"),
+    (re.compile(r"\b[A-Z][a-z]{3,}"), lambda word: word[0].lower()),
+    (re.compile("[·⋅]"), "*"),
+)
+_UNCLEAR = re.compile(r"/[^/]*(?:[^\W\d_)][\s\d^]*[\s*]\s*[^\W\d_]|-\d)")
+
+
+@lru_cache(maxsize=1024)
+def parse_unit(text: str) -> Any:
+    """Parse a whole text as a unit of pint, or return None. "J/mol K" may mean two things and is no unit."""
+    plain = plain_text(text[: LONGEST + 1]).strip(" .")
+    for pattern, name in _WRITTEN:
+        plain = pattern.sub(name, plain)
+    unclear = _UNCLEAR.search(re.sub(r"\([^()]*\)", "x", plain))
+    if len(text) > LONGEST // 2 or not _UNIT.fullmatch(plain) or unclear or "**" in plain:
+        return None
+    if not all(_is_named(word) for word in re.findall(r"(?<![^\W\d])[a-z]{4,}(?![^\W\d])", plain)):
+        return None
+    try:
+        unit = registry().Unit(f"1{plain}" if plain.startswith("/") else plain)
+    # pint raises errors of many kinds at words that it does not know.
+    except Exception:
+        return None
+    return unit if unit._units else None
+
+
+@cache
+def _is_named(word: str) -> bool:
+    """Return whether a word is no unit, or one as people write it: "kilometres", but no "pins" of picoinches."""
+    read = registry().parse_unit_name(word)
+    return not read or any(
+        not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)
+        or word == registry().get_symbol(prefix + name)
+        for prefix, name, _ in read
+    )  # fmt: skip
+
+
+@cache
+def registry() -> Any:
+    """Return pint's registry, with currencies."""
+    from pint import UnitRegistry
+
+    units: Any = UnitRegistry()
+    for currency in _CURRENCIES.values():
+        units.define(f"{currency} = [{currency}]")
+    for code, name in {"USD": "dollar", "EUR": "euro", "GBP": "sterling", "amps": "ampere"}.items():
+        units.define(f"@alias {name} = {code}")
+    # In pint a gauss has another dimension than a tesla, and "kilos" are kiloseconds.
+    units.define("gaussfield = 1e-4 * tesla = G = gauss")
+    units.define("kilos = kilogram = kilo")
+    return units
+
+
+# Comparison with the reference
 
 _BEFORE_REFERENCE = re.compile(r"^\s*(?:[A-Za-z][\w']{0,9}\s?[=≈]\s?|[~≈]\s?|(?:approximately|about)\s+)")
 _NAMED = re.compile(
     r"(?:(?P<name>[^\W\d_]{1,20})\s?[=≈]\s?)?(?:[\s\d.+\-*/×·÷()]{1,60}[=≈]\s?)?(?P<value>[^=≈]+)"
 )
 _CHANGED = re.compile(r"\A\s*>|\d\s*!|\d\s*\+\s*\Z")
-_NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
 _TEMPERATURES = ("degree_Celsius", "degree_Fahrenheit", "kelvin")
 _APART = re.compile(
     r"(hertz|revolutions_per_minute|radian|degree|becquerel|gray|sievert|percent|ppm|decibel|newton|candela|lumen|count|turn)\b"
@@ -32,53 +174,31 @@ _KNOWN = re.compile(
 """Units of one size that mean nothing else, so that another value or dimension is an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class NumericRule:
-    """Criteria for accepting a number.
-
-    A number is correct within `max(rel * |reference|, abs)`. If both are 0, it must be equal. `unit` is the expected
-    unit. `rivals` are known wrong values, such as other options. An answer that is nearer to one of them is wrong,
-    however wide the tolerance is.
-    """
-
-    rel: Decimal = Decimal("0.05")
-    abs: Decimal = Decimal(0)
-    unit: str | None = None
-    rivals: tuple[Decimal, ...] = ()
-
-    def accepts(self, answer: Decimal, reference: Decimal) -> bool:
-        """Return whether an answer is within the inclusive tolerance and not nearer to a rival."""
-        with localcontext(CONTEXT):
-            off = abs(answer - reference)
-            within = off <= max(self.rel * abs(reference), self.abs)
-            return within and all(abs(answer - rival) >= off for rival in self.rivals)
-
-
 def whole_quantity(reference: str) -> Amount | None:
     """Read a reference as one quantity, with an optional leading `x =` or `~`. Return None if it is anything else."""
     found = read_quantity(_BEFORE_REFERENCE.sub("", reference[:1000]))
     return None if found is None or (found.written and found.unit is None) else found
 
 
-def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
-    """Return the values of the other options that use the reference's unit."""
-    known, found = whole_quantity(reference), map(whole_quantity, others)
-    if known is None:
-        return ()
-    same = [one.values[0] for one in found if one is not None and one.unit == known.unit]
-    return tuple(value for value in same if value != known.values[0])
+def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -> Ruling:
+    """Decide whether an answer gives the number of an item's reference, within `max(rel * |reference|, absolute)`. Never
+    raises because of a text.
 
-
-def find_numeric(answer: str, reference: str, rule: NumericRule, question: str = "") -> Ruling:
-    """Decide whether an answer gives the reference's number. Never raises because of a text."""
-    known, unit = whole_quantity(reference), parse_unit(rule.unit) if rule.unit else None
-    if known is None or (rule.unit and unit is None):
+    The other options are known wrong values: an answer that is nearer to one of them is wrong, however wide the
+    tolerance is.
+    """
+    known, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
+    if known is None or (item.unit and unit is None):
         return Ruling("reference_is_no_quantity", status="reference_error")
     text = said(answer)
     if isinstance(text, Ruling):
         return text
+    value, others = known.values[0], map(whole_quantity, item.options)
+    rivals = {one.values[0] for one in others if one is not None and one.unit == known.unit} - {value}
+    with localcontext(CONTEXT):
+        within = max(rel * abs(value), absolute)
     wanted = unit if known.unit is None else known.unit
-    return shared_ruling(text, _Comparison(known.values[0], wanted, rule, question).find)
+    return shared_ruling(text, _Comparison(value, wanted, within, rivals, item.question).find)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,7 +207,8 @@ class _Comparison:
 
     reference: Decimal
     unit: Any
-    rule: NumericRule
+    within: Decimal
+    rivals: Set[Decimal]
     question: str
 
     def find(self, claim: str) -> Ruling:
@@ -108,21 +229,23 @@ class _Comparison:
         return name in letters or (len(name) == 1 and not letters) or self.question.endswith(f" {name}?")
 
     def _accepts(self, value: Decimal) -> bool:
-        return self.rule.accepts(value, self.reference)
+        with localcontext(CONTEXT):
+            off = abs(value - self.reference)
+            return off <= self.within and all(abs(value - rival) >= off for rival in self.rivals)
 
     def _compared(self, found: Amount, raw: str) -> Ruling:
-        found, (value, *others) = self._as_temperature(found), found.values
+        (value, *others), flags = found.values, tuple[str, ...]()
         unit, wanted, percent = found.unit, self.unit, registry().percent
-        if found.written and unit is None and (wanted is not None or not self._names(found.written)):
+        words = plain_words(self.question)
+        if found.written and unit is None and (wanted is not None or found.written.casefold() not in words):
             return Ruling("words_around", None, raw)
-        flags: tuple[str, ...] = ()
         if unit == wanted or (unit is None and wanted is None):
             pass
         elif {unit, wanted} == {None, percent}:
             # A bare 0.2 is 20 % as well as a bare 20 is.
-            flags, direct = ("percent",), unit is None or bool(_NAMES_PERCENT.search(self.question))
+            flags, asks = ("percent",), "%" in self.question or "percent" in self.question.casefold()
             others.append(value)
-            if not (direct and self._accepts(value)):
+            if not ((unit is None or asks) and self._accepts(value)):
                 value = value.scaleb(-2 if unit is not None else 2, CONTEXT)
         elif unit is None:
             if wanted == percent or not self._accepts(value):
@@ -142,19 +265,9 @@ class _Comparison:
             return Ruling("other_reading", None, raw)
         if unit != wanted and unit is not None and unit != percent and not (_known(unit) and _known(wanted)):
             return Ruling("unit_unclear", None, raw)
-        if not self.reference and not self.rule.abs:
+        if not self.within and not self.reference:
             return Ruling("zero_reference_needs_abs", 0.0, raw, flags)
-        return Ruling("other_option" if value in self.rule.rivals else "outside_tolerance", 0.0, raw, flags)
-
-    def _names(self, word: str) -> bool:
-        return word.casefold() in plain_words(self.question)
-
-    def _as_temperature(self, found: Amount) -> Amount:
-        """Read the "C" or "degrees" of an answer as the temperature that is expected."""
-        units = {"C": "degree_Celsius", "F": "degree_Fahrenheit", "degrees": str(self.unit)}
-        if str(self.unit) not in _TEMPERATURES or found.written not in units:
-            return found
-        return found._replace(unit=registry().Unit(units[found.written]))
+        return Ruling("other_option" if value in self.rivals else "outside_tolerance", 0.0, raw, flags)
 
     def _other_readings(self, value: Decimal, others: Sequence[Decimal], unit: Any) -> Iterator[Decimal]:
         for other in (value, *others):

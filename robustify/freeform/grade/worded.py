@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import compatible, in_words
-from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
+from robustify.freeform.schema import ErrorType, FreeItem, GradedKind, GradeResult, Status
 from robustify.reading.marks.labelling import LETTERS
 from robustify.reading.marks.picks import (
     Picked,
@@ -123,11 +123,10 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
     """
     text, seen = sentence.strip(), set[str]()
     if (asked := _ASKED.fullmatch(question)) is not None:
-        subject, bare = re.escape(asked[1]), text.rstrip(". ")
-        restated = re.fullmatch(
-            rf"{subject} {_IS}\s(?P<end>.+)|(?P<start>.+)\s{_IS} {subject}", bare, re.IGNORECASE
-        )
-        text = restated["end"] or restated["start"] if restated else text
+        subject = re.escape(asked[1])
+        forms = rf"{subject} {_IS}\s(.+)|(.+)\s{_IS} {subject}"
+        restated = re.fullmatch(forms, text.rstrip(". "), re.IGNORECASE)
+        text = restated[1] or restated[2] if restated else text
     for _ in range(6):
         for text in shorter_texts(text):  # noqa: B020
             if text not in seen:
@@ -166,28 +165,25 @@ _ARTICLE = re.compile(r"(?:[Tt]he|[Aa]n|a)\s+(?=\w\w)")
 _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
-def find_choice(
-    answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), question: str = "", shown: bool = False,
-) -> Ruling:  # fmt: skip
-    """Decide whether an answer is the correct option, one of its aliases, or certainly another option.
-
-    With `shown`, the model saw lettered options, so that a letter is an answer.
-    """
+def find_choice(item: FreeItem, answer: str) -> Ruling:
+    """Decide whether an answer is the correct option or an alias, or certainly another option. If the model saw lettered
+    options, a letter is an answer."""
     text = said(answer)
     if isinstance(text, Ruling):
         return text
-    if shown:
-        found = read_pick(text, options, letters := LETTERS[: len(options)])
+    if item.options_shown:
+        found = read_pick(text, item.options, letters := LETTERS[: len(item.options)])
         if not isinstance(found, Picked):
             return Ruling("no_option", None, text)
         # The "A" of "A stone" is no letter of an option.
         marks = {mark.casefold() for mark in re.findall(r"\b[A-Z]\b(?!\s[a-z])", text)}
         if found.how == "explained" and marks & set(letters) - {letters[found.index]}:
             return Ruling("several_results", None, text)
-        return _named(found.index == correct, text)
-    known = [(plain_text(option), at == correct) for at, option in enumerate(options)]
-    known += [(plain_text(alias), True) for alias in aliases]
-    return shared_ruling(text, lambda claim: _find_text(claim, known, question))
+        return _named(found.index == item.correct, text)
+    options, key = (item.options, item.correct) if item.correct is not None else ((item.reference,), 0)
+    known = [(plain_text(option), at == key) for at, option in enumerate(options)]
+    known += [(plain_text(alias), True) for alias in item.aliases]
+    return shared_ruling(text, lambda claim: _find_text(claim, known, item.question))
 
 
 def find_explanation(answer: str, reference: str) -> Ruling:

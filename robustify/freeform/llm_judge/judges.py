@@ -1,19 +1,32 @@
-"""Clients for judge models behind OpenAI-compatible servers.
+"""Judge models behind OpenAI-compatible servers, calls with retries and votes, and grades from the replies.
 
-A failed call raises `JudgeCallError` with the name of the error. The name is recorded in the grade and is never a
-verdict. Rejected credentials end the run.
+The judge sees the question, the reference and the answer, but not the other options, because options would turn grading
+back into choosing. A retry continues the conversation with one line about the error, at the same temperature. Every attempt
+is recorded. An unreadable reply, a failed call and a tie leave the answer unscored, never wrong. Rejected credentials end
+the run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from robustify.base.errors import AuthorisationError, ModelError
+from robustify.base.errors import AuthorisationError, ModelError, UsageError
 from robustify.base.redaction import HoldsText
-from robustify.freeform.prompt_templates import Message, prompt_sha256
-from robustify.freeform.schema import AnswerRow, ErrorType
-from robustify.freeform.settings import JudgeSettings
+from robustify.freeform.llm_judge.verdicts import (
+    SCALES,
+    SUPPORT,
+    VERDICTS,
+    Reading,
+    Vote,
+    majority_vote,
+    parse_labels_multi_format,
+    parse_score,
+    parse_verdict,
+)
+from robustify.freeform.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
+from robustify.freeform.schema import AnswerRow, Attempt, ErrorType, GradeResult, JudgeTrace
+from robustify.freeform.settings import FreeSettings, JudgeSettings
 from robustify.models.engines.openai.client import Client, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
 from robustify.models.engines.openai.refusals import Refusal
@@ -69,7 +82,7 @@ class Judge(Protocol):
 
 
 class CachedJudge:
-    """A judge with cached replies, so that each call is made once. `origin` identifies the model beyond its name."""
+    """A judge with cached replies. `origin` identifies the model beyond its name."""
 
     def __init__(self, judge: Judge, kept: Replies, origin: object = None) -> None:
         self.name = judge.name
@@ -87,17 +100,16 @@ class CachedJudge:
 
 
 class HttpJudge:
-    """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine. Raise
-    `ModelError` if the openai package is not installed, `AuthorisationError` if the set is restricted, and the address
-    is not this machine, or it must not get the key, and `UsageError` if the key variable is not set."""
+    """A judge model behind an OpenAI-compatible server. Raise `ModelError` if the openai package is not installed,
+    `AuthorisationError` if the set is restricted, but the server is not this machine, or if it must not get the key, and
+    `UsageError` if the key variable is not set."""
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})
         settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         if restricted and host_of(judge.base_url) is not None:
-            raise AuthorisationError(
-                "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."
-            )
+            mend = "Serve the model on 127.0.0.1."
+            raise AuthorisationError(f"The set is restricted, but the judge is not on this machine. {mend}")
         self.name = judge.model
         self._client, self._takes_schemas = Client(settings, check_name=False), True
 
@@ -160,6 +172,165 @@ def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow
     """Raise `ModelError` if the judge wrote one of the answers and its settings forbid this."""
     own = sum(answer.model == judge.model for answer in answers) if judge and judge.forbid_self else 0
     if judge and own:
-        raise ModelError(
-            f"judge {judge.model}: wrote {own} of the answers. Use another judge, or set `forbid_self: false`."
+        mend = "Use another judge, or set `forbid_self: false`."
+        raise ModelError(f"judge {judge.model}: wrote {own} of the answers. {mend}")
+
+
+# Calls with retries and votes
+
+VOTING_TEMPERATURE = 0.7
+"""Temperature if there are several votes. At temperature 0, every vote would repeat the first."""
+LONGEST_QUOTED = 4000
+"""Characters of an unreadable reply that a retry repeats to the judge."""
+
+
+def line_of(error: ErrorType | None) -> str:
+    """Return what to tell a model about a reply with this error."""
+    return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
+
+
+def call_of(
+    settings: FreeSettings, vote: int, name: str = "", value: Mapping[str, Any] | None = None
+) -> Call:
+    """Return the call settings of one vote. With `json_schema`, the server is asked for an object with reasoning and the
+    member `name` of the schema `value`."""
+    judge, schema = settings.asking, None
+    if judge.json_schema and value is not None:
+        members = {"reasoning": {"type": "string"}, name: value}
+        schema = {
+            "type": "object",
+            "properties": members,
+            "required": [*members],
+            "additionalProperties": False,
+        }
+    temperature = VOTING_TEMPERATURE if judge.votes > 1 else 0.0
+    return Call(temperature, judge.max_tokens, judge.seed + vote, vote, schema=schema)
+
+
+def messages_of(
+    settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
+) -> list[Message]:
+    """Render a template with the given variables and the settings' language, after the examples of the settings."""
+    # The nonce determines the codes that fence quoted text.
+    options = {"nonce": f"{settings.asking.seed}:{item_id}", "language": settings.language}
+    *before, case = rendered(template, {**variables, **options})
+    shared = {name: value for name, value in variables.items() if name in ("scale", "format_type")}
+    return [*before, *settings.solved(template, {**shared, "language": settings.language}), case]
+
+
+def _asked(
+    judge: Judge, messages: Sequence[Message], call: Call, retries: int,
+    read: Callable[[Completion], tuple[ErrorType | None, str]],
+) -> list[Attempt]:  # fmt: skip
+    """Call the judge, and repeat the call while `read` returns a retry line and retries remain. Return all attempts."""
+    conversation, attempts = list(messages), list[Attempt]()
+    for number in range(retries + 1):
+        digest = prompt_sha256(conversation)
+        try:
+            reply = judge.complete(conversation, replace(call, attempt=number))
+        except JudgeCallError as fault:
+            return [*attempts, Attempt(call.vote, digest, "", fault.error_type, None, {})]
+        error, again = read(reply)
+        attempts.append(Attempt(call.vote, digest, reply.text, error, reply.finish_reason, dict(reply.usage)))
+        if not again:
+            break
+        conversation += [Message("assistant", reply.text[:LONGEST_QUOTED]), Message("user", again)]
+    return attempts
+
+
+class AskedLabels(NamedTuple):
+    """Labels from one request, the error of each missing label, and all attempts."""
+
+    labels: tuple[str | None, ...]
+    error_types: tuple[ErrorType | None, ...]
+    attempts: tuple[Attempt, ...]
+
+
+def ask_labels(
+    judge: Judge, messages: Sequence[Message], n: int, settings: FreeSettings, vote: int = 0,
+    format_type: str = "adaptive",
+) -> AskedLabels:  # fmt: skip
+    """Ask for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept."""
+    labels: list[str | None] = [None] * n
+    errors: list[ErrorType | None] = [None] * n
+
+    def read(reply: Completion) -> tuple[ErrorType | None, str]:
+        parsed = parse_labels_multi_format(
+            reply.text, n, format_type=format_type, finish_reason=reply.finish_reason
         )
+        for i, label in enumerate(parsed.labels or [None] * n):
+            if labels[i] is None:
+                labels[i], errors[i] = label, None if label else parsed.error_type
+            elif label not in (None, labels[i]):
+                # Two different labels for one nugget cancel out, and the nugget is asked again.
+                labels[i], errors[i] = None, "ambiguous"
+        form = "one of the formats" if format_type == "adaptive" else format_type.upper()
+        only = f"Reply with only {n} labels in {form}, in the order of the nuggets."
+        return parsed.error_type, "" if all(labels) else f"{line_of(parsed.error_type)} {only}"
+
+    listed = {"type": "array", "items": {"type": "string", "enum": [*SUPPORT]}, "minItems": n, "maxItems": n}
+    call = call_of(settings, vote, "labels", listed if format_type in ("json", "adaptive") else None)
+    attempts = _asked(judge, messages, call, settings.asking.retries, read)
+    last = attempts[-1].error_type
+    missing = (None if label else error or last for label, error in zip(labels, errors, strict=True))
+    return AskedLabels(tuple(labels), tuple(missing), tuple(attempts))
+
+
+def judged_reply(
+    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
+    settings: FreeSettings,
+) -> GradeResult:  # fmt: skip
+    """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if
+    the template reads neither a score nor a verdict, and `ModelError` if the judge can never be called."""
+    if template.reads not in ("score", "verdict"):
+        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a grader/ template.")
+    by_verdict = template.reads == "verdict"
+    scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
+    points = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
+    wanted = (
+        '"verdict": "correct"}, or "incorrect", or "not_attempted"'
+        if by_verdict
+        else f'"score": <{points}>}}'
+    )
+    messages = messages_of(settings, template, {**variables, "scale": scale}, result.item_id)
+
+    def value(reply: str, finish: str | None) -> Reading[str]:
+        if by_verdict:
+            return parse_verdict(reply, finish_reason=finish)
+        score = parse_score(reply, scale=scale, finish_reason=finish)
+        return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
+
+    def fault(reply: Completion) -> tuple[ErrorType | None, str]:
+        error = value(reply.text, reply.finish_reason).error_type
+        return error, f"{line_of(error)} Reply with only the JSON object: {{{wanted}." if error else ""
+
+    kind, allowed = ("string", [*VERDICTS]) if by_verdict else ("number", [*SCALES[scale]])
+    cast, attempts = list[str | None](), list[Attempt]()
+    for nth in range(settings.asking.votes):
+        call = call_of(settings, nth, template.reads, {"type": kind, "enum": allowed})
+        attempts += _asked(judge, messages, call, settings.asking.retries, fault)
+        last = attempts[-1]
+        cast.append(None if last.error_type else value(last.reply, last.finish_reason).value)
+    vote = majority_vote(cast)
+    if len(cast) == 1 and vote.verdict is None:
+        vote = Vote(None, 0.0, attempts[-1].error_type)
+    own, verdict = judge.name == result.model, vote.verdict
+    trace = JudgeTrace(
+        judge.name, template.id, template.sha256, tuple(attempts), tuple(cast), vote.agreement, own
+    )
+    flags = (*result.flags, "self_judging") if own else result.flags
+    graded = replace(result, judge=trace, method="votes" if len(cast) > 1 else "judge", flags=flags)
+    if verdict is None:
+        return replace(
+            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=vote.error_type
+        )  # fmt: skip
+    score = VERDICTS[verdict] if by_verdict else float(verdict)
+    return replace(
+        graded, status="no_answer" if verdict == "not_attempted" else "scored", score=score,
+        verdict=verdict if by_verdict else verdict_of(score), reason="judge", error_type=None,
+    )  # fmt: skip
+
+
+def verdict_of(score: float | None) -> str | None:
+    """Convert a score to a verdict: incorrect, partial or correct."""
+    return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")

@@ -183,17 +183,8 @@ def _lines(text: str) -> Iterator[Structure]:
     for line in [*text.split("\n"), "#"]:
         found = _ITEM.match(line) if len(line) <= _LONGEST_LINE else None
         member = _MEMBER.fullmatch(found["item"]) if found else None
-        own = (
-            ""
-            if found is None
-            else "*"
-            if found["mark"]
-            else "1"
-            if found["number"]
-            else ":"
-            if member
-            else ""
-        )
+        kinds = {"*": found and found["mark"], "1": found and found["number"], ":": member}
+        own = next((kind for kind, there in kinds.items() if there), "")
         joins = bool(rows) and own == ":" and kind in ("*:", ":") and not blanks
         if rows and line.strip() and not joins and (own != kind[:1] or blanks > 1):
             yield Structure(start, end, [*map(Pairs, rows)], "yaml" if ":" in kind else "markdown")

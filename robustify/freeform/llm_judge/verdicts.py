@@ -173,9 +173,8 @@ def parse_labels_multi_format(
     if expected_count < 1:
         raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")
     if format_type not in FORMAT_TYPES:
-        raise UsageError(
-            f"format_type {format_type!r} is unknown. Expected one of {', '.join(FORMAT_TYPES)}."
-        )
+        known = ", ".join(FORMAT_TYPES)
+        raise UsageError(f"format_type {format_type!r} is unknown. Expected one of {known}.")
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
