@@ -127,7 +127,7 @@ def _calibrated(
     )  # fmt: skip
     least = found.kappa.ci[0] if found.kappa.ci is not None else None
     doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
-    told = {
+    part = {
         **found.json(), "doubt": "few_labels" if found.n < FEWEST_LABELS else doubt,
         "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
@@ -135,9 +135,9 @@ def _calibrated(
     }  # fmt: skip
     if not nuggets:
         (tn, fp), (fn, tp) = found.confusion
-        told["sensitivity"] = tp / (tp + fn) if tp + fn else None
-        told["specificity"] = tn / (tn + fp) if tn + fp else None
-    return told
+        part["sensitivity"] = tp / (tp + fn) if tp + fn else None
+        part["specificity"] = tn / (tn + fp) if tn + fp else None
+    return part
 
 
 def compare_gradings(

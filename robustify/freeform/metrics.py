@@ -52,14 +52,14 @@ def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
                 [one for one in ours if one in theirs],
                 {g.item_id for g in they} & {g.item_id for g in we},
             )
-            told = {
+            pair = {
                 "kind": kind,
                 "model": model,
                 "other": other,
                 "left_out": len(ours.keys() ^ theirs.keys()),
             }
             if len(items) < LEAST_COVERAGE * len(both):
-                yield {**told, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
+                yield {**pair, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
                 continue
             groups = group_numbers(items, {i: ours[i].group for i in items})
             credit, base = (
@@ -67,7 +67,7 @@ def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
             )
             exact, mid = sign_flip(np.rint((credit - base) * _STEPS).astype(np.int64), groups)
             difference = paired_difference(credit, base, groups).json()
-            yield {**told, "difference": difference, "p": exact, "mid_p": mid}
+            yield {**pair, "difference": difference, "p": exact, "mid_p": mid}
 
 
 def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -> dict[str, Any]:
