@@ -1,17 +1,13 @@
 """Free response as a part of a run: asked and graded with it, in its summary and page, kept when it is judged again."""
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
@@ -20,7 +16,7 @@ from robustify.freeform.running import require_free
 from robustify.freeform.schema import require_packages
 from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
-from robustify.judging.free_response import FreeGraded, FreeGrades
+from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.scored import FreeFacts
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
@@ -29,10 +25,12 @@ from tests.freeform.scripted import write_lines
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
 from tests.support.page_text import text_of_page
-from tests.support.trees import filled, measured
+from tests.support.trees import measured
 
 COLOURS = ("red", "green", "blue", "grey")
 N = 24
+OPENED = steps.open_scorer
+"""What really opens a model."""
 JUDGE = "judge: {model: big, base_url: 'http://127.0.0.1:9/v1'}"
 
 
@@ -68,8 +66,8 @@ class Writing(FakeScorer):
         return f"{COLOURS[i % 4]}{' right' if i < N // 2 else ''}" if i < 16 else COLOURS[(i + 1) % 4]
 
 
-@pytest.fixture(autouse=True)
-def models(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def models() -> Iterator[None]:
     @contextmanager
     def opened(model: Any, *_: object, **__: object) -> Iterator[FakeScorer]:
         kind = Writing if model.name == "one" else FakeScorer
@@ -78,10 +76,11 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
     def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
         return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9})
 
-    monkeypatch.setattr(steps, "open_scorer", opened)
-    monkeypatch.setattr(steps, "check_model", lambda *_: None)
-    monkeypatch.setattr(HttpJudge, "complete", complete)
-    Writing.asked_in_words = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "open_scorer", opened)
+        patch.setattr(steps, "check_model", lambda *_: None)
+        patch.setattr(HttpJudge, "complete", complete)
+        yield
 
 
 def run_of(folder: Path, free: str | None) -> Run:
@@ -96,9 +95,9 @@ def run_of(folder: Path, free: str | None) -> Run:
     return steps.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
 
 
-@pytest.fixture
-def rules_alone(tmp_path: Path) -> Run:
-    return run_of(tmp_path, "mode: auto")
+@pytest.fixture(scope="module")
+def rules_alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of(tmp_path_factory.mktemp("rules"), "mode: auto")
 
 
 def entry(run: Run, name: str = "free", model: str = "one") -> dict[str, Any]:
@@ -128,28 +127,20 @@ def test_a_run_asks_grades_and_counts_what_it_leaves_open(rules_alone: Run) -> N
         assert of["flagged"]["n"] + of["kept"]["n"] == of["all"]["n"]
     assert rules_alone.summary.models["two"].free is None
     assert "free:" in rules_alone.manifest["signature"]
+    assert "free.jsonl" in rules_alone.manifest["files"]
+    first, *others = map(json.loads, (rules_alone.folder / "free.jsonl").read_text().splitlines())
+    assert (first["question"], first["answer"]) == ("What colour has box number 0?", "red right")
+    assert (len(others), first["template"]) == (21, "answer/short@2.0")
 
 
 def test_the_forecast_counts_what_is_asked_in_words(rules_alone: Run, tmp_path: Path) -> None:
-    told = {}
+    told, source = {}, rules_alone.folder.parent
     for block in ("", "free: {models: [one], limit: 5}\n"):
-        config = (tmp_path / "boxes.yaml").read_text().partition("free:")[0] + block
-        (tmp_path / "told.yaml").write_text(config)
-        found = steps.foretold(configs.load(tmp_path / "told.yaml"), tmp_path / "new", tmp_path / "cache")
+        (source / "told.yaml").write_text((source / "boxes.yaml").read_text().partition("free:")[0] + block)
+        found = steps.foretold(configs.load(source / "told.yaml"), tmp_path / "new", source / "cache")
         told[block] = {need.model: need.requests for need in found.needs}
     before, after = told.values()
     assert {name: after[name] - before[name] for name in after} == {"one": 5, "two": 0}
-
-
-def test_the_rows_are_in_one_file_of_the_run_with_question_and_answer(rules_alone: Run) -> None:
-    assert "free.jsonl" in rules_alone.manifest["files"]
-    rows = list(map(json.loads, (rules_alone.folder / "free.jsonl").read_text().splitlines()))
-    assert (len(rows), rows[0]["question"], rows[0]["answer"]) == (
-        22,
-        "What colour has box number 0?",
-        "red right",
-    )
-    assert rows[0]["template"] == "answer/short@2.0"
 
 
 def test_the_gap_is_paired_on_items_that_have_both_scores(rules_alone: Run) -> None:
@@ -180,6 +171,13 @@ def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, 
         scores = tree["measures"]["model"]
         tree["measures"]["model"] = {name: scores[name] for name in scores if "free" not in name}
     assert one == two
+    assert "Free response" not in text_of_page((plain.folder / "report.html").read_text())
+    text = text_of_page((rules_alone.folder / "report.html").read_text())
+    expected = {"": "68.4", ", unscored wrong": "59.1", ", unscored right": "72.7"}
+    for which, shown in expected.items():
+        said = f"Free response{which}"
+        assert f"| {said} | one [voter] | {shown} %" in text
+    assert "Not asked in words: stem refers to choices 2." in text
 
 
 def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
@@ -254,67 +252,21 @@ def test_a_block_that_cannot_be_met_is_refused(
     assert not (tmp_path / "out" / "run.json").exists()
 
 
-def test_grades_changed_on_disk_are_not_judged(rules_alone: Run, tmp_path: Path) -> None:
-    folder = shutil.copytree(rules_alone.folder, tmp_path / "changed")
-    path = folder / "free.jsonl"
-    path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
-    with pytest.raises(DataError, match=r"free\.jsonl is missing or was changed after the run"):
-        steps.rejudge(open_run(folder), {}, folder)
-
-
 LINE = {
     "item_id": "q00", "model": "one", "kind": "numeric", "status": "scored", "score": 1.0, "judge": None,
     "method": "deterministic", "flags": [],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("score", 1.5),
-        ("score", float("nan")),
-        ("score", "high"),
-        ("flags", None),
-        ("judge", {}),
-        ("kind", []),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [("score", 1.5), ("score", float("nan")), ("judge", {})])
 def test_lines_that_are_not_grades_are_refused(field: str, value: object) -> None:
     assert [row.model for row in FreeGrades((LINE,), {}).rows] == ["one"]
     with pytest.raises(DataError, match="some lines are not grades"):
         _ = FreeGrades(({**LINE, field: value},), {}).rows
 
 
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
-def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
-    held = np.array([np.nan if s is None else s for s in scores])
-    every = np.ones(len(held), dtype=bool)
-    facts = FreeFacts.model_validate(filled(FreeFacts, {}))
-    free = FreeGraded(held, every, ~every, facts)
-    rate, lower, upper = free.rate(every), free.bound(every, 0.0).value, free.bound(every, 1.0).value
-    unscored = sum(s is None for s in scores)
-    assert (rate.value is None) == (rate.withheld is not None) == (5 * unscored > len(scores))
-    assert lower is not None
-    assert upper is not None
-    assert upper - lower == pytest.approx(unscored / len(scores))
-    assert rate.n == len(scores) - unscored
-    if rate.value is not None:
-        assert lower - 1e-12 <= rate.value <= upper + 1e-12
-
-
-def test_the_report_has_a_table_of_free_response_with_bounds(rules_alone: Run, tmp_path: Path) -> None:
-    plain = run_of(tmp_path / "plain", None)
-    assert "Free response" not in text_of_page((plain.folder / "report.html").read_text())
-    text = text_of_page((rules_alone.folder / "report.html").read_text())
-    expected = {"": "68.4", ", unscored wrong": "59.1", ", unscored right": "72.7"}
-    for which, shown in expected.items():
-        said = f"Free response{which}"
-        assert f"| {said} | one [voter] | {shown} %" in text
-    assert "Not asked in words: stem refers to choices 2." in text
-
-
 def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
+    monkeypatch.setattr(steps, "open_scorer", OPENED)
     write_items(tmp_path / "items.jsonl", made_items()[:6])
     with stub() as server:
         settings = {"name": "toy", "engine": "openai", "base_url": server.url, "model": "toy"}

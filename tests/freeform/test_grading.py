@@ -91,16 +91,13 @@ def test_replies_that_cannot_be_read_are_one_line_of_what_to_do(tmp_path: Path) 
 def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
     how = FreeSettings(template="answer/mistral_instruct@1.0")
     text = prompt_of(ITEMS[0], how)
+    with pytest.raises(UsageError, match="Choose an answer"):
+        prompt_of(ITEMS[0], FreeSettings(template="grader/mcq@2.0"))
     assert text == (
         "[INST] Question: How many legs has a spider?\n\nAnswer concisely. If MCQ, output only the option letter."
         " If Numeric, output only the number. [/INST]"
     )
     assert text == f"[INST] {prompt_of(ITEMS[0], how, has_chat_template=True)} [/INST]"
-
-
-def test_a_template_that_asks_for_no_answer_is_refused() -> None:
-    with pytest.raises(UsageError, match="Choose an answer"):
-        answers(template="grader/mcq@2.0")
 
 
 def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:

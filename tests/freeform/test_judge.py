@@ -1,6 +1,7 @@
 """Judges: retries that name the error, votes, records that replay, and what an unread judge leaves behind."""
 
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -101,19 +102,12 @@ def test_votes_are_a_majority_of_those_requested() -> None:
         graded(ScriptedJudge([RIGHT]), votes=2)
 
 
-def test_votes_have_seeds_of_their_own_and_a_temperature() -> None:
+def test_votes_have_seeds_of_their_own_and_no_reasoning_or_other_option_is_shown() -> None:
     judge = ScriptedJudge([RIGHT] * 4)
-    graded(judge, votes=3)
-    graded(judge)
+    for how in ({"votes": 3}, {}):
+        graded(judge, "<think>secret plan</think>the powerhouse", **how)
     assert [(c.seed, c.temperature) for c in judge.calls] == [(0, 0.7), (1, 0.7), (2, 0.7), (0, 0.0)]
-
-
-def test_the_judge_sees_no_reasoning_and_no_other_option() -> None:
-    judge = ScriptedJudge([RIGHT])
-    graded(judge, "<think>secret plan</think>the powerhouse")
-    shown = "".join(m.content for m in judge.asked[0])
-    assert "secret plan" not in shown
-    assert "nucleus" not in shown
+    assert not re.search("secret plan|nucleus", "".join(m.content for m in judge.asked[0]))
 
 
 def test_scores_of_an_explanation_are_on_their_scale() -> None:
@@ -270,14 +264,12 @@ def test_of_a_server_s_own_words_none_is_recorded(server: str) -> None:
 
 FAULTS: list[tuple[tuple[int, Any], str]] = [
     ((500, {}), "api_error"),
-    ((400, {}), "api_error"),
     ((429, {}), "rate_limited"),
     ((504, {}), "timeout"),
     ((200, b"no json"), "api_error"),
     ((200, {"choices": []}), "api_error"),
     ((200, {"error": {"code": 504}}), "timeout"),
     ((400, {"error": {"message": "flagged by a content filter"}}), "content_filter"),
-    ((200, []), "api_error"),
     (chat("", "content_filter"), "content_filter"),
 ]
 
@@ -289,7 +281,7 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[in
     assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 413, 307])
+@pytest.mark.parametrize("status", [401, 404, 307])
 def test_a_server_that_will_never_answer_stops_the_run(server: str, status: int) -> None:
     Server.script = [(status, {})]
     with pytest.raises(ModelError, match=rf"\({status}\)"):
@@ -300,10 +292,6 @@ def test_a_judge_that_asks_to_wait_for_long_stops_the_run(server: str) -> None:
     Server.script = [(429, {"wait": "3600"})]
     with pytest.raises(ModelError, match=r"asks to wait 3600 s .*60 minutes"):
         graded(http(server))
-
-
-def test_a_dead_server_is_an_error_of_the_grader() -> None:
-    assert graded(http("http://127.0.0.1:1/v1", retries=0)).error_type == "api_error"
 
 
 @pytest.mark.parametrize(

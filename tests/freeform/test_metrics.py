@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.base.errors import DataError
-from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
+from robustify.base.errors import DataError, UsageError
+from robustify.freeform.human import HumanLabel, calibrate, compare_gradings, consensus, human_from
 from robustify.freeform.metrics import aggregate, summarise
-from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
+from robustify.freeform.schema import Attempt, FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 from robustify.report.free_page import grade_lines
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
@@ -37,13 +37,6 @@ def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
     assert (found["lower"], found["upper"]) == (pytest.approx(1 / 5), pytest.approx(3 / 5))
     assert found["coverage"]["value"] == pytest.approx(3 / 5)
     assert found["statuses"] == {"grader_error": 1, "no_answer": 1, "scored": 2, "truncated": 1}
-
-
-def test_nothing_is_nothing_and_what_is_unread_opens_the_bounds() -> None:
-    empty = aggregate([])
-    assert (empty["n"], empty["accuracy"]["value"], empty["lower"], empty["upper"]) == (0, None, None, None)
-    unread = aggregate([row("a", "grader_error")])
-    assert (unread["accuracy"]["value"], unread["lower"], unread["upper"]) == (None, 0.0, 1.0)
 
 
 def test_an_item_answered_twice_is_drawn_as_one() -> None:
@@ -110,12 +103,6 @@ def test_a_judge_is_held_to_people() -> None:
     assert found["nuggets"] is None
 
 
-def test_a_judge_that_passes_wrong_answers_is_less_specific_and_as_sensitive() -> None:
-    grades = [row(f"i{i}", vote="correct" if i % 2 or i < 10 else "incorrect") for i in range(40)]
-    part = calibrate(grades, said(40))["verdicts"]
-    assert (part["sensitivity"], part["specificity"]) == (1.0, 15 / 20)
-
-
 def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
     both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
     with pytest.raises(DataError, match="4 labels do not name a model"):
@@ -166,15 +153,6 @@ def test_nugget_labels_are_compared_in_their_order() -> None:
     assert 0.8 < part["kappa"]["value"] < 1
 
 
-def test_the_summary_counts_every_answer_of_every_model() -> None:
-    grades = [row(f"i{i}", model=m, score=float(i < k)) for m, k in (("a", 30), ("b", 10)) for i in range(40)]
-    grades.append(row("i40", "needs_judge", model="b"))
-    summary = summarise([FreeItem("i0", "q", "short_text", "r")], grades)
-    assert summary["models"]["b"]["all"]["n"] == 41
-    assert summary["models"]["b"]["all"]["accuracy"]["n"] == 40
-    assert summary["models"]["b"]["all"]["statuses"]["needs_judge"] == 1
-
-
 def test_no_kind_is_averaged_with_another_and_topics_are_counted_by_kind() -> None:
     grades = [row(f"i{i}", score=float(i % 2), kind="numeric" if i < 4 else "explanation") for i in range(10)]
     items = [FreeItem(f"i{i}", "q", "numeric", "1", topic="heat" if i % 2 else "light") for i in range(10)]
@@ -208,3 +186,25 @@ def test_two_models_are_compared_on_each_kind_and_on_the_items_of_both() -> None
         "tuned less base, short text: \u221225.0 points (n = 40, \u221238.9 to \u22128.7), p 0.002",
         "tuned less base, explanation: 25.0 points (n = 40, 8.7 to 38.9), p 0.002",
     ]
+
+
+def test_two_templates_are_compared_on_the_same_answers() -> None:
+    """The first template needs a second attempt and calls all right, and the second is read at once and is right."""
+
+    def by(first: bool) -> list[GradeResult]:
+        attempts = (Attempt(0, "p", "r", "format_error" if first else None, "stop", {}),)
+        votes = ["correct" if first or i % 2 else "incorrect" for i in range(12)]
+        made = [row(f"i{i}", score=1.0, vote=vote) for i, vote in enumerate(votes)]
+        return [
+            replace(one, judge=replace(one.judge, attempts=attempts)) if one.judge else one for one in made
+        ]
+
+    people = [label(f"i{i}", score=i % 2) for i in range(12)]
+    rows = {one["measure"]: one for one in compare_gradings(by(True), by(False), people)}
+    values = {name: (one["first"]["value"], one["other"]["value"]) for name, one in rows.items()}
+    assert values == {"scored": (1.0, 1.0), "read_at_once": (0.0, 1.0), "agrees_with_people": (0.5, 1.0)}
+    difference = rows["agrees_with_people"]["difference"]
+    assert (difference["value"], difference["n"]) == (0.5, 12)
+    assert difference["ci"] is not None
+    with pytest.raises(UsageError, match="no judged answer in common"):
+        compare_gradings(by(True), [])

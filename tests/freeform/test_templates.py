@@ -91,7 +91,7 @@ def test_an_answer_cannot_end_its_own_quotation() -> None:
 
 
 @pytest.mark.parametrize("format_type", FORMAT_TYPES)
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 3])
 def test_an_echoed_prompt_is_not_an_answer(format_type: str, n: int) -> None:
     nuggets = [f"fact number {i}" for i in range(n)]
     names = template_named("nugget/optimized@2.0").variables
