@@ -11,16 +11,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from robustify.base.files import write_text
 from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
-from robustify.report.advice import grounds
+from robustify.report.advice import flagged_sum, grounds
 from robustify.report.format import plain
 from robustify.report.messages import state_sentence
-from robustify.report.opening import opening
+from robustify.report.opening import opening, quote_table
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
-from robustify.report.quoting import quote_table
-from robustify.report.recommending import flagged_sum
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
@@ -53,20 +52,17 @@ def first_screen(summary: Summary, provenance: Tree) -> str:
 
 def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]:
     """Write report.html, report.md, and the figures into `folder`. Return their paths."""
-    written = []
-    for name, text in render(summary, provenance).items():
-        path = folder / name
+    files = {folder / name: text for name, text in render(summary, provenance).items()}
+    for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-        written.append(path)
-    return written
+        write_text(path, text)
+    return list(files)
 
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
     explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s)
-    kept = g.called
-    chart = charted(s, first.quotes, kept.capitalize())
+    chart = charted(s, first.quotes, g.called.capitalize())
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
@@ -78,13 +74,13 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "sum": flagged_sum(s, g),
         "full": FULL.of(s),
         "chart": chart,
-        "tables": page_tables(s, provenance, kept, explorer=explorer),
+        "tables": page_tables(s, provenance, g.called, explorer=explorer),
         "name": plain(s.benchmark.name or "unnamed benchmark"),
         "signature": plain(str(s.signature or provenance.get("signature") or "not signed"), 1000),
         "explorer": explorer,
         "first": first,
         "quotes": quote_table(first.quotes),
-        "kept": kept,
+        "kept": g.called,
         "plot": Markup(plot) if "<circle" in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,

@@ -1,21 +1,30 @@
-"""Verdict on a benchmark: the grounds that decide it.
+"""Verdict on a benchmark, and what to do about it: the rules that decide when each applies.
 
-The rules here decide when a verdict applies. The texts are in `messages.yaml`. The page, the Markdown file, and the
-terminal print the same texts.
+The texts are in `messages.yaml`. The page, the Markdown file, and the terminal print the same texts.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
-from robustify.judging.measures import READER, SET
-from robustify.judging.stats.tests import significantly_positive
+from robustify.judging.cue_names import TRAITS
+from robustify.judging.lint.cues import Cue
+from robustify.judging.lint.rules import CUES, RULES
+from robustify.judging.measures import FULL, READER, RULE, SET
+from robustify.judging.stats.tests import (
+    LEVEL,
+    items_to_detect,
+    minimum_detectable_difference,
+    significantly_positive,
+)
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import State, Summary
-from robustify.judging.summary.screened import OffPosition
+from robustify.judging.summary.screened import CueCode, OffPosition
 from robustify.report.cells import Tone
 from robustify.report.format import counted, percent
-from robustify.report.messages import catalogue, filled
+from robustify.report.messages import catalogue, cue_words, filled, finding, in_items
 
 ONE_PLACE = 0.9
 """Share of keys at one position that decides the verdict if no item is flagged."""
@@ -68,9 +77,9 @@ class Grounds:
     @property
     def flagged_by_chance(self) -> int | None:
         """Number of items flagged by chance, or None if it is unknown."""
-        return (
-            round(self.flagged * (self.by_chance.value or 0.0)) if self.flagged and self.by_chance else None
-        )
+        if not self.flagged or self.by_chance is None:
+            return None
+        return round(self.flagged * (self.by_chance.value or 0.0))
 
     @property
     def answerable(self) -> tuple[int, ...]:
@@ -91,7 +100,7 @@ class Grounds:
 
 def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
-    off, read = s.benchmark.key_spread.off, READER.of(s).get(SET, Measured()).all
+    off, read, false = s.benchmark.key_spread.off, READER.of(s).get(SET, Measured()).all, by_chance(s)
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
         state=s.state,
@@ -102,8 +111,8 @@ def grounds(s: Summary) -> Grounds:
         of=s.splits.all,
         judged=s.screen.flagged.n if s.screen else None,
         kept=s.splits.kept,
-        by_chance=by_chance(s),
-        real=_real_share(s),
+        by_chance=false,
+        real=_real_share(s, false),
         latent=(s.screen.by_position or s.screen).latent_shortcut_rate if s.screen else None,
         reader=read if read and None not in (read.value, read.n, read.chance) else None,
         halted=tuple(check.name for check in s.halting),
@@ -132,18 +141,15 @@ def by_chance(s: Summary) -> Quantity | None:
     return Quantity(value=value, ci=(ends[1], ends[0]) if ends else None)
 
 
-def _real_share(s: Summary) -> float | None:
+def _real_share(s: Summary, false: Quantity | None) -> float | None:
     screen = s.screen
     if screen is None or screen.flagged.value is None:
         return None
-    excess, share = (screen.by_position or screen).excess_over_chance, by_chance(s) or Quantity()
+    excess = (screen.by_position or screen).excess_over_chance
     tested = excess if excess and excess.p is not None and not screen.cut else None
     if tested and not significantly_positive(tested.p, tested.ci, screen.level):
         return 0.0
-    return screen.flagged.value * (1 - (share.value or 0.0))
-
-
-# The verdict
+    return screen.flagged.value * (1 - ((false and false.value) or 0.0))
 
 
 def headline(g: Grounds) -> tuple[Tone, str]:
@@ -170,3 +176,195 @@ def _verdict_code(g: Grounds) -> str:
     refuted = g.state == "failed" and "above_chance" in g.reasons
     kinds = {"passed": "passed", "failed": "stopped", "not evaluated": "open"}
     return "refuted" if refuted else kinds[g.state]
+
+
+# What to do
+
+MOST, MOST_CUES, MOST_LINKED = 5, 3, 200
+"""Most lines of advice, most cues that have a line, and most items that a link names."""
+UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
+"""Reasons of a state that another auditor could remove."""
+When = Callable[[Summary, Grounds], Sequence[Words]]
+"""Function that returns the template values for each case in which an advice applies. `n` is the number of items, `points`
+is what it buys, and `filters` show its items in the explorer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Advice and the number of items that it applies to.
+
+    `action` begins with that number. `section` is the anchor of the report section with the evidence, and `filters` is the
+    address of its items in the explorer, or "". `points` is how much a score can change by it, at most, as a share.
+    """
+
+    code: str
+    action: str
+    section: str
+    n: int
+    filters: str = ""
+    points: float = 0.0
+
+
+def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
+    """Return the advice for a run: what is about the whole set first, then what buys most points."""
+    rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
+    found = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
+    return tuple(sorted(found, key=lambda one: (one.code not in FIRST, -one.points))[:MOST])
+
+
+def _said(code: str, words: Words) -> Recommendation:
+    texts = {name: filled(text, words) for name, text in catalogue()["advice"][code].items()}
+    return Recommendation(
+        code, n=words["n"], filters=words.get("filters", ""), points=words.get("points", 0.0), **texts
+    )
+
+
+def _if(there: object, **words: Any) -> Sequence[Words]:
+    return (words,) if there and words["n"] is not None else ()
+
+
+def _gain(s: Summary, n: float) -> float:
+    """Return how much the accuracy of a reader without the question falls if `n` flagged items are mended, at most."""
+    false = (by_chance(s) or Quantity()).value or 0.0
+    return n * (1 - false) * (1 - (s.benchmark.chance_accuracy or 0.0)) / max(1, s.splits.all)
+
+
+def _only(items: Sequence[str] | None, n: int) -> str:
+    """Return the filter of the explorer that shows these items, or "" if they are too many or some are not listed."""
+    listed = items if items and len(items) == n <= MOST_LINKED else ()
+    return f"only={quote(','.join(quote(one, safe='') for one in listed))}" if listed else ""
+
+
+def _whole(s: Summary, g: Grounds) -> Sequence[Words]:
+    """Return the cue that marks the most keys of the whole set, with its direction."""
+    found, cue = s.evidence.whole if s.evidence else None, _whole_cue(s)
+    if found is None or cue is None:
+        return ()
+    is_more = found.keys > found.expected
+    n, expected = (x if is_more else found.n - x for x in (found.keys, found.expected))
+    what = cue.having if is_more else cue.lacking
+    usual = f"the key {what}, unlike others", RULES[found.rule].fix
+    says, fix = catalogue()["directions"].get(found.rule, usual)
+    return _if(
+        n, n=n, of=found.of, expected=expected, says=says, fix=fix, filters=f"key={quote(what)}",
+        points=(n - expected) / max(1, found.of),
+    )  # fmt: skip
+
+
+def _whole_cue(s: Summary) -> Cue | None:
+    return CUES.get(s.evidence.whole.rule) if s.evidence and s.evidence.whole else None
+
+
+def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
+    """Return the commonest cues with an edit, and their numbers of flagged items. An item counts under its first cue."""
+    mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
+    sizes = sorted(((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
+    return [one for one in sizes[:MOST_CUES] if one[0]]
+
+
+def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
+    """Return the commonest cues. That of the whole set has its own line."""
+    mends, whole = cue_words("advice"), _whole_cue(s)
+    return [
+        {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}",
+         "names": list(s.evidence.names.get(cue, {}).items())[:2] if s.evidence else ()}
+        for n, cue in _first_cues(s) if whole not in TRAITS.get(cue, ())
+    ]  # fmt: skip
+
+
+def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
+    named = _first_cues(s)
+    rest = (g.flagged or 0) - sum(n for n, _ in named)
+    others = f"&cue=-{','.join(cue for _, cue in named)}" if named else ""
+    return _if(
+        rest > 0, n=rest, points=_gain(s, rest), filters=f"verdict=flagged{others}",
+        some=len(s.evidence.cues.keys() & cue_words("advice").keys()) > len(named) if s.evidence else None,
+    )  # fmt: skip
+
+
+def flagged_sum(s: Summary, g: Grounds) -> str:
+    """Return the number of flagged items as the sum of those of each cue, less those flagged by chance."""
+    parts = [(n, cue_words("label")[cue]) for n, cue in _first_cues(s)]
+    rest = (g.flagged or 0) - sum(n for n, _ in parts)
+    return finding("sum", s, g=g, parts=[*parts, *([(rest, "other cues or none")] if rest else [])])
+
+
+def _show(s: Summary, g: Grounds) -> Sequence[Words]:
+    """Say what the kept items can show if their audit lacks power, and how many more would do if the set can double."""
+    audit = s.residual
+    if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
+        return ()
+    more = (items_to_detect(audit.chance, audit.margin) / g.kept - 1) * g.of
+    least, step = minimum_detectable_difference(g.kept, audit.chance), 10 ** max(0, len(str(int(more))) - 2)
+    return _if(
+        more > 0, n=g.kept, least=None if math.isnan(least) else least, margin=audit.margin,
+        more=math.ceil(more / step) * step if more <= g.of else None, filters="verdict=kept",
+    )  # fmt: skip
+
+
+def _below(p: float | None) -> bool:
+    return p is not None and p <= LEVEL
+
+
+def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
+    found = sorted(((one.n, kind, one.items) for kind, one in s.benchmark.defects.items() if one.n))[-1:]
+    return [
+        {"n": n, "kind": kind, "points": n / max(1, g.of or 0), "filters": _only(ids, n)}
+        for n, kind, ids in found
+    ]
+
+
+def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
+    """Return keys on which good models (halfway from chance to perfect) significantly often agree on another option."""
+    noise = s.label_noise
+    full = [FULL.of(s)[name].all for name in noise.strong if name in FULL.of(s)] if noise else []
+    good = full and all(q and (q.value or 0.0) >= (1 + (q.chance or 0.0)) / 2 for q in full)
+    if noise is None or not (good and _below(noise.p)):
+        return ()
+    n, expected = in_items(noise.flagged), noise.expected or 0.0
+    points = (n - expected) / max(1, g.of or 0)
+    return _if(n, n=n, expected=expected, points=points, filters=_only(noise.items, n))
+
+
+def _uneven(s: Summary, g: Grounds) -> Sequence[Words]:
+    off = s.benchmark.key_spread.off
+    return _if(_below(s.benchmark.key_spread.p), n=g.of, points=off.share - off.even if off else 0.0)
+
+
+def _seen(s: Summary, g: Grounds) -> Sequence[Words]:
+    if s.contamination is None:
+        return ()
+    overlap = s.contamination.overlap
+    n = in_items(overlap.found) + in_items(overlap.short_mode.found)
+    return _if(n, n=n, points=n / max(1, g.of or 0), filters=_only(overlap.items, n))
+
+
+FIRST = ("run_whole", "ask_by_text", "mend_whole")
+"""Advice that comes first, whatever it buys."""
+UNJUDGED: Mapping[str, When] = {
+    "run_whole": lambda s, g: _if(g.trial, **{**g.reasons.get("trial_run", {}), "n": g.of}),
+    "ask_by_text": lambda s, g: _if(not g.trial, n=g.of),
+}
+JUDGED: Mapping[str, When] = {
+    "mend_whole": _whole,
+    "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.kept),
+    "mend_cue": _cues,
+    "other_cues": _other_cues,
+    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.kept, filters="verdict=kept"),
+    "show_less": _show,
+    "give_texts": lambda s, g: _if(not RULE.of(s) and g.of, n=g.of),
+    "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.of(s) and not (s.screen and s.screen.voters), n=g.of),
+}  # fmt: skip
+ALWAYS: Mapping[str, When] = {
+    "mend_defects": _defects,
+    "replace_seen": _seen,
+    "review_keys": _keys,
+    "name_passages": lambda s, g: _if(s.benchmark.parallel_items, n=s.benchmark.parallel_items),
+    "shuffle_keys": _uneven,
+    "ask_again": lambda s, g: _if(
+        s.screen and s.screen.unanswered,
+        n=s.screen.unanswered if s.screen else 0,
+        filters="verdict=undecided",
+    ),
+}
+"""Rules for runs that were not judged, for judged runs, and for all runs. Of equal points, the first comes first."""

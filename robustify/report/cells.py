@@ -16,7 +16,7 @@ from robustify.base.files import neutral
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import AuditorResult
 from robustify.judging.summary.scored import AdjustedDifference, LeftToFind
-from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
+from robustify.report.format import between, count, in_points, joined, p_value, percent, plain, signed
 
 Scale = Literal["rate", "points", "count", "number"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
@@ -99,9 +99,8 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Row], names: int = 
     made = [tuple(_named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows]
     made = [row for row in made if any(c.value is not None for c in row[names:])]
     kept = [i for i in range(len(heads)) if i < names or any(row[i].value is not None for row in made)]
-    return Table(
-        caption, tuple(heads[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in made), names
-    )
+    shown = tuple(tuple(row[i] for i in kept) for row in made)
+    return Table(caption, tuple(heads[i] for i in kept), shown, names)
 
 
 def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
@@ -154,35 +153,28 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
         why = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")
         return Cell(why, tone="absent") if why else ABSENT
     write, times, decimals = SCALES[scale]
-    known = "" if q.n is None else f"n = {count(q.n)}"
-    title = joined(known, "" if q.ci is None else between(q.ci, times, decimals), *_notes(q), *beside)
-    badge = ""
+    ends = spread = badge = ""
+    if q.ci is not None:
+        ends, spread = between(q.ci, times, decimals), f"±{times * (q.ci[1] - q.ci[0]) / 2:,.{decimals}f}"
     if isinstance(q, Score) and q.significant is not None and q.chance is not None:
-        badge = "\u2248 chance" if not q.significant else "below chance" if q.value < q.chance else ""
-    return Cell(write(q.value), title, half(q.ci, times, decimals), badge, value=q.value, ends=q.ci, n=q.n)
+        badge = "≈ chance" if not q.significant else "below chance" if q.value < q.chance else ""
+    title = joined("" if q.n is None else f"n = {count(q.n)}", ends, *_notes(q), *beside)
+    return Cell(write(q.value), title, spread, badge, value=q.value, ends=q.ci, n=q.n)
 
 
 def _notes(q: Quantity) -> Iterator[str]:
     """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
-    match q:
-        case Score():
-            yield _by_holm(q.p_holm) or ("" if q.p is None else p_value(q.p))
-            yield _chance(q.chance if q.expected is None else q.expected)
-            yield "" if q.significant or q.mde is None else f"80 % power at {in_points(q.mde)}"
-            yield f"{count(q.ties)} ties" if q.ties else ""
-        case AuditorResult():
-            by = f" by {q.refits} refits" if q.refits else ""
-            yield "" if q.p is None else p_value(q.p) + by
-            yield _chance(q.chance)
-        case LeftToFind():
-            yield _by_holm(q.p_holm)
-        case AdjustedDifference():
-            yield p_value(q.p)
-
-
-def _by_holm(p: float | None) -> str:
-    return "" if p is None else f"{p_value(p)} by Holm"
-
-
-def _chance(share: float | None) -> str:
-    return "" if share is None else f"chance {percent(share)}"
+    holm = q.p_holm if isinstance(q, Score | LeftToFind) else None
+    if holm is not None:
+        yield f"{p_value(holm)} by Holm"
+    elif isinstance(q, Score | AuditorResult) and q.p is not None:
+        refits = f" by {q.refits} refits" if isinstance(q, AuditorResult) and q.refits else ""
+        yield p_value(q.p) + refits
+    elif isinstance(q, AdjustedDifference):
+        yield p_value(q.p)
+    if isinstance(q, Score | AuditorResult):
+        share = q.expected if isinstance(q, Score) and q.expected is not None else q.chance
+        yield "" if share is None else f"chance {percent(share)}"
+    if isinstance(q, Score):
+        yield "" if q.significant or q.mde is None else f"80 % power at {in_points(q.mde)}"
+        yield f"{count(q.ties)} ties" if q.ties else ""

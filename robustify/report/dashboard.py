@@ -48,8 +48,7 @@ class RunEntry:
     @property
     def reader(self) -> Quantity | None:
         """Accuracy of the reader without questions on all items."""
-        found = READER.of(self.summary).get(SET)
-        return found.all if found else None
+        return READER.of(self.summary).get(SET, Measured()).all
 
     @property
     def verdict(self) -> Cell:
@@ -97,9 +96,11 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, RunEntry | str]]:
             run = open_run(folder)
             run.require_unchanged("summary.json")
             summary = run.summary
-        except RobustifyError as error:
-            restricted = isinstance(error, AuthorisationError)
-            yield below, "restricted" if restricted else UNREADABLE
+        except AuthorisationError:
+            yield below, "restricted"
+            continue
+        except RobustifyError:
+            yield below, UNREADABLE
             continue
         folders.clear()
         report = quote(Path(os.path.relpath(folder / "report.html", beside)).as_posix())

@@ -15,7 +15,6 @@ from robustify.items.item import Item
 from robustify.judging.baselines.words import KeyWords
 from robustify.judging.evidence import Evidence
 from robustify.judging.screen.consensus import Verdict
-from robustify.judging.summary.screened import CueCode
 from robustify.report.cue_sentences import cue_sentence, mends
 from robustify.report.format import plain
 from robustify.report.messages import cue_words
@@ -34,19 +33,7 @@ _LISTED = 3
 
 
 def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
-    """Yield one row of evidence per item, in the order of the run.
-
-    - `votes`: the option that each voter picked without the question, or null if there is no single pick.
-    - `alike`: the first of the item's near-duplicates. Absent if there are none.
-    - `p_key`: the scorer's probability of the key.
-    - `likeness`: the similarity of an inferred question to the real one, and `inferred`: whether it counts as inferred.
-    - `pick`: the option picked without the question, with its `p_pick` W, `chance` c, `posterior` h, the `p_shortcut`
-      of a hit, and the `voters` that picked the same option.
-    - `cues`: the named cues, the strongest first. `adds` is a cue's contribution to the logit of the pick, and `says`
-      describes it.
-    - `adds`: the contributions of all cues, and `features`: those of the surface features.
-    - `words`: words that occur in keys more or less often than expected.
-    """
+    """Yield one row of `evidence.jsonl` per item, in the order of the run. docs/files.md describes its fields."""
     adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
     ranking, decision, votes = found.ranking, found.decision, found.votes
     p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, found.p_key))
@@ -120,26 +107,23 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
             f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
         )
     (row,) = found
+    split = f"{row['verdict']}.jsonl"
+    run.require_unchanged(VERDICTS, split)
+    item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
     cells = next((c for c in run.verdict_rows() if c["item"] == row["item"]), None)
-    if cells is None:
-        raise DataError(f"{run.folder / VERDICTS} lacks an item of {EVIDENCE}. Restore it or judge again.")
-    row |= {"topic": cells["topic"], "reason": cells["reason"]}
+    if item is None or cells is None:
+        raise DataError(f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.")
     group = row.pop("alike", None)
     alike = [r["item"] for r in rows if r.get("alike") == group] if group else []
-    split = f"{row['verdict']}.jsonl"
-    if split in run.manifest["files"]:
-        run.require_unchanged(split)
-        item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
-        if item is not None:
-            why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
-            row = with_item(row, item, cells["reason"], alike, why)
+    why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
+    row = with_item(row, item, cells["reason"], alike, why)
     return row, said_of(row, whole=True)
 
 
 def flagged(run: Run) -> "pd.DataFrame":
     """Return the flagged items of a public run with their line, ID, first cue, and a suggested edit.
 
-    The line is None if the run does not record it. The edit is empty if the run contains no texts. Raise as `evidence_of`.
+    The line is None if the run does not record it. Raise as `evidence_of`.
     """
     import pandas as pd
 
@@ -150,48 +134,31 @@ def flagged(run: Run) -> "pd.DataFrame":
         ids[i]: line + i - start for (start, line), end in zip(spans, ends, strict=False) for i in range(start, end)
     }  # fmt: skip
     run.require_unchanged("flagged.jsonl")
-    items = {item.id: item for item in split_items(run.folder / "flagged.jsonl")}
+    items, labels = {i.id: i for i in split_items(run.folder / "flagged.jsonl")}, cue_words("label")
     found = []
     for row in rows:
         if row["verdict"] == "flagged":
-            cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ())][:1] or ["none"]
-            item = items.get(row["item"])
-            mend = item and mends(row | {"reason": ""}, item.choices, item.key, cloze=False)[0]
-            label = cue_words("label")[cues[0]]
-            found.append((lines.get(row["item"]), plain(row["item"]), label, mend or ""))
+            item, cues = items[row["item"]], row.get("cues") or [{"cue": "none"}]
+            mend, *_ = mends(row | {"reason": ""}, item.choices, item.key, cloze=False)
+            found.append((lines.get(item.id), plain(item.id), labels[cues[0]["cue"]], mend))
     return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
 
 
 def evidence_of(run: Run) -> list[Row]:
-    """Return the evidence rows of a public run. Without item texts, the rows are shorter. Raise `AuthorisationError` if the
-    run or its set is restricted, and `DataError` if it has no evidence, or a file was changed after the run."""
+    """Return the evidence rows of a public run. Raise `AuthorisationError` if the run or its set is restricted, and
+    `DataError` if it has no evidence, or a file was changed after the run."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which contains no evidence on single items."
         )
-    source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
-    run.require_unchanged(source)
+    if EVIDENCE not in run.manifest["files"]:
+        raise DataError(
+            f"{run.folder} contains no evidence, because it has no item texts (import with --data ITEMS), nothing was "
+            f"screened, or an earlier version made it (`robustify judge {run.folder}`)."
+        )
+    run.require_unchanged(EVIDENCE)
     run.require_ordinary()
-    return run.evidence if source == EVIDENCE else list(_short_rows(run))
-
-
-def _short_rows(run: Run) -> Iterator[Row]:
-    """Yield the evidence in verdicts.csv, for a run without item texts."""
-    for cells in run.verdict_rows():
-        if "pick" not in cells:
-            raise DataError(
-                f"{run.folder} contains no evidence. To add it, run `robustify judge {run.folder}`."
-            )
-        row: Row = {"item": cells["item"], "verdict": cells["verdict"], "pick": None}
-        if cells["pick"]:
-            numbers = ("p_pick", "chance", "posterior", "p_shortcut", "p_key")
-            row |= {
-                "pick": int(cells["pick"]),
-                **{n: float(cells[n]) if cells.get(n) else None for n in numbers},
-            }
-            row["voters"] = [v for v in cells["picked_by"].split("; ") if v]
-            row["cues"] = [{"cue": cells["cue"]}] if cells["cue"] != "none" else []
-        yield row
+    return run.evidence
 
 
 def said_of(row: Row, *, whole: bool = False) -> list[str]:

@@ -3,8 +3,7 @@
 Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from robustify.base.errors import counted as counted
 from robustify.base.texts import escaped
@@ -14,8 +13,8 @@ Ends = Sequence[float]
 LIMIT = 0.9995
 """Probabilities of a shortcut above this limit would round to 100.0 %."""
 AT_LIMIT = "\u2248 100 %"
-WHY_LIMIT = "the highest that can be measured, because all items with such a confident pick are hits"
 LONGEST_NAME = 120
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
 def plain(name: str, longest: int = LONGEST_NAME) -> str:
@@ -76,20 +75,11 @@ def p_value(p: float | None) -> str:
 
 def ordinal(position: int) -> str:
     """Format a zero-based position as an ordinal: first, second, ... 11th."""
-    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+    if position < len(_ORDINALS):
+        return _ORDINALS[position]
     number = position + 1
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return words[position] if position < len(words) else f"{number}{ending}"
-
-
-def letter(position: int) -> str:
-    """Return the letter of an option."""
-    return chr(ord("A") + position)
-
-
-def by_mode(mode: str | None) -> str:
-    """Return `by text` or `by letter`."""
-    return "by text" if mode == "text" else "by letter"
+    return f"{number}{ending}"
 
 
 def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
@@ -97,24 +87,9 @@ def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
     return f"{signed(scale * ends[0], places)} to {signed(scale * ends[1], places)}"
 
 
-def half(ends: Ends | None, scale: float = 100.0, places: int = 1) -> str:
-    """Format half the width of an interval: `±5.0`. Empty if there is no interval."""
-    return "" if ends is None else f"\u00b1{scale * (ends[1] - ends[0]) / 2:,.{places}f}"
-
-
-def shares(values: Sequence[float]) -> str:
-    """Format shares by position: `24.1/25.3/... %`."""
-    return "/".join(f"{100 * x:.1f}" for x in values[:26]) + " %"
-
-
-def tally(words: Iterable[str]) -> str:
-    """Count equal words: `7 passed, 2 not evaluated`."""
-    return ", ".join(f"{n} {word}" for word, n in Counter(words).items())
-
-
 def joined(*parts: str) -> str:
     """Join the nonempty parts with commas."""
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))
 
 
 def rated(q: Quantity | None) -> str:
@@ -132,3 +107,12 @@ def _written(q: Quantity | None, how: Callable[[float], str]) -> str:
         return "no items (n = 0)" if q is not None and q.n == 0 else "not measured"
     small = joined("" if q.n is None else f"n = {count(q.n)}", "" if q.ci is None else between(q.ci))
     return f"{how(q.value)} ({small})" if small else how(q.value)
+
+
+FILTERS = {
+    one.__name__: one
+    for one in (
+        added, between, count, counted, in_points, lasting, likely, ordinal, p_value, percent, plain, points, rated, spaced,
+    )
+}  # fmt: skip
+"""Filters of all templates and of the message catalogue."""

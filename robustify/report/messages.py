@@ -16,17 +16,7 @@ from robustify.judging.summary.quantity import Part, Quantity, Reason
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import PositionBias
 from robustify.judging.summary.screened import OffPosition
-from robustify.report.format import (
-    between,
-    count,
-    counted,
-    in_points,
-    ordinal,
-    p_value,
-    percent,
-    plain,
-    spaced,
-)
+from robustify.report.format import FILTERS, ordinal, percent, plain
 
 LONGEST = 2000
 KINDS = {
@@ -36,6 +26,12 @@ KINDS = {
     "probe": "trained on the kept items",
     "encoder": "sentence encoder",
 }
+_OF = {
+    "leave_one_out": "items kept without its vote",
+    "heuristic": "items without copies",
+    "probe": "items without copies",
+}
+"""What a kind of auditor was asked, if its number of items differs from that of the kept items."""
 
 
 def sentence(reason: Reason) -> str:
@@ -63,9 +59,8 @@ def state_sentence(summary: Summary) -> str:
 @cache
 def catalogue() -> Mapping[str, Mapping[str, Any]]:
     """Return the content of `messages.yaml`."""
-    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
-        (files("robustify.report") / "messages.yaml").read_text("utf-8")
-    )
+    text = (files("robustify.report") / "messages.yaml").read_text("utf-8")
+    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)
     return found
 
 
@@ -87,11 +82,7 @@ def filled(text: str, words: Mapping[str, Any]) -> str:
 @cache
 def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
-    env.filters |= {
-        "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
-        "plain": plain, "between": between, "in_points": in_points, "spaced": spaced, "items": in_items,
-        "sentences": _sentences, "too_often": _too_often,
-    }  # fmt: skip
+    env.filters |= {**FILTERS, "items": in_items, "sentences": _sentences, "too_often": _too_often}
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)
 
@@ -101,13 +92,7 @@ def _sentences(reasons: Iterable[Reason], separator: str = "") -> str:
 
 
 def _by(auditor: str, kind: str, value: float, n: int) -> str:
-    # These counts differ from that of the kept items.
-    which = {
-        "leave_one_out": "items kept without its vote",
-        "heuristic": "items without copies",
-        "probe": "items without copies",
-    }
-    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} {which.get(kind, 'items')}"
+    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} {_OF.get(kind, 'items')}"
 
 
 def in_items(share: Quantity | None) -> int:
@@ -116,9 +101,7 @@ def in_items(share: Quantity | None) -> int:
 
 
 def _uneven(off: OffPosition) -> str:
-    share, even = (
-        f"{100 * x:.0f} %" if x in (0.0, 1.0) else f"{100 * x:.1f} %" for x in (off.share, off.even)
-    )
+    share, even = (f"{100 * x:.{0 if x in (0.0, 1.0) else 1}f} %" for x in (off.share, off.even))
     return f"the key is {ordinal(off.position)} in {share} of the items ({even} if keys were spread evenly)"
 
 

@@ -1,20 +1,32 @@
-"""First screen of a report, on the page and on a terminal."""
+"""First screen of a report, on the page and on a terminal, with the number to quote for each model.
 
+A robust or an adjusted score may be quoted. If a model has neither, the reason names the evidence that gets one.
+"""
+
+import math
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.measures import ADJUSTED, CHOICES_ONLY, FULL, TEST_TAKING, Measure
+from robustify.judging.stats.tests import items_to_detect
+from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AUDIT, State, Summary
-from robustify.report.advice import Grounds, grounds, headline
-from robustify.report.cells import Tone
-from robustify.report.format import counted, plain
+from robustify.report.advice import (
+    UNSEEN,
+    Grounds,
+    Recommendation,
+    grounds,
+    headline,
+    recommendations,
+)
+from robustify.report.cells import Cell, Table, Tone, text_table
+from robustify.report.format import between, count, counted, in_points, percent, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
-from robustify.report.quoting import Quote, options_worth, quotes
-from robustify.report.recommending import Recommendation, recommendations
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast
@@ -22,6 +34,136 @@ if TYPE_CHECKING:
 WIDTH, LONGEST, MOST_FAILED, MOST_QUOTED = 79, 150, 3, 4
 Paint = Callable[[Tone, str], str]
 """Function that colours the line of the verdict by its tone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Scores of one model on all items, and the number to quote.
+
+    `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. Without a number,
+    `missing` is the reason. `blind` is the score without the part that is `hidden`. `test_taking` are the points that the
+    listed cues earn, None unless they are significant.
+    """
+
+    model: str
+    full: Score
+    blind: Score | None
+    number: Quantity | None
+    how: str
+    test_taking: Score | None
+    missing: str
+    hidden: str
+
+    @property
+    def known(self) -> str:
+        """Full score and score without the question: `61.7 % full (n = 1,000, chance 25.0 %), 38.6 % without ...`."""
+        chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
+        said = f"{percent(self.full.value or 0.0)} full (n = {count(self.full.n or 0)}{chance})"
+        if self.blind is None or self.blind.value is None:
+            return said
+        return f"{said}, {percent(self.blind.value)} without the {self.hidden}"
+
+    @property
+    def quoted(self) -> str:
+        """Number to quote: `quote 56.9 % (52.0 to 62.0), adjusted`. Empty if there is none."""
+        return "" if self.number is None else f"quote {_rated(self.number)}, {self.how}"
+
+    @property
+    def points(self) -> str:
+        """Sentence on the points of test-taking. Empty if they are not significant."""
+        q = self.test_taking
+        if q is None or q.value is None or q.ci is None:
+            return ""
+        return f"At least {in_points(q.value)} ({between(q.ci)}) are test-taking."
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        said = f"{plain(self.model, 40)}: {self.known}; {self.quoted or self.missing}."
+        return f"{said} {self.points}".rstrip()
+
+    def tree(self) -> dict[str, Any]:
+        """Return the quote as JSON values."""
+        numbers = {
+            "full": self.full, "without_question": self.blind, "quote": self.number, "test_taking": self.test_taking
+        }  # fmt: skip
+        return {
+            "model": self.model,
+            **{name: q and {"value": q.value, "n": q.n, "ci": q.ci} for name, q in numbers.items()},
+            "chance": self.full.chance,
+            "how": self.how or None,
+            "missing": self.missing or None,
+        }
+
+
+def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
+    """Return the quote of each model that was asked the full question."""
+    return tuple(
+        _quote(s, g, name, parts)
+        for name, parts in FULL.of(s).items()
+        if parts.all is not None and parts.all.value is not None
+    )
+
+
+def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
+    def on_all(measure: Measure) -> Score | None:
+        return measure.of(s).get(name, Measured()).all
+
+    weighted, earned, full = on_all(ADJUSTED), on_all(TEST_TAKING), parts.all or Score()
+    number, how, missing = None, "", ""
+    if g.trial or g.by_letter or full.significant is False:
+        missing = finding("no_quote", s, g=g, guessing=full.significant is False)
+    elif g.state == "passed" and not (g.flagged and s.models[name].is_voter):
+        number, how = (parts.kept, "robust items") if g.flagged else (full, "all items")
+    elif weighted is not None and weighted.value is not None and s.adjustment:
+        number, how = weighted, s.adjustment.status
+    else:
+        missing = finding("no_quote", s, g=g, guessing=False, **_lacking(s, g))
+    significant = earned is not None and earned.ci is not None and earned.ci[0] > 0
+    return Quote(
+        name, full, on_all(CHOICES_ONLY), number, how, earned if significant else None, missing, g.hidden
+    )
+
+
+def _lacking(s: Summary, g: Grounds) -> dict[str, Any]:
+    """Return the numbers of items that an adjusted score and an audit of the kept items need, None if items do not help."""
+    reason, audit = s.adjustment.reason if s.adjustment else None, s.residual
+    params = reason.params if reason and reason.code == "worth_few" else {}
+    n, worth, limit = (float(str(params.get(name, 0))) for name in ("n", "worth", "limit"))
+    kept = items_to_detect(audit.chance, audit.margin) if audit and audit.chance else None
+    return {
+        "items": math.ceil(n * limit / worth) if worth else None,
+        "kept": kept if kept and kept > (g.kept or 0) else None,
+        "unseen": bool(UNSEEN & g.reasons.keys()) or g.state == "passed",
+    }
+
+
+def _rated(q: Quantity) -> str:
+    return percent(q.value or 0.0) + (f" ({between(q.ci)})" if q.ci else "")
+
+
+def quote_table(found: Sequence[Quote]) -> Table:
+    """Return the quotes as a table of one row per model. Its CSV has every number with its interval and n."""
+
+    def shown(q: Quantity | None) -> Cell | str:
+        return "" if q is None or q.value is None else Cell(_rated(q), value=q.value, ends=q.ci, n=q.n)
+
+    rows = (
+        (Cell(plain(one.model)), shown(one.full), Cell(count(one.full.n or 0), value=one.full.n),
+         shown(Quantity(value=one.full.chance)), shown(one.blind), shown(one.number), one.how or one.missing,
+         shown(one.test_taking))
+        for one in found
+    )  # fmt: skip
+    heads = ("Model", "Full", "Items", "Chance", "Without question", "Quote", "As", "Test-taking, at least")
+    return text_table("The number to quote", heads, rows)
+
+
+def options_worth(read: Quantity | None) -> Quantity | None:
+    """Return the effective number of options: one over the accuracy of a reader who never sees a question."""
+    if read is None or not read.value:
+        return None
+    ends = None if read.ci is None or not read.ci[0] else (1 / read.ci[1], 1 / read.ci[0])
+    return Quantity(value=1 / read.value, n=read.n, ci=ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +231,8 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
         for check in s.guardrails
         if check.state == "failed" and check.name != AUDIT and not g.trial
     ]
-    yield from (
-        ("failed", textwrap.shorten(said, LONGEST, placeholder=" ...")) for said in failed[:MOST_FAILED]
-    )
+    for said in failed[:MOST_FAILED]:
+        yield "failed", textwrap.shorten(said, LONGEST, placeholder=" ...")
     if len(failed) > MOST_FAILED:
         yield "failed", counted(len(failed) - MOST_FAILED, "more guardrail")
 
@@ -102,22 +243,20 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
 def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: line) -> list[str]:
     """Return the closing lines of a run on a terminal, at most 79 characters wide except for long paths."""
     screen = opening(summary)
-    lines = [line for said in screen.above for line in _wrapped(said)]
-    lines += [paint(screen.tone, line) for line in _wrapped(screen.verdict)]
-    lines += _wrapped(screen.number)
-    lines += [line for one in screen.quotes[:MOST_QUOTED] for line in _wrapped(one.line)]
-    lines += [
-        line for state, said in screen.checks for line in _wrapped(f"{state}: {said}" if state else said)
-    ]
+    lines = _wrapped(screen.above)
+    lines += [paint(screen.tone, line) for line in _wrapped([screen.verdict])]
+    lines += _wrapped([screen.number, *(one.line for one in screen.quotes[:MOST_QUOTED])])
+    lines += _wrapped(f"{state}: {said}" if state else said for state, said in screen.checks)
     lines += ["what to do:"] * bool(screen.todo)
-    lines += [line for one in screen.todo for line in _wrapped(one.action, "  ")]
+    lines += _wrapped((one.action for one in screen.todo), "  ")
     return [*lines, f"report: {PurePath(folder) / 'report.html'}"]
 
 
-def _wrapped(line: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        line, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
+    wrapper = textwrap.TextWrapper(
+        WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
     )
+    return [line for text in texts for line in wrapper.wrap(text)]
 
 
 def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:

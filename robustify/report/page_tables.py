@@ -11,9 +11,9 @@ from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
 from robustify.report.cells import Cell, Row, Table, cell, p_cell, table, voting
-from robustify.report.format import count, p_value, plain, shares, signed, spaced
-from robustify.report.messages import catalogue, cue_words, in_items, label
-from robustify.report.quoting import Quote
+from robustify.report.format import count, p_value, plain, signed, spaced
+from robustify.report.messages import KINDS, catalogue, cue_words, in_items, label
+from robustify.report.opening import Quote
 
 MOST_PAIRS, MOST_CHARTED = 15, 4
 WIDE = ("gaps", "norms")
@@ -46,7 +46,8 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
         ),
         "cues": table(
             "Flagged items by their first cue", ("First cue", "Items", "Of the flagged"),
-            ((Cell(plain(labels[cue]), link=link and link + cue), _items(q), q)
+            ((Cell(plain(labels[cue]), link=link and link + cue),
+              None if q.value is None else Cell(count(in_items(q)), value=in_items(q)), q)
              for cue, q in (s.evidence.cues if s.evidence else {}).items()),
         ),
         "voters": table(
@@ -89,12 +90,9 @@ def _rules(s: Summary) -> Iterator[tuple[str, Quantity | None, Quantity | None, 
         yield "D.4, positions known", None, d4.by_position.expected_flags, None
 
 
-def _items(q: Quantity) -> Cell | None:
-    return None if q.value is None else Cell(count(in_items(q)), value=in_items(q))
-
-
 def _shares(values: tuple[float, ...] | None) -> Cell | None:
-    return Cell(shares(values), value=shares(values), parts=values) if values else None
+    shown = "/".join(f"{100 * x:.1f}" for x in values or ()) + " %"
+    return Cell(shown, value=shown, parts=values) if values else None
 
 
 def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
@@ -232,19 +230,17 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
     """Yield the name, kind, and result of each auditor of the kept items."""
     if (found := s.residual) is None:
         return
-    kinds = {
-        "did not vote": found.non_voters,
-        "left out of the vote": found.leave_one_out,
-        "rule": found.heuristics or {},
-    }
-    for kind, of_kind in kinds.items():
-        for name, auditor in of_kind.items():
-            yield (spaced(name) if kind == "rule" else name, kind), auditor
+    for name, auditor in found.non_voters.items():
+        yield (name, KINDS["non_voter"]), auditor
+    for name, auditor in found.leave_one_out.items():
+        yield (name, KINDS["leave_one_out"]), auditor
+    for name, auditor in (found.heuristics or {}).items():
+        yield (spaced(name), "rule"), auditor
     if found.probe:
         yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
     if found.encoder:
         left = s.adjustment.left if s.adjustment else {}
         name = next((name for name, one in left.items() if one.kind == "encoder"), "encoder")
-        yield (name, "sentence encoder"), found.encoder
+        yield (name, KINDS["encoder"]), found.encoder
     for name, auditor in (found.others or {}).items():
         yield (name, "other"), auditor

@@ -13,7 +13,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from robustify.report import cells, format
+from robustify.report import cells
+from robustify.report.format import AT_LIMIT, FILTERS
 from robustify.report.messages import cue_words, finding, sentence
 
 MOST_WORDS = 6
@@ -44,13 +45,9 @@ def in_markdown(text: str) -> str:
 def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the Jinja environment of the report templates, with our filters and functions."""
     env = jinja("robustify.report", "", autoescape=autoescape)
-    written = (format.percent, format.count, format.counted, format.plain, format.spaced, format.rated, format.points,
-               format.in_points, format.by_mode, format.letter, format.likely, format.p_value, format.added,
-               format.lasting, format.tally, sentence, short)  # fmt: skip
-    env.filters |= {one.__name__: one for one in written}
+    env.filters |= {**FILTERS, "sentence": sentence, "short": short}
     made = (finding, cue_words, styles, cells.cell, cells.text_table, cells.value_table)
-    env.globals |= {one.__name__: one for one in made}
-    env.globals |= {"AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
+    env.globals |= {"AT_LIMIT": AT_LIMIT, **{one.__name__: one for one in made}}
     return env
 
 

@@ -117,12 +117,12 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
     (pair,) = compared([run.folder for run in runs]).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
-        assert pair.mended_words == "30 of 30 flagged items mended, 0 newly flagged"
+        assert pair.says("mended") == "30 of 30 flagged items mended, 0 newly flagged"
     removed = next(c for c in pair.changes if c.number == "flagged")
     assert (removed.paired, removed.first.n, removed.second.n) == (True, len(after), len(after))
     if mend == "dropped":
         assert removed.same, "the items that are left were not flagged before either"
-        assert pair.only_words == "30 items in the first only (30 flagged)"
+        assert pair.says("only") == "30 items in the first only (30 flagged)"
         assert (pair.tree()["n_only"], pair.tree()["flagged_only"]) == ([30, 0], [30, 0])
     else:
         assert removed.changed
@@ -182,7 +182,7 @@ def test_one_item_more_leaves_the_others_paired(tmp_path: Path) -> None:
     (pair,) = compared([run.folder for run in runs]).pairs
     removed = next(c for c in pair.changes if c.number == "flagged")
     assert (removed.paired, removed.first.n) == (True, 60)
-    assert pair.only_words == "1 item in the first only (0 flagged)"
+    assert pair.says("only") == "1 item in the first only (0 flagged)"
 
 
 def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) ->
 def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:
     words = "the screens hid different parts of the items (question and passage)"
     folders = [run.folder, made_run(tmp_path, overrides={"hidden": "passage"}).folder]
-    assert compared([run.folder, run.folder]).pairs[0].warning == ""
+    assert compared([run.folder, run.folder]).pairs[0].says("warning") == ""
     assert words in CliRunner().invoke(cli, ["compare", *map(str, folders)]).output
     assert words in text_of_page(comparison_html(compared(folders)))
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from robustify.judging.summary.quantity import Reason
+from robustify.report.advice import ALWAYS, JUDGED, UNJUDGED
 from robustify.report.format import ordinal
 from robustify.report.messages import catalogue, sentence
-from robustify.report.recommending import ALWAYS, JUDGED, UNJUDGED
 
 SOURCE = Path(__file__).parents[2] / "robustify"
 AUDITOR = {"auditor": "one", "kind": "probe", "value": 0.4, "n": 200}

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from robustify.cli import cli
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.advice import grounds
-from robustify.report.quoting import Quote, options_worth, quotes
+from robustify.report.opening import Quote, options_worth, quotes
 from tests.report.test_advice import LETTERS, NONE_FLAGGED, PASSED, TRIAL, Edits, edited
 
 FIGURES = (

@@ -32,11 +32,12 @@ def comparison_html(found: Comparison) -> str:
 
 def _values(found: Comparison) -> dict[str, Any]:
     names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(found.runs, start=1)]
-    rules = [f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen" for s in found.summaries]
+    summaries = [run.summary for run in found.runs]
+    rules = [f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen" for s in summaries]
     rows = (
         (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.flagged, s.splits.kept,
          s.state)
-        for name, rule, s in zip(names, rules, found.summaries, strict=True)
+        for name, rule, s in zip(names, rules, summaries, strict=True)
     )  # fmt: skip
     heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Removed", "Robust", "Verdict")
     return {
@@ -44,9 +45,9 @@ def _values(found: Comparison) -> dict[str, Any]:
         "signature": "; ".join(plain(run.manifest["signature"], 500) for run in found.runs),
         "first": _first(found),
         "pairs": found.pairs,
-        "folders": [run.folder for run in found.runs],
         "runs": [
-            (s, rule, grounds(s).flagged_by_chance) for s, rule in zip(found.summaries, rules, strict=True)
+            (run, rule, grounds(run.summary).flagged_by_chance)
+            for run, rule in zip(found.runs, rules, strict=True)
         ],
         "table": table("The runs", heads, rows),
         "numbers": _numbers,
@@ -88,7 +89,7 @@ def _first(found: Comparison) -> FirstScreen:
     elif tested:
         verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
     most = max(changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
-    modes = {s.full_mode for s in found.summaries}
+    modes = {run.summary.full_mode for run in found.runs}
     edited = [pair for pair in known if pair.edited]
     facts = []
     if len(known) == len(edited) == 1:
@@ -101,6 +102,6 @@ def _first(found: Comparison) -> FirstScreen:
         facts.append(f"{counted(sum(len(pair.moved) for pair in known), 'verdict')} moved.")
     else:
         facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
-    warnings = dict.fromkeys(f"Caution: {pair.warning}." for pair in found.pairs if pair.warning)
+    warnings = dict.fromkeys(f"Caution: {said}." for pair in found.pairs if (said := pair.says("warning")))
     above = (*((TWO_MODES,) if len(modes) > 1 else ()), *warnings)
     return FirstScreen(verdict, "unsure", above, checks=tuple((None, fact) for fact in facts))

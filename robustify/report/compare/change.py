@@ -117,10 +117,9 @@ def paired_change(
 
 
 def unpaired_change(
-    number: str, models: Models, part: Split, first: Quantity | None, second: Quantity | None
+    number: str, models: Models, part: Split, q: Quantity | None, r: Quantity | None
 ) -> Change | None:
-    """Return the change of a number that two summaries contain, or None if one of them lacks it."""
-    q, r = first, second
+    """Return the change of a number from one summary to another, or None if one of them lacks it."""
     if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
         return None
     value, ci, error, p = r.value - q.value, None, None, None

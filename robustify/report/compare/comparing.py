@@ -14,11 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints, group_numbers
-from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
-from robustify.judging.baselines.artifact_probe import NAME as PROBE_NAME
-from robustify.judging.baselines.artifact_probe import VIEW as PROBE
-from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
+from robustify.judging.baselines.artifact_probe import NAME, VIEW
+from robustify.judging.measures import (
+    ADJUSTED,
+    CHOICES_ONLY,
+    COMPARED,
+    FLAGGED,
+    READER,
+    SET,
+    Measure,
+    PerItem,
+    of_section,
+)
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import rate
@@ -35,7 +43,8 @@ from robustify.report.compare.change import (
     unpaired_change,
 )
 from robustify.report.compare.matching import SameItem, same_items
-from robustify.report.format import counted, in_points, percent, points
+from robustify.report.format import in_points
+from robustify.report.messages import catalogue, filled
 from robustify.runs.run import VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"
@@ -43,17 +52,27 @@ ANSWERS = "answers.parquet"
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair: its index, its summary, and its IDs of the matched items."""
+    """One run of a pair: its index, and its IDs of the matched items."""
 
     place: int
     run: Run
-    summary: Summary
     items: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> Summary:
+        """Summary of the run."""
+        return self.run.summary
 
     def column(self, name: str) -> list[str]:
         """Return the cells of the matched items in verdicts.csv, empty if it lacks the column (n_items)."""
         cells = {row["item"]: row.get(name, "") for row in self.run.verdict_rows()}
         return [cells[item] for item in self.items]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Verdicts of the items that were not matched."""
+        matched = set(self.items)
+        return tuple(verdict for item, verdict in self.run.verdicts.items() if item not in matched)
 
     @cached_property
     def weight(self) -> Floats:
@@ -75,7 +94,7 @@ class Side:
 
     def read(self) -> Floats | None:
         """Return the credits of the cross-fitted probe on the matched items (n_items,), or None if it was not fitted."""
-        block = self.run.answers.block(PROBE, PROBE_NAME).first()
+        block = self.run.answers.block(VIEW, NAME).first()
         return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
 
     def values(self, measure: Measure, model: Scored) -> Floats | None:
@@ -119,76 +138,24 @@ class RunPair:
         """Number of items for each change of verdict."""
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
-    @property
-    def warning(self) -> str:
-        """Reason why the numbers of the two runs differ in meaning, or an empty string."""
-        if len(hidden := self.screens("hidden")) > 1:
-            parts = " and ".join(hidden)
-            return f"the screens hid different parts of the items ({parts}); do not compare their rates"
-        if len(self.screens("mode")) > 1:
-            return "one screen asked by letter and the other by text, so choices only is not compared"
-        return ""
-
     def screens(self, name: str) -> list[str]:
         """Return the different values of a setting of the screens, in the order of the runs."""
         screens = (side.summary.screen for side in (self.one, self.two))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
-    @property
-    def only_words(self) -> str:
-        """Number of items in one run only, such as `3 items in the first only (2 flagged)`, or an empty string."""
-        parts = (
-            f"{counted(len(words), 'item')} in the {which} only ({words.count('flagged')} flagged)"
-            for which, words in zip(("first", "second"), self.only, strict=True)
-            if words
-        )
-        return ", ".join(parts)
-
-    @property
-    def mended_words(self) -> str:
-        """Effect of the edits, such as `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
-
-        An item is mended if it was edited and is now kept, in a run that could still flag items.
-        """
-        flagged = [item for item in self.items if item.was == "flagged"]
-        edited = Counter(item.now for item in flagged if item.edited)
-        newly = sum(item.now == "flagged" for item in self.moved)
-        mended, of = edited["kept"], counted(len(flagged), "flagged item")
-        screen = self.two.summary.screen
-        if screen is not None and screen.cut is not None and screen.cut.threshold is None:
-            return (
-                f"{edited.total()} of {of} edited; mended or not, because the second run could flag no item"
-            )
-        left = {
-            "not edited": len(flagged) - edited.total(),
-            "still flagged": edited["flagged"],
-            "undecided": edited["undecided"],
-        }
-        parts = "".join(f", {n} {words}" for words, n in left.items() if n)
-        return f"{mended} of {of} mended{parts}, {newly} newly flagged"
+    def says(self, code: str) -> str:
+        """Return a text of the catalogue about the pair, or an empty string if it does not apply."""
+        return filled(catalogue()["compared"][code], {"pair": self, "read": self.reader})
 
     @property
     def reader(self) -> Change | None:
         """Change of the reader that sees no question, if both runs have one."""
-        return next((change for change in self.changes if change.number == measures.READER.name), None)
-
-    @property
-    def reader_words(self) -> str:
-        """Change of the reader with its interval, and chance in both runs, as a sentence without a full stop."""
-        found = self.reader
-        if found is None or found.first.value is None or found.second.value is None:
-            return ""
-        sides = (side.summary.benchmark.chance_accuracy for side in (self.one, self.two))
-        by_chance = ", then ".join(dict.fromkeys(percent(chance) for chance in sides if chance is not None))
-        was, now = percent(found.first.value), percent(found.second.value)
-        change = f"{points(found.difference)}: {found.noise}"
-        return f"A reader who never sees a question gets {was}, then {now} (chance {by_chance}), {change}"
+        return next((change for change in self.changes if change.number == READER.name), None)
 
     @property
     def effect(self) -> list[str]:
         """Effect of the edits on a reader and on the flagged items, and what is not seen of it, as sentences."""
-        unseen = "Not seen: whether new options make sense, and whether the keys are right"
-        return [f"{words}." for words in (self.reader_words, self.mended_words, unseen) if words]
+        return [f"{said}." for code in ("reader", "mended", "unseen") if (said := self.says(code))]
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
@@ -216,42 +183,38 @@ class RunPair:
     @property
     def removed(self) -> tuple[Floats, Floats]:
         """In each run, 1 for each flagged item and 0 for every other one (n_items,)."""
-        verdicts = ([item.was for item in self.items], [item.now for item in self.items])
-        one, two = (np.array([float(word == "flagged") for word in words]) for words in verdicts)
+        one, two = np.array([(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float).T
         return one, two
 
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, without `p_holm`."""
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
-        for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
+        cut = any(s.summary.screen is not None and s.summary.screen.cut for s in (self.one, self.two))
+        for measure in (m for m in of_section(*COMPARED) if m.scope == "set"):
             x: Floats | None = None
             y: Floats | None = None
-            if measure is measures.FLAGGED and self.items:
+            if measure is FLAGGED and self.items:
                 x, y = self.removed
-            elif measure is measures.READER and by_item:
+            elif measure is READER and by_item:
                 x, y = self.one.read(), self.two.read()
             if x is None or y is None:
                 found = list(self._unpaired(measure, None))
             else:
                 found = [paired_change(measure.name, None, x, y, self.one.groups)]
-            yield from (change.untested() for change in found) if self._by_cut(measure) else found
+            yield from (one.untested() for one in found) if cut and measure.name in FROM_CUT else found
         first, second = self.one.summary.models, self.two.summary.models
         for a, b in _same_models(list(first), list(second)):
             scores = (self.one.scored(a), self.two.scored(b)) if by_item else None
             voter = first[a].is_voter or second[b].is_voter
-            for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "model"):
+            for measure in (m for m in of_section(*COMPARED) if m.scope == "model"):
                 for change in self._of_model(measure, (a, b), scores):
                     yield change.model_copy(update={"voter": voter and change.part == "kept"})
-
-    def _by_cut(self, measure: Measure) -> bool:
-        screens = (side.summary.screen for side in (self.one, self.two))
-        return measure.name in FROM_CUT and any(screen is not None and screen.cut for screen in screens)
 
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
     ) -> Iterator[Change]:
         """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
-        if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
+        if measure is CHOICES_ONLY and len(self.screens("mode")) > 1:
             return
         x = y = weight = None
         if scores is not None:
@@ -263,19 +226,16 @@ class RunPair:
             yield from self._unpaired(measure, models)
             return
         change = paired_change(measure.name, models, x, y, self.one.groups, weight)
-        if weight is not None:
-            yield from [change] if change.first.n else []
-        elif change.same:
+        if weight is None or change.first.n:
+            yield change
+        if weight is None and change.same:
             # The answers are equal, so only the kept items can differ.
-            yield change
             yield from self._unpaired(measure, models, ("kept",))
-        else:
-            yield change
+        elif weight is None:
             kept = np.array([item.was == item.now == "kept" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
-            yield paired_change(measure.name, models, x, y, self.one.groups).model_copy(
-                update={"part": "kept"}
-            )
+            change = paired_change(measure.name, models, x, y, self.one.groups)
+            yield change.model_copy(update={"part": "kept"})
 
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
@@ -304,10 +264,9 @@ def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, their summaries, and all pairs of runs."""
+    """Runs, and all pairs of them."""
 
     runs: tuple[Run, ...]
-    summaries: tuple[Summary, ...]
     pairs: tuple[RunPair, ...]
 
     @property
@@ -340,16 +299,16 @@ def compared(folders: Sequence[Path]) -> Comparison:
     runs = tuple(map(open_run, folders))
     for run in runs:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
-    sides = [Side(place, run, run.summary) for place, run in enumerate(runs)]
-    pairs = [_pair(one, two) for one, two in combinations(sides, 2)]
+    pairs = [_pair(one, two) for one, two in combinations(map(Side, range(len(runs)), runs), 2)]
     changes = [list(pair.measured()) for pair in pairs]
     adjusted = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
-    for of_pair in changes:
-        of_pair[:] = [
-            c if c.p_mid is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair
-        ]
-    with_changes = (replace(p, changes=tuple(of_pair)) for p, of_pair in zip(pairs, changes, strict=True))
-    return Comparison(runs, tuple(side.summary for side in sides), tuple(with_changes))
+    tested = (
+        tuple(c if c.p_mid is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair)
+        for of_pair in changes
+    )
+    return Comparison(
+        runs, tuple(replace(p, changes=of_pair) for p, of_pair in zip(pairs, tested, strict=True))
+    )
 
 
 def _pair(one: Side, two: Side) -> RunPair:
@@ -357,9 +316,6 @@ def _pair(one: Side, two: Side) -> RunPair:
     if not all(VERDICTS in side.run.manifest["files"] for side in (one, two)):
         return RunPair(one, two, "a run without verdicts.csv", (), ((), ()))
     items = same_items(one.run, two.run)
-    left, right = ({item.one for item in items}, {item.two for item in items})
-    only = tuple(word for name, word in one.run.verdicts.items() if name not in left)
-    others = tuple(word for name, word in two.run.verdicts.items() if name not in right)
     one = replace(one, items=tuple(item.one for item in items))
     two = replace(two, items=tuple(item.two for item in items))
-    return RunPair(one, two, None if items else "no item is in both", items, (only, others))
+    return RunPair(one, two, None if items else "no item is in both", items, (one.others, two.others))

@@ -5,7 +5,7 @@ texts also agree. An item with a new ID, stem, and choices is another item.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from robustify.items.item import Item
@@ -13,7 +13,6 @@ from robustify.runs.run import Run
 
 FEWEST_ALIKE = 0.1
 """Smallest share of equal IDs with the same stem or choices for which IDs count."""
-Items = Mapping[str, Item]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +44,23 @@ def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
         return tuple(SameItem(name, name, was[name], now[name]) for name in was if name in now)
     left, right = ({item.id: item for item in run.items or ()} for run in (one, two))
     found = {name: name for name in left if name in right}
-    alike = sum(_same(left[n], right[n], "stem") or _same(left[n], right[n], "choices") for n in found)
+    alike = sum(left[n].stem == right[n].stem or left[n].choices == right[n].choices for n in found)
     if alike < FEWEST_ALIKE * len(found):
         found = {}
-    found |= _by(lambda item: (item.stem, item.choices), left, right, found)
-    found |= _by(lambda item: item.stem, left, right, found)
-    found |= _by(lambda item: item.choices, left, right, found)
+    keys: tuple[Callable[[Item], Hashable], ...] = (
+        lambda item: (item.stem, item.choices), lambda item: item.stem, lambda item: item.choices,
+    )  # fmt: skip
+    for key in keys:
+        # Items with equal values are matched in order.
+        there, taken = defaultdict[Hashable, list[str]](list), set(found.values())
+        for item in right.values():
+            if item.id not in taken:
+                there[key(item)].append(item.id)
+        rest = [item for item in left.values() if item.id not in found]
+        found |= {item.id: there[key(item)].pop(0) for item in rest if there[key(item)]}
     both = ((item, right[found[name]]) for name, item in left.items() if name in found)
     return tuple(SameItem(a.id, b.id, was[a.id], now[b.id], _content(a) != _content(b)) for a, b in both)
 
 
 def _content(item: Item) -> tuple[str, list[str], str]:
     return item.stem, sorted(item.choices), item.choices[item.key]
-
-
-def _same(one: Item, two: Item, *parts: str) -> bool:
-    return all(getattr(one, part) == getattr(two, part) for part in parts)
-
-
-def _by(
-    key: Callable[[Item], Hashable], left: Items, right: Items, found: Mapping[str, str]
-) -> dict[str, str]:
-    """Match the remaining items by the value that `key` returns. Items with equal values are matched in order."""
-    taken, there = set(found.values()), defaultdict[Hashable, list[str]](list)
-    for item in right.values():
-        if item.id not in taken:
-            there[key(item)].append(item.id)
-    rest = (item for item in left.values() if item.id not in found)
-    return {item.id: there[key(item)].pop(0) for item in rest if there[key(item)]}

@@ -69,6 +69,10 @@ def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
     `review` for the verdicts of raters on candidates."""
     style = styles("palette", f"explorer/{kind}")
     script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
+    digests = {
+        name: "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in (("style", style), ("script", script))
+    }
     template = jinja("robustify.report", "explorer", autoescape=True).get_template(f"{kind}.html.j2")
     return template.render(
         name=plain(tree["name"]),
@@ -76,7 +80,7 @@ def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
         style=style,
         script=script,
         island=Markup(embedded(tree)),
-        digests={"style": _digest(style), "script": _digest(script)},
+        digests=digests,
     )
 
 
@@ -84,10 +88,6 @@ def embedded(tree: object) -> str:
     """Return JSON that is safe inside a `script` element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def chosen(verdicts: Verdicts) -> list[int]:
