@@ -73,15 +73,15 @@ bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure large inpu
 bench-demo: $(VENV)/.dev ## measure a cold `make demo` in a new clone; writes results/bench/demo.json
 	$(BIN)/python -m bench.demo
 
-atlas: $(VENV)/.dev ## audit real public sets in $$ROBUSTIFY_DATA (at most 3 hours on two cores, minutes when repeated); writes results/atlas
-	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+atlas: $(VENV)/.dev ## audit real public sets in $$ROBUSTIFY_DATA (hours on two cores, minutes when repeated); writes results/atlas
+	$(BIN)/robustify models pull minilm-l6-v2
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
 
 compose: $(VENV)/.dev ## compose sets from pools in $$ROBUSTIFY_DATA (an hour); writes results/bench/compose.json and results/atlas/mmlu_pro_composed.*
 	$(BIN)/robustify models pull minilm-l6-v2
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.compose
 
-dist: $(VENV)/.dev ## build a wheel twice and install it by hashes on every local Python; writes results/bench/dist.json
+dist: $(VENV)/.dev ## build a wheel twice and install it by hashes on every local Python
 	$(BIN)/python -m tools.dist
 
 shots: $(VENV)/.dev ## take the screenshots of the README (requires chromium); writes docs/img

@@ -1,19 +1,11 @@
-"""Measure free response: certain errors on hard answers, and the speed of parsing and grading.
+"""Grade tests/data/hard_answers.yaml by our rules, lm-eval's exact match, and math-verify: `python -m bench.freeform`.
 
-`python -m bench.freeform hard` grades tests/data/hard_answers.yaml by our rules, by lm-eval's exact match (the last number
-of a numeric answer) and by math-verify. It writes results/bench/hard_cases.json. Only our rules can be undecided.
-
-`python -m bench.freeform speed` times every parser and grader on 10,000 made-up replies on one core and writes
-results/bench/freeform.json. It fails if a reply was not read as intended.
+lm-eval takes the last number of a numeric answer. Only our rules can be undecided. Writes results/bench/hard_cases.json.
 """
 
 import json
-import os
-import platform
-import random
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -23,21 +15,15 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.llm_judge.verdicts import SUPPORT, parse_labels_multi_format, parse_score
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"
-RESULTS = ROOT / "results" / "bench"
-N = 10_000
-GOAL_SECONDS = 10.0
-"""Time limit for 10,000 replies through every parser and grader together."""
-NUGGETS = 8
+RESULTS = ROOT / "results" / "bench" / "hard_cases.json"
 Expected = Literal["right", "wrong", "undecided"]
 VERDICTS: tuple[Expected, ...] = ("right", "wrong", "undecided")
 _RULES = FreeSettings(mode="deterministic")
-_WORDS = ("The", "passage", "states", "this", "in", "its", "second", "sentence")
 
 
 class Case(NamedTuple):
@@ -130,70 +116,13 @@ def hard() -> dict[str, Any]:
     }
 
 
-def reasoning(i: int, rng: random.Random) -> str:
-    """Return a few different sentences of a judge's reasoning."""
-    sentences = [f"Nugget {j + 1} of case {i}: {' '.join(rng.choices(_WORDS, k=14))}" for j in range(NUGGETS)]
-    return "<reasoning>\n" + "\n".join(sentences) + "\n</reasoning>\n"
-
-
-def labels_reply(i: int, rng: random.Random) -> tuple[str, list[str]]:
-    """Return labels of eight nuggets after some reasoning, in one of four formats."""
-    labels = rng.choices(tuple(SUPPORT), k=NUGGETS)
-    numbered = json.dumps([{"id": j, "label": label} for j, label in enumerate(labels, start=1)])
-    spellings = json.dumps(labels), "\n".join(f"- {label}" for label in labels), ", ".join(labels), numbered
-    return reasoning(i, rng) + spellings[i % len(spellings)], labels
-
-
-def number_case(i: int, rng: random.Random) -> Case:
-    """Return a worked answer that ends with its number, right or wrong."""
-    value = rng.randrange(20, 10**6) / 10
-    key, verdict = (value, VERDICTS[0]) if i % 2 else (value * 2, VERDICTS[1])
-    text = f"We begin with {i} parts and divide them by {rng.randrange(2, 9)}. So the answer is {value:,.1f}."
-    return Case("numeric", "en", "", "How many?", (str(key),), (), None, text, verdict)
-
-
-def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any], bool]) -> dict[str, Any]:
-    """Measure the time for `n` prepared replies, and check that each is read as intended."""
-    rng = random.Random(7)
-    replies = [made(i, rng) for i in range(n)]
-    start, wall = time.process_time(), time.perf_counter()
-    read = [done(reply) for reply in replies]
-    seconds, wall = time.process_time() - start, time.perf_counter() - wall
-    if not all(read):
-        raise SystemExit(f"{read.count(False)} of {n} replies were not read as intended.")
-    return {"replies": n, "cpu_seconds": round(seconds, 3), "wall_seconds": round(wall, 3)}
-
-
-def speed(n: int = N) -> dict[str, Any]:
-    """Measure the time of every parser and grader."""
-
-    def scored(i: int, rng: random.Random) -> str:
-        return reasoning(i, rng) + json.dumps({"reasoning": f"case {i}", "score": 1})
-
-    done = {
-        "labels": timed(n, labels_reply, lambda r: parse_labels_multi_format(r[0], NUGGETS).labels == r[1]),
-        "score": timed(n, scored, lambda r: parse_score(r).value == 1),
-        "number": timed(n, number_case, lambda case: ours(case) == case.expected),
-    }
-    whole = sum(case["cpu_seconds"] for case in done.values())
-    return {
-        "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(), "date": time.strftime("%Y-%m-%d"),
-        "says": f"{n:,} replies through every parser and every deterministic grader, one core",
-        "cases": done, "cpu_seconds": round(whole, 3), "goal_seconds": GOAL_SECONDS, "met": whole <= GOAL_SECONDS,
-    }  # fmt: skip
-
-
-def main(words: Sequence[str]) -> int:
-    """Measure, print, and write the results."""
-    if list(words) not in (["hard"], ["speed"]):
-        raise SystemExit("Expected one argument: hard or speed.")
-    is_hard = list(words) == ["hard"]
-    found = hard() if is_hard else speed()
+def main() -> int:
+    """Grade, print, and write the results."""
+    found = hard()
     print(json.dumps(found, indent=1))
-    file = RESULTS / ("hard_cases.json" if is_hard else "freeform.json")
-    file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return int(bool(found["graders"]["ours"]["certain_and_wrong"]) if is_hard else not found["met"])
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return int(bool(found["graders"]["ours"]["certain_and_wrong"]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

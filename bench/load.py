@@ -41,10 +41,6 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
 }
 """Models of a log and the views in which each item is asked; they share the logged rows."""
-GOALS = {"judging": 25.0, "importing": 20.0, "weighing": 60.0, "encoding": 60.0, "auditing": 100.0}
-"""Limits in seconds: wall time for a million items and three voters, processor time for the logs of five models, for
-weighing a million items by their columns, for encoding 10,000 options, and for auditing MMLU-Pro without models.
-"""
 ENCODED, COLUMNS, WEIGHED, AUDITED = 10_000, 9, 2_000, 12_032
 
 Measured = dict[str, float | int]

@@ -1,12 +1,10 @@
 """Print the size of the code base: files, lines, words, import cycles, repeated names, long functions, files a commit.
 
-`python -m tools.house --write LABEL` saves the table under LABEL in results/bench/house.json. `--root DIR` measures
-another checkout, and `--since REV` counts the files of its commits after REV.
+`--root DIR` measures another checkout, and `--since REV` counts the files of its commits after REV.
 """
 
 import argparse
 import ast
-import json
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,7 +13,6 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
-RESULT = ROOT / "results" / "bench" / "house.json"
 PACKAGE = "robustify"
 # Names that every package or every engine uses on purpose.
 ROLES = {"__init__", "__main__", "settings", "engine"}
@@ -148,35 +145,14 @@ def small_with_one_importer(root: Path) -> list[str]:
     )
 
 
-def entries(root: Path) -> int:
-    """Count the files and folders at the top of the package that Git tracks."""
-    tracked = _git(root, "ls-files", PACKAGE).splitlines()
-    return len({path.split("/")[1] for path in tracked})
-
-
 def files_a_commit(root: Path, since: str) -> float | None:
     """Return the median number of files of the commits after a revision, or None if there are none."""
-    logged = _git(root, "log", "--no-merges", "--name-only", "--format=%x00", f"{since}..HEAD")
+    asked = ("log", "--no-merges", "--name-only", "--format=%x00", f"{since}..HEAD")
+    logged = subprocess.run(
+        ["git", "-C", str(root), *asked], capture_output=True, text=True, check=True
+    ).stdout
     sizes = [len(one.split()) for one in logged.split("\0")[1:]]
     return median(sizes) if sizes else None
-
-
-def _git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
-
-
-def words(root: Path) -> int:
-    """Count the words of the README and of the pages in docs/."""
-    pages = (root / "README.md", *(root / "docs").glob("*.md"))
-    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
-
-
-def commands() -> tuple[int, int]:
-    """Count the top-level commands and the commands of `free` in this checkout."""
-    from robustify.cli import cli
-
-    free = cli.commands["free"]
-    return len(cli.commands), len(getattr(free, "commands", {}))
 
 
 def measured(root: Path, since: str | None = None) -> dict[str, object]:
@@ -188,15 +164,17 @@ def measured(root: Path, since: str | None = None) -> dict[str, object]:
     return {
         "files": len(known),
         "lines": sum(size.values()),
-        "entries at the top": entries(root),
+        "entries at the top": sum(not path.name.startswith("__py") for path in (root / PACKAGE).iterdir()),
         "lines of tests": lines(root / "tests"),
         "lines of bench and tools": lines(root / "bench") + lines(root / "tools"),
-        "words of docs": words(root),
+        "words of docs": sum(
+            len(page.read_text(encoding="utf-8").split())
+            for page in (root / "README.md", *(root / "docs").glob("*.md"))
+        ),
         "functions with seven or more arguments": many_arguments(root),
         "functions over 60 lines": long_functions(root),
         "public names defined twice": public_twice(root),
         "small modules with one importer": small_with_one_importer(root),
-        **(dict(zip(("commands", "commands of free"), commands(), strict=True)) if root == ROOT else {}),
         "folders with more than 15 files": {f: n for f, n in folders.items() if n > 15},
         "largest file": max(size.values()),
         "folder circles": sorted(sorted(k) for k in knots(folder_graph(root))),
@@ -211,15 +189,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--since", metavar="REV")
-    parser.add_argument("--write", metavar="LABEL")
     given = parser.parse_args()
-    table = measured(given.root, given.since)
-    for name, value in table.items():
+    for name, value in measured(given.root, given.since).items():
         number = f"{len(value)}: " if isinstance(value, list | dict) else ""
         print(f"{name:46} {number}{value}")
-    if given.write:
-        kept = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-        RESULT.write_text(json.dumps({**kept, given.write: table}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

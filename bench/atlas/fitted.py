@@ -23,7 +23,7 @@ from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
+from robustify.judging.stats.intervals import Rate, bootstrap, rate
 
 SEEDS = 10
 REFITS = 999
@@ -46,7 +46,6 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
     won: dict[str, list[Floats]] = {"probe": [], "scorer": [], "flagged": []}
     by_cue: dict[str, list[Floats]] = {}
     residual: list[tuple[float, float, float, int]] = []
-    together: Ints = np.arange(len(items))
     p: float | None = None
     for seed in range(seeds):
         settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
@@ -69,18 +68,16 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
             p = None if on_all is None else on_all.p
     known = (np.mean(won["scorer"], axis=0) - by_chance) / (1 - by_chance)
     latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in won["scorer"]]
-    drawn = clusters(len(items), together) >= FEWEST_CLUSTERS
     return {
         "seeds": seeds,
-        "groups": clusters(len(items), together),
-        **{name: _averaged(values, together) for name, values in won.items()},
+        **{name: _averaged(values) for name, values in won.items()},
         "latent": {
             "value": float(known.mean()),
             "n": len(items),
-            "ci": list(bootstrap(known, groups=together)) if drawn else None,
+            "ci": list(bootstrap(known)),
             **_spread(latent),
         },
-        "cues": {cue: _averaged(values, together) for cue, values in by_cue.items()},
+        "cues": {cue: _averaged(values) for cue, values in by_cue.items()},
         "residual": _residual(residual),
         "probe_p": p,
     }
@@ -101,10 +98,10 @@ def tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
     return credit(best(log_probabilities(moved, there), k), key)
 
 
-def _averaged(by_seed: Sequence[Floats], groups: Ints) -> Entry:
+def _averaged(by_seed: Sequence[Floats]) -> Entry:
     with np.errstate(invalid="ignore"):
         return {
-            **rate(np.mean(by_seed, axis=0), groups).json(),
+            **rate(np.mean(by_seed, axis=0)).json(),
             **_spread([float(np.nanmean(s)) for s in by_seed]),
         }
 

@@ -4,9 +4,9 @@ Probes see only the options, without outer spaces. Copies, relatives, and neighb
 clustered by these groups. No language model is asked. The parts of the file are:
 
 - `probes`: accuracy of each probe on `all` items, and by `source` and `topic`; `chance` is the mean of 1/k.
-- `redrawn`: accuracy of the probes where any option of an item may be called the key, for each seed.
+- `redrawn`: accuracy of the probes where any option of an item may be called the key.
 - `worth`: effective number of options, 1 / accuracy of the `best` probe; the nominal one is 1 / chance.
-- `cues`: what keys have more or less often than expected, and `rules`: accuracy of rules of length, by source.
+- `cues`: what keys have more or less often than expected.
 - `spaces`: by source, items, those whose key has a space at an end, and those with such a distractor.
 - `added`: three of the added distractors against MMLU's own three, beside the same keys, with the encoder.
 - `models`: what a probe's hits and picks do to models that see the question (`better_on_hits`, `lured`).
@@ -14,7 +14,6 @@ clustered by these groups. No language model is asked. The parts of the file are
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -23,21 +22,20 @@ import numpy as np
 
 from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
 from bench.atlas.fitted import Entry, tie_fair
-from bench.atlas.orders import Scores, by_part
-from bench.atlas.writers import added, cues_in_words, rules_of_length
+from bench.atlas.others import Scores, by_part
+from bench.atlas.writers import added, cues_in_words
 from bench.cases import folder
 from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
 from robustify.judging.adjusted import balanced
+from robustify.judging.audit.probing import FROM_TEXT, Kind
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.stats.balance import Z
 from robustify.judging.stats.intervals import bootstrap, rate
 
-SEEDS = (0,)
-"""Seeds of the placebos."""
 FOLLOWED = ("form", "comparing")
 """Probes whose hits and picks are compared with the models'."""
 Logits = Mapping[str, Floats]
@@ -64,11 +62,8 @@ def mmlu_pro(_work: Path) -> Entry:
         "n": len(items),
         "sha256": sha256(folder() / "mmlu_pro_models" / "items.jsonl"),
         "groups": len(np.unique(groups)),
-        "options": {str(size): n for size, n in sorted(Counter(k.tolist()).items())},
         "probes": probes,
-        "redrawn": {
-            name: [rate(tie_fair(of[name], keys, k), groups).json() for of, keys in redrawn] for name in won
-        },
+        "redrawn": {name: [rate(tie_fair(redrawn[0][name], redrawn[1], k), groups).json()] for name in won},
         "worth": {"best": first}
         | {
             part: _worth(of)
@@ -81,20 +76,16 @@ def mmlu_pro(_work: Path) -> Entry:
         "cues": {
             part: cues_in_words(of) for part, of in [*_parts(items, family), *_parts(items, names["topic"])]
         },
-        "rules": {part: rules_of_length(of) for part, of in _parts(items, family)},
         "spaces": {part: _spaces(of) for part, of in _parts(raw, family)},
         "added": added(),
         "models": {
             name: {
                 "better_on_hits": better_on_hits(scores, _hit(found[name], key, k), stratum, groups),
                 "placebo": [
-                    better_on_hits(scores, _hit(of[name], keys, k), stratum, groups)["mean"]
-                    for of, keys in wrong
+                    better_on_hits(scores, _hit(wrong[0][name], wrong[1], k), stratum, groups)["mean"]
                 ],
                 "lured": lured(answered, favorites(found[name], k), (key, k), groups),
-                "lured_placebo": [
-                    lured(answered, favorites(of[name], k), (key, k), groups)["all"] for of, _ in redrawn
-                ],
+                "lured_placebo": [lured(answered, favorites(redrawn[0][name], k), (key, k), groups)["all"]],
             }
             for name in FOLLOWED
         },
@@ -124,21 +115,20 @@ def picks(items: Sequence[Item]) -> dict[str, Ints]:
 
 def placebos(
     items: Sequence[Item], groups: Ints, table: Floats
-) -> tuple[list[tuple[Logits, Ints]], list[tuple[Logits, Ints]]]:
-    """Return the logits of probes fitted to redrawn keys, and to wrong options as keys, with these keys, for each seed."""
+) -> tuple[tuple[Logits, Ints], tuple[Logits, Ints]]:
+    """Return the logits of probes fitted to redrawn keys, and to wrong options as keys, each with these keys."""
     key, k = keys_of(items)
-    redrawn, wrong = list[tuple[Logits, Ints]](), list[tuple[Logits, Ints]]()
+    rng = np.random.default_rng(0)
+    wrong = (rng.random(len(items)) * (k - 1)).astype(np.int64)
+    drawn, wrong = (rng.random(len(items)) * k).astype(np.int64), wrong + (wrong >= key)
 
-    def called(keys: Ints) -> list[Item]:
-        return [item.with_choices(item.choices, one) for item, one in zip(items, keys.tolist(), strict=True)]
+    def fitted(keys: Ints, kinds: Sequence[Kind]) -> tuple[Logits, Ints]:
+        called = [
+            item.with_choices(item.choices, one) for item, one in zip(items, keys.tolist(), strict=True)
+        ]
+        return blind(called, groups, table, kinds), keys
 
-    for seed in SEEDS:
-        rng = np.random.default_rng(seed)
-        other = (rng.random(len(items)) * (k - 1)).astype(np.int64)
-        some, other = (rng.random(len(items)) * k).astype(np.int64), other + (other >= key)
-        redrawn.append((blind(called(some), groups, table), some))
-        wrong.append((blind(called(other), groups, table, ("form",)), other))
-    return redrawn, wrong
+    return fitted(drawn, FROM_TEXT), fitted(wrong, ("form",))
 
 
 def _hit(logits: Floats, key: Ints, k: Ints) -> Floats:

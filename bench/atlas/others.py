@@ -1,24 +1,37 @@
-"""Published answers judged without a model: results/atlas/predictions.json.
+"""Published answers judged without asking a model: results/atlas/predictions.json and larger.json.
 
-HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question. Nine scorers of TruthfulQA
-pairs did not. Models with the question give orders with and without the flagged items, and each model's gain on items whose
-key is the longest option.
+HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question. They give orders with and
+without the flagged items, and each model's gain on items whose key is the longest option.
+
+Larger models answered without the question or image. For each set, larger.json has
+
+- `voters`: accuracy without the `hidden` part; `also_without`: the same on the items that each model answers with it.
+- `order`: for two rules the scores on all and on the kept items, and the changes in the order of models.
 """
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.atlas.fitted import Entry
-from bench.atlas.orders import Scores, by_part
+from robustify.base.arrays import Floats
 from robustify.items.answers import Answers
-from robustify.judging.accuracy import heuristic_gap
-from robustify.judging.context import LONGEST
+from robustify.items.views import Hidden
+from robustify.judging.accuracy import all_scored, heuristic_gap
+from robustify.judging.context import LONGEST, context
 from robustify.judging.measures import CHOICES_ONLY
+from robustify.judging.screen.screen_rules import FDR, ScreenRules
+from robustify.judging.screen.votes import FLAGGED
+from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.tests import LEVEL, mcnemar
 from robustify.judging.summary.quantity import Score
+from robustify.pipeline.asked import asked_again, rules
+from robustify.pipeline.config import parse
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogOptions, LogPath, mapping
 from robustify.runs.run import Run, open_run
@@ -28,17 +41,30 @@ SHARED = ("mmlu-ten", "truthfulqa-binary")
 PREDICTIONS = "$ROBUSTIFY_DATA/predictions"
 FIVE = ("model=model_name", "id=pair_id", "pick=correct", "key==1", "k==2", "first==0")
 """Columns of the five models' files, which only say whether each pair was right: 1 represents the key."""
-PAIRS = (
-    "stem=question",
-    "choices=a_side_TRUE,b_side_FALSE",
-    "key==A",
-    "correct=*_correct",
-    "scores=*_P_A,*_P_B",
-)
+Scores = Mapping[str, Floats]
+"""Credit of each model on each item, (n,); NaN without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A folder of answers: the hidden part, the voters (default: all), and the measure with the question."""
+
+    folder: str
+    hidden: Hidden = "question"
+    voters: tuple[str, ...] = ()
+    measure: str = "full"
+
+
+SETS = {
+    "arc-challenge": Asked("arc_challenge_7b"),
+    "hellaswag": Asked("hellaswag_32b", measure="cloze_chars"),
+    # Two prompts per model, but a model must not vote twice.
+    "mathvista": Asked("mathvista_no_image", "image", ("ChatGPT-0shot", "Claude-2-0shot", "GPT-4-0613-0shot")),
+}  # fmt: skip
 
 
 def judged(sets: Mapping[str, Any], work: Path) -> Entry:
-    """Judge every part whose files exist, using the earlier runs of the sets without models (`work`/free-NAME)."""
+    """Judge both parts, using the earlier runs of the sets without models (`work`/free-NAME)."""
     folder = Path(os.path.expandvars(PREDICTIONS))
     tables = sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))
     models = tables[0].open().readline().strip().split(",")[2:]
@@ -49,43 +75,25 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         options=LogOptions(columns={"pick": ",".join(models)}),
         name="helm-mmlu-ten",
     )
+    pairs = sorted((folder / "truthfulqa_binary_full_prompt").glob("model_predictions*.csv"))
     five = import_logs(
-        [
-            LogPath(path)
-            for path in sorted((folder / "truthfulqa_binary_full_prompt").glob("model_predictions*.csv"))
-        ],
+        [LogPath(path) for path in pairs],
         work / "import-truthfulqa-five",
         options=LogOptions(view="full", columns=mapping(FIVE)),
         name="truthfulqa-five",
     )
-    pairs = import_logs(
-        [LogPath(folder / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv")],
-        work / "import-truthfulqa-pairs",
-        options=LogOptions(view="choices_only_text", columns=mapping(PAIRS)),
-        overrides={"screen.norm": "sum"},
-    ).summary
+    noise, fields = helm.summary.tree()["label_noise"], ("strong", "n", "flagged", "expected")
+    # Pairs are numbered by row from 0; the set's IDs count rows from 1.
+    renamed = {
+        model: {f"TruthfulQA-{int(i) + 1:04d}": credit for i, credit in won.items()}
+        for model, won in credits(five.answers).items()
+    }
     return {
         "mmlu-ten": {
             **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
-            "label_noise": {
-                f: helm.summary.tree()["label_noise"][f] for f in ("strong", "n", "flagged", "expected")
-            },
+            "label_noise": {field: noise[field] for field in fields},
         },
-        # Pairs are numbered by row from 0; the set's IDs count rows from 1.
-        "truthfulqa-binary": _with_question(
-            {
-                m: {f"TruthfulQA-{int(i) + 1:04d}": c for i, c in won.items()}
-                for m, won in credits(five.answers).items()
-            },
-            open_run(work / "free-truthfulqa-binary"),
-        ),
-        "without_question": {
-            "truthfulqa-pairs": {
-                "accuracy": {
-                    m: _only(parts.all, "value", "n", "ci") for m, parts in CHOICES_ONLY.of(pairs).items()
-                }
-            }
-        },
+        "truthfulqa-binary": _with_question(renamed, open_run(work / "free-truthfulqa-binary")),
     }
 
 
@@ -98,17 +106,14 @@ def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]
     }
 
 
-def scores_of(run: Run, won: Mapping[str, Mapping[str, float]]) -> Scores:
-    """Return each model's credits in the order of the run's items; NaN without an answer."""
-    assert run.items is not None
-    return {model: np.array([one.get(i.id, np.nan) for i in run.items]) for model, one in won.items()}
-
-
 def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
-    scores = scores_of(run, won)
+    def in_order(of: Mapping[str, float]) -> Floats:
+        return np.array([of.get(item.id, np.nan) for item in run.items or ()])
+
+    scores = {model: in_order(of) for model, of in won.items()}
     # An item without a single favourite is undecided for the scorer and is kept.
     kept = np.array([float(verdict != "flagged") for verdict in run.verdicts.values()])
-    longest = scores_of(run, credits(run.answers, "heuristic"))[LONGEST]
+    longest = in_order(credits(run.answers, "heuristic")[LONGEST])
     gaps = {model: heuristic_gap(credit, longest) for model, credit in scores.items()}
     return {
         "n": len(kept),
@@ -116,6 +121,84 @@ def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
         "filter": by_part(scores, kept),
         "longest_gap": {m: _only(gap, "value", "n", "ci", "mde") for m, gap in gaps.items()},
     }
+
+
+def larger(name: str, work: Path) -> Entry:
+    """Import the answers of larger models to one set and return their numbers."""
+    asked = SETS[name]
+    folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
+    run = import_logs(
+        [LogPath(folder / "picks.csv")],
+        work / f"larger-{name}",
+        data=[folder / "items.jsonl"],
+        options=LogOptions(hidden=asked.hidden),
+        name=name,
+        overrides={"screen.criterion": FDR, **({"screen.voters": asked.voters} if asked.voters else {})},
+    )
+    config = parse(run.manifest["config"], run.manifest["config"]["name"])
+    again = asked_again(run, config)
+    ctx = context(again.answers, again.facts, rules(config), again.items)
+    credits = {m: of.credits for m, of in all_scored(ctx, ctx.names).items()}
+    won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
+    also = {
+        m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None
+    }
+
+    def kept(**rule: object) -> Floats:
+        screen: ScreenRules = ctx.rules.screen.model_copy(update=rule)
+        return np.where(ctx.screen(ctx.votes, screen).outcome == FLAGGED, 0.0, 1.0)
+
+    return {
+        "n": len(ctx.index),
+        "hidden": asked.hidden,
+        "chance": float(np.mean(1 / ctx.index.k)),
+        "voters": {
+            m: _only(parts.all, "value", "n", "ci")
+            for m, parts in CHOICES_ONLY.of(run.summary).items()
+            if m in run.summary.tree()["screen"]["voters"] and parts.all
+        },
+        "also_without": {m: rate(credit).json() for m, credit in also.items()},
+        "order": {
+            "unanimous": by_part(won, kept(criterion="unanimous")),
+            "fdr at 0.1": by_part(won, kept(criterion=FDR, fdr=0.1)),
+        },
+    }
+
+
+def by_part(won: Scores, kept: Floats) -> Entry:
+    """Return each model's accuracy on all and on the kept items (`kept` (n,) is 1), and both orders of models.
+
+    `changed` lists pairs of which one model is significantly better (exact interval of the paired difference) on one part
+    only, or in opposite directions. These conclusions depend on the filter.
+    """
+    parts = {"all": np.ones_like(kept, dtype=bool), "kept": kept == 1}
+    score = {part: {m: rate(c[mask]) for m, c in won.items()} for part, mask in parts.items()}
+    mean = {part: {m: found.value or 0.0 for m, found in of.items()} for part, of in score.items()}
+    order = {part: sorted(won, key=found.__getitem__, reverse=True) for part, found in mean.items()}
+    pairs = list(combinations(order["all"], 2))
+    say = {
+        part: {pair: _better(won[pair[0]][mask], won[pair[1]][mask]) for pair in pairs}
+        for part, mask in parts.items()
+    }
+    return {
+        "models": {m: {part: score[part][m].json() for part in parts} for m in won},
+        **{f"order_{part}": names for part, names in order.items()},
+        "pairs": len(pairs),
+        "changed": [
+            {"pair": list(pair), **{part: say[part][pair] for part in parts}}
+            for pair in pairs
+            if say["all"][pair] != say["kept"][pair]
+        ],
+    }
+
+
+def _better(a: Floats, b: Floats) -> str:
+    """Return the better model on the items that both answered: first, second or neither (exact McNemar, 5 %)."""
+    known = ~(np.isnan(a) | np.isnan(b))
+    more, less = int((a > b)[known].sum()), int((a < b)[known].sum())
+    if mcnemar(more, less)[0] > LEVEL:
+        return "neither"
+    return "first" if more > less else "second"
 
 
 def _only(score: Score | None, *fields: str) -> Entry | None:

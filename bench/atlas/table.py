@@ -62,37 +62,21 @@ def _index(folder: Path) -> Iterator[tuple[str, Entry]]:
     for name, row in _read(folder, "index").get("sets", {}).items():
         cue = row["strongest_cue"]
         says, advice = GROUPS.get(cue["cue"], (cue["cue"].replace("_", " "), GROUPS["form"][1]))
-        yield (
-            name,
-            {
-                **_row(row, row["scorer"], "scorer"),
-                "cue": f"{says}: {100 * cue['value']:.1f} % alone",
-                "advice": advice,
-                "flagged": round(row["flagged"]["value"] * row["n"]),
-                "models": "two small ones, on a sample" if row["models"] else "none",
-                "signature": _signature(name, row["n"], _read(folder, name)["sha256"], f"{name}.json"),
-            },
-        )
+        named = {"cue": f"{says}: {100 * cue['value']:.1f} % alone", "advice": advice}
+        flagged, digest = round(row["flagged"]["value"] * row["n"]), _read(folder, name)["sha256"]
+        found = _row(name, {**row, **row["scorer"]}, "scorer", named, flagged, (digest, f"{name}.json"))
+        yield name, {**found, "models": "two small ones, on a sample" if row.get("models") else "none"}
 
 
 def _whole(folder: Path) -> Iterator[tuple[str, Entry]]:
-    found = _read(folder, "mmlu_pro")
-    if not found:
-        return
-    best = found["worth"]["best"]
-    parts = found["probes"][best]
-    for name, row in {"all": parts["all"], **parts["source"], **parts["topic"]}.items():
-        of = "mmlu-pro" if name == "all" else f"mmlu-pro: {name}"
-        yield (
-            of,
-            {
-                **_row(row, row, best),
-                **_cue(found["cues"].get(name, []), best),
-                "flagged": found["ranking"]["flagged"] if name == "all" else None,
-                "models": "none",
-                "signature": _signature(of, row["n"], _digest("mmlu_pro"), "mmlu_pro.json"),
-            },
-        )
+    if found := _read(folder, "mmlu_pro"):
+        best = found["worth"]["best"]
+        parts = found["probes"][best]
+        for name, row in {"all": parts["all"], **parts["source"], **parts["topic"]}.items():
+            of = "mmlu-pro" if name == "all" else f"mmlu-pro: {name}"
+            flagged = found["ranking"]["flagged"] if name == "all" else None
+            cue = _cue(found["cues"].get(name, []), best)
+            yield of, _row(of, row, best, cue, flagged, (_digest("mmlu_pro"), "mmlu_pro.json"))
 
 
 def _writers(folder: Path) -> Iterator[tuple[str, Entry]]:
@@ -100,31 +84,20 @@ def _writers(folder: Path) -> Iterator[tuple[str, Entry]]:
     for name in ("arc", "mmlu_pro") if found else ():
         for writer, row in found[name]["writers"].items():
             best = max(row["accuracy"], key=lambda one: row["accuracy"][one]["value"])
-            of = f"{name.replace('_', '-')} by {writer}"
-            yield (
-                of,
-                {
-                    **_row(found[name], row["accuracy"][best], best.replace("_", " ")),
-                    **_cue(row["cues"], best),
-                    "flagged": row["flagged"]["items"],
-                    "models": "none",
-                    "signature": _signature(
-                        of, found[name]["n"], _digest(name.replace("_", "-")), "writers.json"
-                    ),
-                },
-            )
+            plain = name.replace("_", "-")
+            of, probe, cue = f"{plain} by {writer}", best.replace("_", " "), _cue(row["cues"], best)
+            accuracy = {**found[name], **row["accuracy"][best], "n": found[name]["n"]}
+            made = _digest(plain), "writers.json"
+            yield of, _row(of, accuracy, probe, cue, row["flagged"]["items"], made)
 
 
-def _row(of: Entry, accuracy: Entry, probe: str) -> Entry:
-    value, ci = accuracy["value"], accuracy["ci"]
+def _row(name: str, of: Entry, probe: str, cue: Entry, flagged: int | None, made: tuple[str, str]) -> Entry:
+    signature = f"set:{name}|n:{of['n']}|data:{made[0][:8]}|voters:none|from:{made[1]}"
+    figures = {"value": of["value"], "ci": of["ci"], "worth": 1 / of["value"]}
     return {
-        "n": of["n"],
-        "chance": of["chance"],
-        "probe": probe,
-        "value": value,
-        "ci": ci,
-        "worth": 1 / value,
-    }
+        **{"n": of["n"], "chance": of["chance"], "probe": probe}, **figures, **cue,
+        **{"flagged": flagged, "models": "none", "signature": signature},
+    }  # fmt: skip
 
 
 def _cue(cues: list[Entry], best: str) -> Entry:
@@ -135,10 +108,6 @@ def _cue(cues: list[Entry], best: str) -> Entry:
     cue = cues[0]
     figures = f"{cue['keys']:,} of {cue['n']:,} items that differ in it, {cue['expected']:,.0f} expected"
     return {"cue": f"the key {cue['key']} in {figures}", "advice": FIX[cue["key"]]}
-
-
-def _signature(name: str, n: int, digest: str, made: str) -> str:
-    return f"set:{name}|n:{n}|data:{digest[:8]}|voters:none|from:{made}"
 
 
 def _digest(name: str) -> str:

@@ -22,7 +22,7 @@ from bench.cases import folder
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS
-from robustify.judging.baselines.heuristics import guess, listed_credit, rule_table
+from robustify.judging.baselines.heuristics import guess, listed_credit
 from robustify.judging.baselines.near_duplicates import fold_groups
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.lint.cues import CURLY
@@ -134,12 +134,6 @@ def audited(items: Sequence[Item]) -> Entry:
         "flagged": {"items": int(ctx.parts.flagged.sum()), "n": len(items)},
         "false_share": false_share.model_dump(mode="json", include={"value", "n", "ci"}),
     }
-
-
-def rules_of_length(items: Sequence[Item]) -> Entry:
-    """Return the tie-fair accuracy of picking the longest and the shortest option."""
-    table = rule_table(items)["heuristics"]
-    return {name: {of: table[name][of] for of in ("value", "n", "ci", "p_holm")} for name in LENGTHS}
 
 
 def cues_in_words(items: Sequence[Item]) -> list[Entry]:

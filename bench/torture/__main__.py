@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import subprocess
 import sys
 import tempfile
@@ -27,43 +28,39 @@ RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
 SLOWER = 20
 """A command that loads torch is tried this many times less often."""
 KILLS = 200
-FULL, SHORT = {"bytes": 5_000, "structured": 10_000}, {"bytes": 120, "structured": 240}
+FULL, SHORT = {"bytes": 5_000, "structured": 10_000}, {"bytes": 60, "structured": 120}
 """Numbers of changed files of each kind."""
 PARTS = ("surroundings", "files", "kills")
 
 
 def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
-    """Divide `total` draws among the seeds, with fewer for those that load torch."""
+    """Divide `total` draws among the seeds, with fewer for those that load torch, or draw that many of more seeds."""
+    if total < len(found):
+        return [(seed, 0) for seed in random.Random(total).sample(found, total)]
     shares = [1 / SLOWER if s.model else 1.0 for s in found]
     counts = [max(1, round(total * share / sum(shares))) for share in shares]
     return [(seed, draw) for seed, n in zip(found, counts, strict=True) for draw in range(n)]
 
 
-def _one(home: Path, kind: str, one: tuple[Seed, int]) -> Fault | None:
-    return tried(home, one[0], kind, one[1])
+def _one(kind: str, one: tuple[Seed, int]) -> Fault | None:
+    return tried(one[0], kind, one[1])
 
 
 def fuzzed(
-    home: Path, found: tuple[Seed, ...], amount: Mapping[str, int], workers: int
+    found: tuple[Seed, ...], amount: Mapping[str, int], workers: int
 ) -> tuple[dict[str, int], list[Fault]]:
     """Run every draw of both types, and return their numbers and the faults."""
     todo = {kind: draws(found, total) for kind, total in amount.items()}
     with ProcessPoolExecutor(workers, initializer=_imports) as pool:
-        ended = [pool.map(partial(_one, home, kind), some, chunksize=8) for kind, some in todo.items()]
+        ended = [pool.map(partial(_one, kind), some, chunksize=8) for kind, some in todo.items()]
         faults = [fault for faults in ended for fault in faults if fault]
     return {kind: len(some) for kind, some in todo.items()}, faults
 
 
 def _imports() -> None:
     """Import the modules that every forked command needs, except torch, whose threads do not survive a fork."""
-    import numpy
-    import pandas
-    import pyarrow.parquet
-    import scipy.stats
-
-    import robustify.cli
-
-    del numpy, pandas, pyarrow, scipy, robustify
+    for name in ("pandas", "pyarrow.parquet", "scipy.stats", "robustify.cli"):
+        __import__(name)
 
 
 def main(arguments: list[str]) -> int:
@@ -80,30 +77,27 @@ def main(arguments: list[str]) -> int:
         if given.again:
             name, kind, draw = given.again
             seed = next(s for s in found if s.name == name)
-            print(tried(folder / "seeds", seed, kind, int(draw)) or "every promise was kept")
+            print(tried(seed, kind, int(draw)) or "every promise was kept")
             return 0
         if given.short:
-            counts, faults = fuzzed(folder / "seeds", found, SHORT, 1)
+            counts, faults = fuzzed(found, SHORT, 1)
             print(json.dumps(counts))
-            return _printed(faults)
-        return max([_full(part, folder, found) for part in given.parts or PARTS])
-
-
-def _printed(faults: list[Fault]) -> int:
+        else:
+            faults = [fault for part in given.parts or PARTS for fault in _full(part, folder, found)]
     for fault in faults:
         print(fault, file=sys.stderr)
     return int(bool(faults))
 
 
-def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> int:
-    """Run a part and save it, so that an interrupted run keeps its results; return whether a promise was broken."""
+def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> list[Fault]:
+    """Run a part and save it, so that an interrupted run keeps its results; return the faults."""
     begin, faults = time.monotonic(), list[Fault]()
     match part:
         case "surroundings":
             n, faults = surrounded(folder / "seeds", folder)
             counts = {"tried": n}
         case "files":
-            counts, faults = fuzzed(folder / "seeds", found, FULL, 2)
+            counts, faults = fuzzed(found, FULL, 2)
         case _:
             # It raises if the bytes differ or a score was lost.
             started = killed_often(undisturbed(folder / "killed"), folder, KILLS)
@@ -120,7 +114,7 @@ def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> int:
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
     }
     RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    return _printed(faults)
+    return faults
 
 
 if __name__ == "__main__":

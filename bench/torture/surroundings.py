@@ -8,22 +8,23 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from bench.torture.runs import ENVIRONMENT
 from bench.torture.trial import Fault, ended_badly
 
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "validate": ("validate", "items.jsonl"),
-    "heuristics": ("heuristics", "items.jsonl"),
-    "import": ("import", "samples_alpha.jsonl", "--data", "items.jsonl", "--name", "b", "-o", "out"),
-    "judge": ("judge", "run", "-o", "out"),
-    "check": ("check", "run", "--json"),
-    "compare": ("compare", "run", "other"),
-    "explain": ("explain", "run", "i0"),
-    "gate": ("gate", "notes.md"),
-    "help": ("--help",),
-}
+COMMANDS = (
+    "validate items.jsonl",
+    "heuristics items.jsonl",
+    "import samples_alpha.jsonl --data items.jsonl --name b -o out",
+    "judge run -o out",
+    "check run --json",
+    "compare run other",
+    "explain run i0",
+    "gate notes.md",
+    "--help",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +76,22 @@ SURROUNDINGS = (
 def surrounded(home: Path, folder: Path) -> tuple[int, list[Fault]]:
     """Run every command in every surrounding on a copy of the seeds; return the number of runs and the faults."""
     faults = []
-    for at, (place, name) in enumerate((s, c) for s in SURROUNDINGS for c in COMMANDS):
+    for at, (place, line) in enumerate(product(SURROUNDINGS, COMMANDS)):
         here = folder / f"s{at}"
         shutil.copytree(home, here)
         if place.read_only:
             subprocess.run(["chmod", "-R", "a-w", here], check=True)
-        if what := _broken(here, place, COMMANDS[name]):
-            faults.append(Fault(f"{name}, {place.name}", "surroundings", at, what))
+        if what := _broken(here, place, line):
+            faults.append(Fault(f"{line}, {place.name}", "surroundings", at, what))
         subprocess.run(["chmod", "-R", "u+w", here], check=True)
         shutil.rmtree(here)
     return len(SURROUNDINGS) * len(COMMANDS), faults
 
 
-def _broken(here: Path, place: Surrounding, arguments: tuple[str, ...]) -> str | None:
+def _broken(here: Path, place: Surrounding, line: str) -> str | None:
     environment = {**ENVIRONMENT, "ROBUSTIFY_CACHE": str(here / ".cache"), **place.environment}
-    words = " ".join((sys.executable, "-m", "robustify", *arguments))
     done = subprocess.run(
-        ["/bin/bash", "-c", f"set -o pipefail; {words} {place.redirect}"],
+        ["/bin/bash", "-c", f"set -o pipefail; {sys.executable} -m robustify {line} {place.redirect}"],
         cwd=here,
         env={name: value for name, value in environment.items() if value is not None},
         capture_output=True,

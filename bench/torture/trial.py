@@ -34,13 +34,6 @@ class Fault:
     what: str
 
 
-def changed(home: Path, seed: Seed, kind: str, draw: int) -> bytes:
-    """Return the changed file of a draw; equal arguments give equal bytes."""
-    chance = random.Random(f"{seed.name} {kind} {draw}")
-    path = home / seed.file
-    return bytewise(path.read_bytes(), chance) if kind == "bytes" else structured(path, seed.form, chance)
-
-
 def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
     """Run the command in this process and end the process."""
     from robustify import cli
@@ -68,7 +61,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         os._exit(code)
 
 
-def renew_digest(file: Path) -> None:
+def _renew_digest(file: Path) -> None:
     """Write the digest of a changed file into the run.json beside it, so that the change is not refused for its digest."""
     manifest = file.with_name("run.json")
     if file != manifest and manifest.is_file():
@@ -79,24 +72,26 @@ def renew_digest(file: Path) -> None:
             manifest.write_text(json.dumps(tree))
 
 
-def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
+def tried(seed: Seed, kind: str, draw: int) -> Fault | None:
     """Return the promise that a draw broke; None if every promise was kept.
 
     Promises: a documented exit code, never 1 and never a signal; no traceback; at most `SECONDS` of processor time and
     `MEMORY` more than before; an error has a message.
     """
+    chance, path = random.Random(f"{seed.name} {kind} {draw}"), seed.home / seed.file
     try:
-        data = changed(home, seed, kind, draw)
+        is_bytes = kind == "bytes"
+        data = bytewise(path.read_bytes(), chance) if is_bytes else structured(path, seed.form, chance)
     except (ValueError, OverflowError, TypeError, NotImplementedError):
         return None  # the change cannot be written in this form
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         place, log = Path(made) / "home", Path(made) / "log"
         # All other files are linked.
-        shutil.copytree(home, place, copy_function=os.link)
+        shutil.copytree(seed.home, place, copy_function=os.link)
         (place / seed.file).unlink()
         (place / seed.file).write_bytes(data)
         if draw % 4:
-            renew_digest(place / seed.file)
+            _renew_digest(place / seed.file)
         # Memory at the start of the child: the current pages, not the peak of this process.
         before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
         child = os.fork()

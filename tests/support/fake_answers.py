@@ -9,8 +9,7 @@ from robustify.base.arrays import Bools, Ints
 from robustify.items import orders
 from robustify.items.answers import Answer, Asked, answer, unanswered
 from robustify.items.item import Item
-from robustify.judging.baselines.features import surface_features
-from robustify.judging.baselines.heuristics import Heuristic
+from robustify.judging.baselines.heuristics import Heuristic, surface
 from robustify.judging.screen.votes import Votes
 
 WORDS = (
@@ -187,8 +186,6 @@ def placed_bench(
 
 def heuristic_numbers(heuristic: Heuristic, items: Sequence[Item]) -> list[tuple[float, ...]]:
     """The number that a heuristic gives each choice of each item."""
-    features = surface_features(items)
-    flat = np.asarray(heuristic.rule(features), dtype=np.float64).tolist()
-    return [
-        tuple(flat[a : a + k]) for a, k in zip(features.starts.tolist(), features.k.tolist(), strict=True)
-    ]
+    ends = np.cumsum([item.k for item in items]).tolist()
+    flat = heuristic.numbers(surface(items)).tolist()
+    return [tuple(flat[end - item.k : end]) for item, end in zip(items, ends, strict=True)]

@@ -1,13 +1,10 @@
 """Surface features of choices: length, wording, punctuation, and similarity to the other choices.
 
-Heuristics use `surface_features`, one column per feature. The artifact probe uses `matrix`, which includes neither the
-stem nor the position of a choice.
+The artifact probe uses `matrix`, which includes neither the stem nor the position of a choice.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -168,47 +165,3 @@ def standardised(raw: Floats, k: Ints) -> Floats:
     spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
     alive = spread > ROUNDING
     return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
-
-
-@dataclass(frozen=True)
-class SurfaceFeatures:
-    """Surface features of n items with c choices in total. `k` and `key` have length n, and all others have length c.
-
-    `position` counts from 0 within the item. `chars` and `split` count characters and words separated by spaces.
-    `numbers`, `absolutes` and `hedges` are counts. `points` is 1 if a choice refers to the other choices. `alphabet` is
-    the number of choices of the item that come before it, ignoring case. `overlap` is the mean Jaccard index with the
-    other choices. `in_stem` is the share of its content words that are in the stem. `oddness` sums, over traits of
-    form, the number of other choices that differ. `outer_space` does so for blanks at the ends.
-    """
-
-    k: Ints
-    key: Ints
-    chars: Ints
-    split: Ints
-    numbers: Ints
-    absolutes: Ints
-    hedges: Ints
-    points: Ints
-    alphabet: Ints
-    overlap: Floats
-    in_stem: Floats
-    oddness: Ints
-    outer_space: Floats
-
-    @cached_property
-    def starts(self) -> Ints:
-        """Row of each item's first choice (n,)."""
-        return np.cumsum(self.k) - self.k
-
-    @cached_property
-    def position(self) -> Ints:
-        """Position of each choice within its item, from 0 (c,)."""
-        return np.arange(int(self.k.sum())) - np.repeat(self.starts, self.k)
-
-
-def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
-    """Compute the surface features of all choices of the items."""
-    names = [f.name for f in fields(SurfaceFeatures)]
-    # Only the columns are kept, because the words of a million items would take gigabytes.
-    parts = [[getattr(part, name) for name in names] for part in (chunks(items) if items else [Options(())])]
-    return SurfaceFeatures(*map(np.concatenate, zip(*parts, strict=True)))

@@ -5,7 +5,7 @@ favoured. Heuristics produce the same answer rows as models.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,79 +14,130 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import best, picks
-from robustify.judging.baselines.features import SurfaceFeatures, surface_features
+from robustify.judging.baselines.option_texts import Options, chunks
 from robustify.judging.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.judging.stats.intervals import shared_rate
 from robustify.judging.stats.tests import holm
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from robustify.items.answers import Answers, Block
 
 VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
-
-Rule = Callable[[SurfaceFeatures], Floats | Ints]
+Surface = Mapping[str, Floats | Ints]
+"""Columns of n items with c choices in total: `k` and `key` (n,), and those that rules compare (c,)."""
+_COLUMNS = (
+    *(
+        "k",
+        "key",
+        "chars",
+        "split",
+        "numbers",
+        "absolutes",
+        "hedges",
+        "points",
+        "alphabet",
+        "overlap",
+        "in_stem",
+    ),
+    *("oddness", "outer_space"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A rule that assigns a number to each choice and picks the largest.
+    """A rule that picks the choice with the largest number in a column of `surface`, or the smallest if `least`.
 
-    `rule` computes the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on, and
-    `sees_stem` if it reads the question.
+    `fitted` is true if the rule depends on the keys of the set that it is measured on, and `sees_stem` if it reads the
+    question.
     """
 
     name: str
     says: str
-    rule: Rule
+    column: str
+    least: bool = False
     fitted: bool = False
     sees_stem: bool = False
 
-
-def _common_place(features: SurfaceFeatures) -> Ints:
-    return np.asarray(np.bincount(features.key, minlength=MOST)[features.position], dtype=np.int64)
+    def numbers(self, of: Surface) -> Floats:
+        """Return the number of each choice (c,)."""
+        return np.asarray(-of[self.column] if self.least else of[self.column], dtype=np.float64)
 
 
 HEURISTICS: tuple[Heuristic, ...] = (
-    Heuristic("longest_answer", "most characters", lambda c: c.chars),
-    Heuristic("shortest_answer", "fewest characters", lambda c: -c.chars),
-    Heuristic("longest_words", "most words", lambda c: c.split),
-    Heuristic("shortest_words", "fewest words", lambda c: -c.split),
-    Heuristic("first_option", "the first position", lambda c: -c.position.astype(np.float64)),
-    Heuristic("last_option", "the last position", lambda c: c.position),
-    Heuristic("most_common_position", "the most common position of the key", _common_place, fitted=True),
-    Heuristic("alphabetical_first", "first in the alphabet, case folded", lambda c: -c.alphabet),
-    Heuristic("most_numeric", "most numbers", lambda c: c.numbers),
-    Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
-    Heuristic("most_overlap", "shares most words with the other choices", lambda c: c.overlap),
-    Heuristic("least_overlap", "shares fewest words with the other choices", lambda c: -c.overlap),
-    Heuristic(
-        "stem_overlap", "largest share of its words is in the stem", lambda c: c.in_stem, sees_stem=True
-    ),
+    Heuristic("longest_answer", "most characters", "chars"),
+    Heuristic("shortest_answer", "fewest characters", "chars", least=True),
+    Heuristic("longest_words", "most words", "split"),
+    Heuristic("shortest_words", "fewest words", "split", least=True),
+    Heuristic("first_option", "the first position", "position", least=True),
+    Heuristic("last_option", "the last position", "position"),
+    Heuristic("most_common_position", "the most common position of the key", "keys_there", fitted=True),
+    Heuristic("alphabetical_first", "first in the alphabet, case folded", "alphabet", least=True),
+    Heuristic("most_numeric", "most numbers", "numbers"),
+    Heuristic("odd_one_out", "differs most from the others in form", "oddness"),
+    Heuristic("most_overlap", "shares most words with the other choices", "overlap"),
+    Heuristic("least_overlap", "shares fewest words with the other choices", "overlap", least=True),
+    Heuristic("stem_overlap", "largest share of its words is in the stem", "in_stem", sees_stem=True),
     Heuristic(
         "least_stem_overlap",
         "smallest share of its words is in the stem",
-        lambda c: -c.in_stem,
+        "in_stem",
+        least=True,
         sees_stem=True,
     ),
-    Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
-    Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
-    Heuristic("all_of_the_above", "refers to the other choices", lambda c: c.points),
-    Heuristic("outer_space", "white space at its ends, unlike the others", lambda c: c.outer_space),
+    Heuristic("fewest_absolutes", "fewest words like always, never, only", "absolutes", least=True),
+    Heuristic("most_hedges", "most words like may, often, usually", "hedges"),
+    Heuristic("all_of_the_above", "refers to the other choices", "points"),
+    Heuristic("outer_space", "white space at its ends, unlike the others", "outer_space"),
 )
 SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
 """Names of the rules that read the question. They form a family of their own, and audit nothing that is hidden."""
 
 
+def surface(items: Sequence[Item]) -> Surface:
+    """Return the columns of `Options` that rules compare, with `position`, and the number of `keys_there` in the set."""
+    # Only the columns are kept, because the words of a million items would take gigabytes.
+    parts = [
+        [getattr(part, name) for name in _COLUMNS] for part in (chunks(items) if items else [Options(())])
+    ]
+    found = dict(zip(_COLUMNS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+    k = found["k"]
+    position = np.arange(int(k.sum())) - np.repeat(np.cumsum(k) - k, k)
+    keys_there = np.bincount(found["key"], minlength=MOST)[position]
+    return {**found, "position": position.astype(np.float64), "keys_there": keys_there}
+
+
 def guess(items: Sequence[Item]) -> "Answers":
     """Return one answer row per heuristic and item, grouped by heuristic."""
-    from robustify.items.answers import Answers  # imports pyarrow, which `rule_table` does not need
+    import pyarrow as pa  # `rule_table` does not need it
 
-    features = surface_features(items)
-    shared = _shared_columns(items, features)
-    return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
+    from robustify.items.answers import SCHEMA, Answers
+
+    of, n = surface(items), len(items)
+    stops = pa.array(np.append(0, np.cumsum(of["k"])), type=pa.int32())
+    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
+    shared = {
+        "item": pa.array([item.id for item in items], type=pa.string()),
+        "view": pa.repeat(VIEW, n),
+        "order": pa.ListArray.from_arrays(stops, pa.array(of["position"], type=pa.int16())),
+        "template": pa.repeat(TEMPLATE, n),
+        "key": pa.array(of["key"], type=pa.int16()),
+        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
+        "error": pa.nulls(n, pa.string()),
+    }
+    tables = []
+    for h in HEURISTICS:
+        won, pick, tie = _credit(h, of)
+        columns = {
+            **shared,
+            "model": pa.repeat(h.name, n),
+            "pick": pa.array(pick, type=pa.int16()),
+            "correct": pa.array(won, type=pa.float64()),
+            "scores": pa.ListArray.from_arrays(stops, pa.array(h.numbers(of))),
+            "tie": pa.array(tie, type=pa.int16()),
+        }
+        tables.append(Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)))
+    return Answers.concat(tables)
 
 
 def rule_table(items: Sequence[Item]) -> dict[str, Any]:
@@ -95,13 +146,17 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     `heuristics` see only the options, and those `with_question` read the question, too. `ties` counts the items with a
     shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm correction within either group.
     """
-    features = surface_features(items)
-    k, n = features.k, len(features.k)
-    chance = math.fsum(of / size for size, of in enumerate(np.bincount(k).tolist()) if of) / n if n else None
+    of, n = surface(items), len(items)
+    k = np.asarray(of["k"], dtype=np.int64)
+    chance = (
+        math.fsum(count / size for size, count in enumerate(np.bincount(k).tolist()) if count) / n
+        if n
+        else None
+    )
     found: dict[str, dict[str, object]] = {}
     p: dict[str, float] = {}
     for h in HEURISTICS:
-        won, _, tie = rule_credit(_flat(h, features), features)
+        won, _, tie = _credit(h, of)
         p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1)))
         ties = int(np.count_nonzero(tie > 1))
         found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[h.name]}
@@ -113,8 +168,16 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
     """Return the tie-fair credit (n,) of the named heuristics."""
-    features = surface_features(items)
-    return {h.name: rule_credit(_flat(h, features), features)[0] for h in HEURISTICS if h.name in names}
+    of = surface(items)
+    return {h.name: _credit(h, of)[0] for h in HEURISTICS if h.name in names}
+
+
+def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:
+    """Return credit, pick and ties (n,) of a rule."""
+    k, key = (np.asarray(of[name], dtype=np.int64) for name in ("k", "key"))
+    padded = np.full((len(k), int(k.max(initial=0))), np.nan)
+    padded[np.arange(padded.shape[1]) < k[:, None]] = h.numbers(of)
+    return picks(padded, key, k)
 
 
 def heuristic_scores(
@@ -134,7 +197,15 @@ def heuristic_scores(
     blocks = {name: answers.block(VIEW, name) for name in names}
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
     free = {name: _free(block, could) for name, block in kept.items()}
-    p = {name: _p(name, block, *free[name]) for name, block in kept.items() if len(block)}
+    p = {
+        name: _corrected(
+            name,
+            credit_p(float(block.correct.sum()), block.tie, free[name][1], free[name][0]),
+            int(block.k.max(initial=1)),
+        )
+        for name, block in kept.items()
+        if len(block)
+    }
     corrected = _by_holm(p)
     return {
         name: {
@@ -159,53 +230,6 @@ def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
-    return np.asarray(h.rule(features), dtype=np.float64)
-
-
-def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
-    """Return credit, pick and ties (n,) of a rule that assigns the numbers `flat` (c,) to the choices."""
-    padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
-    padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
-    return picks(padded, features.key, features.k)
-
-
-def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":
-    import pyarrow as pa
-
-    n = len(items)
-    stops = pa.array(np.append(features.starts, features.k.sum()), type=pa.int32())
-    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
-    return {
-        "item": pa.array([item.id for item in items], type=pa.string()),
-        "view": pa.repeat(VIEW, n),
-        "order": pa.ListArray.from_arrays(stops, pa.array(features.position, type=pa.int16())),
-        "template": pa.repeat(TEMPLATE, n),
-        "key": pa.array(features.key, type=pa.int16()),
-        "scores": stops,
-        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
-        "error": pa.nulls(n, pa.string()),
-    }
-
-
-def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Array]") -> "pa.Table":
-    import pyarrow as pa
-
-    from robustify.items.answers import SCHEMA
-
-    flat = _flat(h, features)
-    won, pick, tie = rule_credit(flat, features)
-    columns = {
-        **shared,
-        "model": pa.repeat(h.name, len(features.k)),
-        "pick": pa.array(pick, type=pa.int16()),
-        "correct": pa.array(won, type=pa.float64()),
-        "scores": pa.ListArray.from_arrays(shared["scores"], pa.array(flat)),
-        "tie": pa.array(tie, type=pa.int16()),
-    }
-    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-
-
 def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
     """Count, for each row, the possible keys that share its pick, and all possible keys."""
     if could is None:
@@ -214,11 +238,6 @@ def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
     wide = max(shared.shape[1], there.shape[1])
     shared, there = (np.pad(x, ((0, 0), (0, wide - x.shape[1]))) for x in (shared, there))
     return (shared & there).sum(axis=1), there.sum(axis=1)
-
-
-def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
-    p = credit_p(float(block.correct.sum()), block.tie, of, hit)
-    return _corrected(name, p, int(block.k.max(initial=1)))
 
 
 def _corrected(name: str, p: float, positions: int) -> float:
