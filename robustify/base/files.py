@@ -23,11 +23,9 @@ OTHER_FOLDER = "choose a writable folder with -o DIR"
 """Hint for a results folder that cannot be written."""
 OWNED = hasattr(os, "geteuid")
 """Whether files have an owner and a mode that can be checked, as on Linux and macOS. Windows has neither."""
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
-
-
-# Writing
 
 
 @contextlib.contextmanager
@@ -36,7 +34,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
     its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
-        with os.fdopen(_new(part, private=private), "wb") as file:
+        with os.fdopen(opened(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
             yield file
             file.flush()
             if sync:
@@ -53,10 +51,8 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        end = f"; {hint}" if hint else ""
-        raise ResourceError(
-            f"{what} cannot be written ({error.strerror or type(error).__name__}){end}"
-        ) from None
+        why, end = error.strerror or type(error).__name__, f"; {hint}" if hint else ""
+        raise ResourceError(f"{what} cannot be written ({why}){end}") from None
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
@@ -72,7 +68,7 @@ def write_new(path: Path, text: str) -> None:
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:
-            new = _new(path, private=True)
+            new = opened(path, _CREATE)
         except FileExistsError:
             raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
         undo.callback(path.unlink, missing_ok=True)
@@ -130,10 +126,6 @@ def move_up(place: Path, folder: Path, name: str) -> None:
     os.replace(place / name, folder / name)
 
 
-def _new(path: Path, *, private: bool) -> int:
-    return opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
-
-
 def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
     """Return a file descriptor of bytes, which no child process inherits, and which never waits for a pipe. Raise
     `OSError` for a symbolic link unless `follow` is set. Windows lacks some of the flags, so links are looked for."""
@@ -142,9 +134,6 @@ def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = Fa
     for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", *(() if follow else ("O_NOFOLLOW",))):
         flags |= getattr(os, name, 0)
     return os.open(path, flags, mode)
-
-
-# Locking
 
 
 @contextlib.contextmanager
@@ -163,9 +152,6 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-# Reading
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
@@ -216,9 +202,8 @@ def text_lines(path: Path, what: str) -> list[str]:
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist; expected {what}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} cannot be read as UTF-8 text ({type(error).__name__}). Save it as UTF-8."
-        ) from None
+        why = type(error).__name__
+        raise DataError(f"{path} cannot be read as UTF-8 text ({why}). Save it as UTF-8.") from None
 
 
 def sha256(path: Path) -> str:
@@ -229,8 +214,6 @@ def sha256(path: Path) -> str:
             digest.update(chunk)
     return digest.hexdigest()
 
-
-# Cells of a CSV file
 
 QUOTED = "quoted for spreadsheets"
 """Name of an empty column in a file of items whose cells all went through `neutral`, so that loaders undo it only there."""

@@ -140,10 +140,9 @@ class Repository:
     def _ask_remote(self, *args: str) -> list[str]:
         line, env = ["git", "ls-remote", *args], {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
         none = subprocess.DEVNULL
-        done = subprocess.run(
-            line, cwd=self._folder, env=env, stdin=none, capture_output=True, timeout=60, check=True
+        return lines_of(
+            subprocess.check_output(line, cwd=self._folder, env=env, stdin=none, stderr=none, timeout=60)
         )
-        return lines_of(done.stdout)
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
         """Yield the type (commit, tag, tree or blob), size and bytes of each object, or its SHA-256 digest if there are
@@ -152,25 +151,22 @@ class Repository:
         with tempfile.TemporaryFile() as file:
             file.write("".join(f"{name}\n" for name in names).encode())
             file.seek(0)
-            line, env = git_command(("cat-file", "--batch")), git_environment()
-            with subprocess.Popen(
-                line, cwd=self._folder, env=env, stdin=file, stdout=subprocess.PIPE
-            ) as process:
+            line, env, pipe = git_command(("cat-file", "--batch")), git_environment(), subprocess.PIPE
+            with subprocess.Popen(line, cwd=self._folder, env=env, stdin=file, stdout=pipe) as process:
                 assert process.stdout is not None
                 for head in (process.stdout.readline().split() for _ in names):
                     if len(head) != 3:
                         raise ResourceError(
                             "An object is damaged or missing (a partial clone?). Run `git fsck`."
                         )
-                    size, kept, digest = int(head[2]), b"", hashlib.sha256()
-                    left = size
+                    left, digest, kept = int(head[2]), hashlib.sha256(), list[bytes]()
+                    size, is_small = left, left <= most
                     while part := process.stdout.read(min(left, _CHUNK)):
                         left -= len(part)
-                        digest.update(part if size > most else b"")
-                        kept += part if size <= most else b""
+                        kept.append(part) if is_small else digest.update(part)
                     if left or process.stdout.read(1) != b"\n":
                         raise ResourceError("Git returned only a part of an object. Run `git fsck`.")
-                    yield head[1].decode(), size, kept if size <= most else digest.digest()
+                    yield head[1].decode(), size, b"".join(kept) if is_small else digest.digest()
 
     def ask(self, *args: str) -> str | None:
         """Return the output of a Git command, or None if the command fails."""
@@ -184,11 +180,9 @@ class Repository:
         return done.stdout
 
     def _git(self, args: Sequence[str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-        line, env = git_command(args), git_environment()
+        line, env, here = git_command(args), git_environment(), self._folder
         try:
-            return subprocess.run(
-                line, cwd=self._folder, env=env, input=given, capture_output=True, check=False
-            )
+            return subprocess.run(line, cwd=here, env=env, input=given, capture_output=True, check=False)
         except OSError as error:
             raise ResourceError(f"Git cannot be started ({error.strerror}). Install Git.") from None
 
@@ -199,10 +193,8 @@ def lines_of(answer: bytes) -> list[str]:
 
 
 def git_command(args: Sequence[str]) -> list[str]:
-    """Return the command line of a Git call that switches off every setting that runs a program.
-
-    Of the settings in the environment, only `safe.directory` is kept, which CI systems set there.
-    """
+    """Return the command line of a Git call that switches off every setting that runs a program. Of the settings in the
+    environment, only `safe.directory` is kept, which CI systems set there."""
     settings = [f"{name}={value}" for name, value in _OFF.items()]
     count = os.environ.get("GIT_CONFIG_COUNT", "")
     for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):

@@ -25,7 +25,7 @@ _TEXT = "tag:yaml.org,2002:str"
 
 
 class Settings(BaseModel):
-    """Base class of immutable settings that refuse unknown names and never repeat values in errors."""
+    """Immutable settings that refuse unknown names and never repeat values in errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

@@ -1,6 +1,5 @@
-"""The artifact probe: a small trained classifier that predicts the key from the choices alone.
+"""The artifact probe: a cross-fitted conditional logit on features of the choices, without the stem and the position.
 
-The probe is a cross-fitted conditional logit on hand-made features of the choices, without the stem and the position.
 With too few items, it makes no prediction and records the reason in the row.
 """
 
@@ -54,10 +53,8 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
 def fitted_rows(
     items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
 ) -> list[Answer]:
-    """Return one answer row per item, with log probabilities from a cross-fit on the features `x` (sum of k, f).
-
-    With fewer than 50 items, nothing is fitted, and each row contains the reason.
-    """
+    """Return one answer row per item, with log probabilities from a cross-fit on the features `x` (sum of k, f). With
+    fewer than 50 items, nothing is fitted, and each row contains the reason."""
     view, name, template = asked
     k = np.array([item.k for item in items], dtype=np.int64)
     key = np.array([item.key for item in items], dtype=np.int64)
@@ -77,9 +74,7 @@ def fitted_rows(
 
 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
-    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), NaN with too few items for a
-    fit.
-    """
+    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), NaN with too few items."""
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
 

@@ -27,10 +27,8 @@ def cross_fitted(fit: Fit, fold: Ints) -> Floats:
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K).
-
-    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g.
-    """
+    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K). Items of
+    f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
@@ -69,19 +67,22 @@ def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length.
-
-    The inputs are `x` (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). Newton's method halves a
-    step that does not improve. The likelihood is concave, so the maximum is unique.
-    """
+    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length, given `x`
+    (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). A Newton step that does not improve is halved.
+    The likelihood is concave, so the maximum is unique."""
     from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape
     x = np.where(there[:, :, None], x, 0.0)
     at_key = x[np.arange(n), key].sum(axis=0)
     flat = x.reshape(n * width, f)
+
+    def likelihood(beta: Floats) -> tuple[float, Floats]:
+        p, total = _softmax((flat @ beta).reshape(n, width), there)
+        return float(at_key @ beta - total.sum() - ridge / 2 * beta @ beta), p
+
     beta = np.zeros(f)
-    value, p = _likelihood(flat, beta, there, at_key, ridge)
+    value, p = likelihood(beta)
     for _ in range(steps):
         mean = np.einsum("nk,nkf->nf", p, x)
         slope = at_key - mean.sum(axis=0) - ridge * beta
@@ -91,7 +92,7 @@ def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) ->
             break
         size = 1.0
         while size > 1e-6:
-            new, q = _likelihood(flat, beta + size * step, there, at_key, ridge)
+            new, q = likelihood(beta + size * step)
             if new >= value:
                 beta, value, p = beta + size * step, new, q
                 break
@@ -99,14 +100,6 @@ def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) ->
         else:
             break
     return beta
-
-
-def _likelihood(
-    flat: Floats, beta: Floats, there: Bools, at_key: Floats, ridge: float
-) -> tuple[float, Floats]:
-    logits = (flat @ beta).reshape(there.shape)
-    p, total = _softmax(logits, there)
-    return float(at_key @ beta - total.sum() - ridge / 2 * beta @ beta), p
 
 
 def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
@@ -126,6 +119,5 @@ def log_probabilities(logits: Floats, there: Bools) -> Floats:
 def centred(values: Floats, there: Bools) -> Floats:
     """Subtract the mean over the item's options in `there` (n, K) from values (..., n, K), and set others to 0."""
     known = np.where(there, values, 0.0)
-    return np.asarray(
-        np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)
-    )
+    mean = known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True)
+    return np.asarray(np.where(there, known - mean, 0.0))

@@ -16,7 +16,6 @@ from robustify.judging.baselines.option_texts import (
     BRACKET,
     CAPITAL,
     COMMA,
-    DECIMAL,
     DIGIT,
     LETTER,
     PUNCTUATION,
@@ -63,8 +62,7 @@ def amounts(items: Sequence[Item]) -> Floats:
 
 def _amounts(options: Options) -> Floats:
     row, word = options.words
-    vocabulary, texts, classes = options.vocabulary, options.texts, options.classes
-    count = len(texts)
+    vocabulary, classes, count = options.vocabulary, options.classes, len(options.texts)
     n = np.maximum(np.bincount(row, minlength=count), 1)
     lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[word]
     first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -72,8 +70,6 @@ def _amounts(options: Options) -> Floats:
     if len(first):
         longest[row[first]] = np.maximum.reduceat(lengths, first)
         article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
-    numbered = (classes[DECIMAL] > 0).tolist()
-    unit = [has and UNIT.search(text) is not None for text, has in zip(texts, numbered, strict=True)]
     log1p = np.array([math.log1p(x) for x in range(1 + int(options.chars.max(initial=0)))])
     columns = [
         log1p[options.chars],
@@ -82,7 +78,7 @@ def _amounts(options: Options) -> Floats:
         longest,
         classes[DIGIT],
         options.numbers,
-        np.array(unit, dtype=bool),
+        options.each(lambda text: UNIT.search(text) is not None),
         options.hedges,
         options.absolutes,
         options.count_of(NEGATIONS),
@@ -90,7 +86,7 @@ def _amounts(options: Options) -> Floats:
         classes[COMMA],
         classes[PUNCTUATION],
         classes[BRACKET],
-        np.fromiter((text.endswith(".") for text in texts), bool, count),
+        options.each(lambda text: text.endswith(".")),
         options.capital_first,
         classes[CAPITAL] / np.maximum(classes[LETTER], 1),
         article,

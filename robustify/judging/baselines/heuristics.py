@@ -1,7 +1,6 @@
 """Heuristics that answer without a model, such as the longest answer, the first position, or the odd one out.
 
-A heuristic assigns a number to each choice and picks the largest. Ties share the credit, so that no position is
-favoured. Heuristics produce the same answer rows as models.
+Ties share the credit, so that no position is favoured. Heuristics produce the same answer rows as models.
 """
 
 import math
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import MOST, Item
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
-Surface = Mapping[str, Floats | Ints]
+Surface = Mapping[str, npt.NDArray[Any]]
 """Columns of n items with c choices in total: `k` and `key` (n,), and those that rules compare (c,)."""
 _COLUMNS = (
     *(
@@ -90,6 +90,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("all_of_the_above", "refers to the other choices", "points"),
     Heuristic("outer_space", "white space at its ends, unlike the others", "outer_space"),
 )
+FITTED = frozenset(h.name for h in HEURISTICS if h.fitted)
 SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
 """Names of the rules that read the question. They form a family of their own, and audit nothing that is hidden."""
 
@@ -147,7 +148,7 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm correction within either group.
     """
     of, n = surface(items), len(items)
-    k = np.asarray(of["k"], dtype=np.int64)
+    k = of["k"]
     chance = (
         math.fsum(count / size for size, count in enumerate(np.bincount(k).tolist()) if count) / n
         if n
@@ -157,7 +158,7 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     p: dict[str, float] = {}
     for h in HEURISTICS:
         won, _, tie = _credit(h, of)
-        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1)))
+        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k), k)
         ties = int(np.count_nonzero(tie > 1))
         found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[h.name]}
     for name, corrected in _by_holm(p).items():
@@ -174,10 +175,10 @@ def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floa
 
 def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:
     """Return credit, pick and ties (n,) of a rule."""
-    k, key = (np.asarray(of[name], dtype=np.int64) for name in ("k", "key"))
+    k = of["k"]
     padded = np.full((len(k), int(k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < k[:, None]] = h.numbers(of)
-    return picks(padded, key, k)
+    return picks(padded, of["key"], k)
 
 
 def heuristic_scores(
@@ -198,12 +199,8 @@ def heuristic_scores(
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
     free = {name: _free(block, could) for name, block in kept.items()}
     p = {
-        name: _corrected(
-            name,
-            credit_p(float(block.correct.sum()), block.tie, free[name][1], free[name][0]),
-            int(block.k.max(initial=1)),
-        )
-        for name, block in kept.items()
+        name: _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit), block.k)
+        for (name, block), (hit, of) in zip(kept.items(), free.values(), strict=True)
         if len(block)
     }
     corrected = _by_holm(p)
@@ -222,12 +219,9 @@ def heuristic_scores(
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
     """Return Holm-corrected p-values by name, over the rules that see only the options and over those that read more."""
-    families = ([name for name in p if name not in SEES_STEM], [name for name in p if name in SEES_STEM])
-    return {
-        name: one
-        for family in families
-        for name, one in zip(family, holm([p[name] for name in family]), strict=True)
-    }
+    blind, seeing = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
+    corrected = (*holm([p[name] for name in blind]), *holm([p[name] for name in seeing]))
+    return dict(zip((*blind, *seeing), corrected, strict=True))
 
 
 def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
@@ -240,9 +234,9 @@ def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
     return (shared & there).sum(axis=1), there.sum(axis=1)
 
 
-def _corrected(name: str, p: float, positions: int) -> float:
+def _corrected(name: str, p: float, k: Ints) -> float:
     """Adjust p for the number of positions if the heuristic depends on the keys."""
-    return min(1.0, positions * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
+    return min(1.0, int(k.max(initial=1)) * p) if name in FITTED else p
 
 
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:

@@ -1,8 +1,7 @@
-"""The sentence-encoder auditor: a conditional logit on vectors of the options' meaning.
+"""The sentence-encoder auditor: a conditional logit on vectors of the options' meaning, cross-fitted in the run's folds.
 
-The auditor takes no part in the filter and sees neither question nor position. Vectors are centred within the item,
-which removes the topic that all options share. The logit uses 64 principal axes of the result, and each option's mean
-similarity to the others. It is cross-fitted in the run's folds.
+It takes no part in the filter and sees neither question nor position. Vectors are centred within the item, which removes
+the topic that all options share. The logit uses 64 principal axes of the result, and each option's mean similarity.
 """
 
 from collections.abc import Sequence
@@ -33,10 +32,7 @@ def encoded(items: Sequence[Item]) -> list[Item]:
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return an answer row per item and cross-fit, with log probabilities from unit vectors `vectors` (sum of k, d).
-
-    With fewer than 50 items, nothing is fitted, and each row contains the reason.
-    """
+    """Return an answer row per item and cross-fit, with log probabilities from unit vectors `vectors` (sum of k, d)."""
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
     x, rows = places(vectors, there)[there], list[Answer]()

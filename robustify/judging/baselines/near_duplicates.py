@@ -7,7 +7,7 @@ looser copies (`LOOSE`) and passages together. Folds depend on content only, so 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.parallel import Parallels, parallels
 from robustify.judging.baselines.relatives import joined, relatives
 from robustify.judging.baselines.wording import words_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 T = TypeVar("T", bound=np.generic)
 
@@ -103,7 +100,7 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
 
 
 def _linked(n: int, a: Ints, b: Ints) -> Ints:
-    from scipy.sparse import coo_array  # deferred, because only runs with a probe need it
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
@@ -134,12 +131,19 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     Such a pair shares at least `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words
     of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
     """
+    from scipy.sparse import csr_array  # deferred, because only runs with a probe need it
+
     size = np.fromiter(map(len, bags), np.int64, len(bags))
     fewest = np.ceil(LOOSE * size - ROUNDING)
-    row, word, nth = _rarest_first(bags, size)
-    whole = _marked(row, word, len(bags))
-    prefix = nth < (size - fewest + 1)[row]
-    rare = _marked(row[prefix], word[prefix], len(bags), whole.shape[1])
+    count = Counter(word for bag in bags for word in bag)
+    number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
+    row = np.repeat(np.arange(len(bags)), size)
+    word = np.fromiter((number[word] for bag in bags for word in bag), np.int64, len(row))
+    word = word[np.lexsort((word, row))]
+    nth = np.arange(len(word)) - (np.cumsum(size) - size)[row]
+    prefix, ones = nth < (size - fewest + 1)[row], np.ones(len(row), dtype=np.int32)
+    whole = csr_array((ones, (row, word)), shape=(len(bags), len(number)))
+    rare = csr_array((ones[prefix], (row[prefix], word[prefix])), shape=whole.shape)
     holders = rare.T.tocsr()
     pairs = [np.empty((0, 3))]
     for start in range(0, len(bags), _COMPARED):
@@ -160,36 +164,14 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     return i.astype(np.int64), j.astype(np.int64), likeness
 
 
-def _rarest_first(bags: Sequence[frozenset[str]], size: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the set, the number, and the place in its set of each word (w,). Rare words have low numbers."""
-    count = Counter(word for bag in bags for word in bag)
-    number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
-    words = np.fromiter((number[word] for bag in bags for word in bag), np.int64, int(size.sum()))
-    row = np.repeat(np.arange(len(size)), size)
-    return row, words[np.lexsort((words, row))], np.arange(len(words)) - (np.cumsum(size) - size)[row]
-
-
-def _marked(row: Ints, word: Ints, rows: int, words: int | None = None) -> "csr_array":
-    """Return a table of counts (rows, words) with 1 for each word of each set."""
-    from scipy.sparse import csr_array
-
-    shape = rows, int(word.max(initial=-1)) + 1 if words is None else words
-    return csr_array((np.ones(len(row), dtype=np.int32), (row, word)), shape=shape)
-
-
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
     """Return the word set of each item's choices, or its complete text if the choices are a format (True/False)."""
     # Choices of symbols have no words, so their texts are compared.
-    bags = [
-        frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
-        for item in items
-    ]
-    count = Counter(bags)
-    many = max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
-    return [
-        frozenset([_content(item)]) if count[bag] >= many else bag
-        for bag, item in zip(bags, items, strict=True)
-    ]
+    words = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
+    bags = [of or frozenset(map(folded, item.choices)) for of, item in zip(words, items, strict=True)]
+    count, many = Counter(bags), max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
+    whole = (frozenset([_content(item)]) for item in items)
+    return [of if count[bag] >= many else bag for bag, of in zip(bags, whole, strict=True)]
 
 
 def _content(item: Item) -> str:

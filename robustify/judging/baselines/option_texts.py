@@ -1,8 +1,7 @@
 """Vectorized text statistics of the options of many items: character classes, word counts, and similarity.
 
-Processing items one by one in Python is slow. Here, a chunk of items becomes one text, and its words become integers.
-Results are bit-identical to a computation per item: integers are counted, quotients are of integers, sums follow the
-order of the options, and logarithms use the same function.
+A chunk of items becomes one text, and its words become integers. Results are bit-identical to a computation per item:
+integers are counted, quotients are of integers, and sums follow the order of the options.
 """
 
 import re
@@ -109,67 +108,49 @@ class Options:
         differ = [len(one) - one.count(own) + any(own) / 2 for one in found for own in one]
         return np.array(differ, dtype=np.float64)
 
+    def each(self, of: Callable[[str], int]) -> Ints:
+        """Return a number of each option's text (c,)."""
+        return np.fromiter(map(of, self.texts), np.int64, len(self.texts))
+
     @cached_property
     def split(self) -> Ints:
         """Number of words separated by spaces in each option (c,)."""
-        return np.fromiter((len(text.split()) for text in self.texts), np.int64, len(self.texts))
-
-    @cached_property
-    def _signs(self) -> npt.NDArray[np.uint32]:
-        return np.frombuffer("".join(self.texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-
-    @cached_property
-    def _table(self) -> Bools:
-        """Table of the character classes of each code point (classes, code points)."""
-        table = np.zeros((len(_CLASSES), int(self._signs.max(initial=0)) + 1), dtype=bool)
-        codes = np.flatnonzero(np.bincount(self._signs, minlength=table.shape[1]))
-        for row, is_one in zip(table, _CLASSES, strict=True):
-            row[codes] = [is_one(chr(code)) for code in codes.tolist()]
-        return table
+        return self.each(lambda text: len(text.split()))
 
     @cached_property
     def classes(self) -> Ints:
         """Number of characters of each class in each option (classes, c)."""
-        n = len(self.texts)
-        row = np.repeat(np.arange(n), self.chars)
-        return np.array([np.bincount(row[is_one[self._signs]], minlength=n) for is_one in self._table])
+        n, signs = len(self.texts), code_points(self.texts)
+        row, codes = np.repeat(np.arange(n), self.chars), np.flatnonzero(np.bincount(signs))
+        is_one, found = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool), []
+        for test in _CLASSES:
+            is_one[codes] = [test(chr(code)) for code in codes.tolist()]
+            found.append(np.bincount(row[is_one[signs]], minlength=n))
+        return np.array(found)
 
     @cached_property
     def numbers(self) -> Ints:
         """Count of numbers in each option (c,)."""
-        out = np.zeros(len(self.texts), dtype=np.int64)
-        some = np.flatnonzero(self.classes[DECIMAL])
-        out[some] = [count_numbers(self.texts[at]) for at in some.tolist()]
-        return out
+        return self.each(count_numbers)
 
     @cached_property
     def points(self) -> Ints:
         """Indicator of options that refer to the others, 0 or 1 (c,)."""
-        return np.fromiter(map(points_elsewhere, self.texts), np.int64, len(self.texts))
+        return self.each(points_elsewhere)
 
     @cached_property
     def forms(self) -> Bools:
         """Binary features of each option's surface form, such as an initial capital (c, 8)."""
-        n, texts = len(self.texts), self.texts
+        signs = (self.classes[one] > 0 for one in (DECIMAL, COMMA, ROUND, HYPHEN))
+        final_mark = self.each(lambda text: text.endswith((".", "!", "?", ";"))) > 0
         return np.column_stack(
-            [
-                self.capital_first,
-                np.fromiter((text.endswith((".", "!", "?", ";")) for text in texts), bool, n),
-                self.classes[DECIMAL] > 0,
-                self.classes[COMMA] > 0,
-                self.classes[ROUND] > 0,
-                self.classes[HYPHEN] > 0,
-                self.split == 1,
-                np.fromiter(map(str.isupper, texts), bool, n),
-            ]
+            [self.capital_first, final_mark, *signs, self.split == 1, self.each(str.isupper) > 0]
         )
 
     @cached_property
     def capital_first(self) -> Bools:
         """Mask of the options that begin with a capital letter (c,)."""
-        first = np.minimum(np.cumsum(self.chars) - self.chars, max(len(self._signs) - 1, 0))
-        capital = self._table[CAPITAL][self._signs[first]] if len(self._signs) else np.zeros(len(first), bool)
-        return np.asarray(capital & (self.chars > 0))
+        return self.each(lambda text: text[:1].isupper()) > 0
 
     @cached_property
     def oddness(self) -> Ints:
@@ -177,9 +158,8 @@ class Options:
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
         forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
-        having = np.repeat(
-            np.add.reduceat(forms.astype(np.int64), np.cumsum(self.k) - self.k), self.k, axis=0
-        )
+        found = np.add.reduceat(forms.astype(np.int64), np.cumsum(self.k) - self.k)
+        having = np.repeat(found, self.k, axis=0)
         return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
 
     # Words as integers
@@ -272,6 +252,11 @@ class Options:
             lower = [choice.strip(EDGES).casefold() for choice in choices]
             found.extend(map(sorted(lower).index, lower))
         return np.array(found, dtype=np.int64)
+
+
+def code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+    """Return the code points of all texts, one after the other."""
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def summed(values: Floats) -> Floats:

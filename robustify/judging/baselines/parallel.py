@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import Item
+from robustify.judging.baselines.option_texts import code_points
 from robustify.judging.baselines.wording import NUMBER
 
 MOST_COMPARED = 100_000
@@ -128,7 +129,7 @@ def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
     shares, enough = np.zeros((len(texts), len(names)), dtype=np.float32), np.zeros(len(texts), dtype=bool)
     for start in range(0, len(texts), _COUNTED):
         part = texts[start : start + _COUNTED]
-        of = column[np.frombuffer("".join(part).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)]
+        of = column[code_points(part)]
         at = np.repeat(np.arange(len(part)), [len(text) for text in part]) * len(names) + of
         counts = np.bincount(at[of >= 0], minlength=len(part) * len(names)).reshape(len(part), len(names))
         n = counts.sum(axis=1)

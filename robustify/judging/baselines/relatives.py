@@ -35,10 +35,8 @@ _SLACK = 1e-5
 
 
 def relatives(items: Sequence[Item], order: Ints) -> Pairs:
-    """Return the numbers of both items of each pair of relatives (p,), (p,), with the most similar pairs first.
-
-    `order` (n,) sorts the items by content. They are compared in this order, so that rounding does not depend on theirs.
-    """
+    """Return the numbers of both items of each pair of relatives (p,), (p,), with the most similar pairs first. `order`
+    (n,) sorts the items by content, and they are compared in this order, so that rounding does not depend on theirs."""
     weights = _weights(items, order)
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -51,10 +49,8 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
 
 
 def joined(group: Ints, a: Ints, b: Ints) -> Ints:
-    """Return `group` (n,), joined along the pairs `a`, `b` (p,) from the first on, if not too large.
-
-    A group is named by its first item.
-    """
+    """Return `group` (n,), joined along the pairs `a`, `b` (p,) from the first on, if not too large. A group is named by
+    its first item."""
     largest = min(LARGEST, int(SHARE * len(group)))
     of, size = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
 

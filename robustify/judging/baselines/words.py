@@ -1,8 +1,7 @@
 """Associations of words and letter sequences with keys: a question-free scorer, and words that keys contain too often.
 
-The scorer judges each column (a word or letter sequence) separately: is an option with this column the key more often
-than expected? A fit is therefore three sums over sparse rows, and scales to 100,000 items. The scorer returns logits
-for a low and a high threshold of association. Level 2 of the ranking (`screen.ranking`) weighs both.
+The scorer judges each column (a word or letter sequence) separately, so a fit is three sums over sparse rows, and scales
+to 100,000 items. It returns logits for a low and a high threshold of association, and `screen.ranking` weighs both.
 
 Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
 probability s/k. The number of keys with the word then has at most the tails of a binomial distribution with the mean
@@ -22,7 +21,7 @@ from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item
 from robustify.judging.baselines.conditional_logit import Fit, centred, drawn
-from robustify.judging.baselines.option_texts import Options
+from robustify.judging.baselines.option_texts import Options, code_points
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.stats.tests import LEVEL
 
@@ -78,11 +77,9 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
 
 
 def columns(items: Sequence[Item], fewest: int) -> csr_array:
-    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns).
-
-    Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two of them may collide. Columns
-    in fewer than `fewest` options are omitted.
-    """
+    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns), without columns in
+    fewer than `fewest` options. Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two
+    may collide."""
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
     options = np.zeros(1 << BITS, dtype=np.int64)
@@ -105,7 +102,7 @@ def columns(items: Sequence[Item], fewest: int) -> csr_array:
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    signs = code_points(texts)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
     both = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
