@@ -82,17 +82,13 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         options=LogOptions(view="full", columns=mapping(FIVE)),
         name="truthfulqa-five",
     )
-    noise, fields = helm.summary.tree()["label_noise"], ("strong", "n", "flagged", "expected")
     # Pairs are numbered by row from 0; the set's IDs count rows from 1.
     renamed = {
         model: {f"TruthfulQA-{int(i) + 1:04d}": credit for i, credit in won.items()}
         for model, won in credits(five.answers).items()
     }
     return {
-        "mmlu-ten": {
-            **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
-            "label_noise": {field: noise[field] for field in fields},
-        },
+        "mmlu-ten": _with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
         "truthfulqa-binary": _with_question(renamed, open_run(work / "free-truthfulqa-binary")),
     }
 

@@ -10,8 +10,8 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.accuracy import pairs
 from robustify.judging.adjusted import Balanced
-from robustify.judging.audit.doubts import contamination, label_noise
-from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis
+from robustify.judging.audit.contamination import contamination
+from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Facts, Rules, context
@@ -71,7 +71,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
         inference=None if found is None else inference(found, ctx.parts.flagged),
-        label_noise=label_noise(ctx, credits),
+        label_noise=label_noise(ctx, credits, analysed),
         item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(ctx),
     )

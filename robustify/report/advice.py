@@ -315,8 +315,13 @@ def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return keys on which good models (halfway from chance to perfect) significantly often agree on another option."""
-    noise = s.label_noise
+    """Return the keys to check: of a list whose precision was measured, or on which good models (halfway from chance to
+    perfect) significantly often agree on another option."""
+    noise, analysed = s.label_noise, s.item_analysis
+    if noise is not None and analysed is not None:
+        n, right = in_items(noise.flagged), 1 - (analysed.keys.precision.value or 0.0)
+        points = n * (1 - right) / max(1, g.of or 0)
+        return _if(n, n=n, expected=n * right, points=points, filters=_only(noise.items, n))
     full = [FULL.of(s)[name].all for name in noise.strong if name in FULL.of(s)] if noise else []
     good = full and all(q and (q.value or 0.0) >= (1 + (q.chance or 0.0)) / 2 for q in full)
     if noise is None or not (good and _below(noise.p)):

@@ -1,11 +1,13 @@
 """Item analysis of models that saw the question: textbook numbers, and planted wrong keys."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from robustify.items.answers import Answers
+from robustify.judging.accuracy import scored
 from robustify.judging.audit.item_analysis import (
     FEWEST,
     AnalysedItems,
@@ -14,28 +16,101 @@ from robustify.judging.audit.item_analysis import (
     item_analysis,
     key_doubt,
     keys_to_check,
+    label_noise,
     weighted_votes,
 )
-from tests.judging.test_doubts import asked, knowing
-from tests.support.contexts import made_up
+from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.summary.scored import LabelNoise
+from tests.support.contexts import made_up, parts_of
 from tests.support.fake_answers import Bench, rows
 
 
-def analysed(b: Bench) -> AnalysedItems | None:
-    table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
-    index, credits = asked(b, table)
-    return item_analysis(made_up(b.voters, answers=table, index=index, full="full"), credits)
+def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4, seed: int = 0) -> Bench:
+    """Models that know the true choice with probability `skill` and else pick any; `wrong` keys are moved on."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, k, n)
+    picks = np.where(rng.random((n, models)) < skill, truth[:, None], rng.integers(0, k, (n, models)))
+    moved = np.zeros(n, dtype=bool) if wrong is None else wrong
+    key = np.where(moved, (truth + 1) % k, truth)
+    return Bench(picks, key, np.full(n, k), moved)
+
+
+def judged(b: Bench, kept: Any = None, view: str = "full") -> tuple[AnalysedItems | None, LabelNoise | None]:
+    """The analysis and the keys to check of models that were asked a view."""
+    table = Answers.of(rows(b, view=view, template="mmlu-v1", rotations=False, bias=0.0))
+    held = item_index(table, b.ids)
+    found = {name: scored(table, held, name, "letter", ScreenRules()).credits for name in b.voters}
+    parts = parts_of(np.ones(len(b.key)) if kept is None else kept)
+    ctx = made_up(b.voters, parts=parts, answers=table, index=held, full="full")
+    analysed = item_analysis(ctx, found)
+    return analysed, label_noise(ctx, found, analysed)
+
+
+def test_keys_that_all_of_three_strong_models_contradict_are_planted_ones() -> None:
+    wrong = np.arange(400) % 20 == 0
+    b = knowing(400, 0.9, 3, wrong=wrong)
+    analysed, found = judged(b)
+    assert analysed is None
+    assert found is not None
+    assert found.flagged is not None
+    flagged = np.isin(np.array(b.ids), found.items)
+    assert found.strong == ("v0", "v1", "v2")
+    assert flagged[wrong].mean() > 0.6
+    assert flagged[~wrong].mean() < 0.01
+    assert found.flagged.value == pytest.approx(flagged.mean())
+    assert found.flagged.n == found.n == 400
+    assert found.reason is None
+
+
+def test_keys_contradicted_by_two_models_by_hand() -> None:
+    picks = np.zeros((40, 2), dtype=np.int64)
+    picks[0] = (1, 1)  # agree on a wrong option
+    picks[1] = (1, 2)  # both wrong, apart
+    picks[2] = (1, 0)  # one right
+    picks[3] = (-1, 1)  # one without an answer
+    picks[4] = (-2, -2)  # shared picks agree with nothing
+    picks[5] = (2, 2)
+    b = Bench(picks, np.zeros(40, dtype=np.int64), np.full(40, 4), np.zeros(40, dtype=bool))
+    noise = judged(b, np.arange(40) != 5)[1]
+    assert noise is not None
+    found = noise.tree()
+    assert (found["n"], found["all_wrong"], found["items"]) == (39, 3, ["i00000", "i00005"])
+    assert found["flagged"]["value"] == pytest.approx(2 / 39)
+    assert found["expected"] == pytest.approx(3 / 3)
+    assert found["p"] == pytest.approx(1 - (2 / 3) ** 3 - 3 * (1 / 3) * (2 / 3) ** 2)
+    assert (found["in_kept"]["value"], found["in_kept"]["n"]) == (pytest.approx(1 / 38), 38)
+    assert (found["in_flagged"]["value"], found["in_flagged"]["n"]) == (1, 1)
+
+
+@pytest.mark.parametrize("strong", [[], ["v0"]])
+def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]) -> None:
+    b = knowing(200, 0.9, 1)
+    guess = np.arange(200) % 4
+    noise = judged(replace(b, picks=np.column_stack([b.picks[:, 0] if strong else guess, guess[::-1]])))[1]
+    assert noise is not None
+    found = noise.tree()
+    assert found["strong"] == strong
+    assert found["reason"] == {"code": "few_strong_models", "params": {"strong": len(strong), "asked": 2}}
+    assert [found[name] for name in ("n", "flagged", "expected", "in_kept", "items")] == [None] * 5
+
+
+def test_nobody_asked_the_full_question_is_null() -> None:
+    assert judged(knowing(20, 0.9, 2), view="choices_only") == (None, None)
 
 
 def test_planted_wrong_keys_are_listed_with_the_precision_that_was_measured() -> None:
     wrong = np.arange(600) % 60 == 0
     b = knowing(600, 0.8, 7, wrong=wrong)
-    found = analysed(b)
+    found, noise = judged(b)
     assert found is not None
+    assert noise is not None
+    assert noise.flagged is not None
     keys = found.part.keys
-    listed = np.isin(b.ids, keys.items)
+    listed = np.isin(b.ids, noise.items)
     assert listed[wrong].all()
-    assert len(keys.items) <= 15
+    assert listed.sum() == round(600 * (noise.flagged.value or 0.0)) <= 15
+    assert (noise.expected, noise.p) == (None, None)
     # The ten wrong keys of the set itself count as right where others are planted.
     assert keys.precision.n == 30
     assert 0.6 <= (keys.precision.value or 0.0) < 0.8
@@ -44,21 +119,23 @@ def test_planted_wrong_keys_are_listed_with_the_precision_that_was_measured() ->
 
 
 def test_a_set_without_wrong_keys_gets_hardly_any_to_check() -> None:
-    found = analysed(knowing(600, 0.8, 7, seed=1))
-    assert found is not None
-    assert len(found.part.keys.items) <= 2
+    noise = judged(knowing(600, 0.8, 7, seed=1))[1]
+    assert noise is not None
+    assert len(noise.items or ()) <= 2
 
 
 def test_no_keys_are_listed_where_the_models_know_too_little() -> None:
-    found = analysed(knowing(400, 0.1, 5))
+    found, noise = judged(knowing(400, 0.1, 5))
     assert found is not None
+    assert noise is not None
+    assert noise.reason is not None
     assert (found.part.keys.precision.value or 0.0) < 0.5
-    assert found.part.keys.items == ()
+    assert (noise.reason.code, noise.flagged, noise.items) == ("vague_list", None, None)
     assert not np.any(found.columns["check"])
 
 
 def test_fewer_than_five_models_are_not_analysed() -> None:
-    assert analysed(knowing(50, 0.8, FEWEST - 1)) is None
+    assert judged(knowing(50, 0.8, FEWEST - 1))[0] is None
 
 
 def test_who_picks_what_is_counted_by_ability() -> None:
@@ -67,7 +144,7 @@ def test_who_picks_what_is_counted_by_ability() -> None:
     picks[:, :3] = 1
     picks[0] = [0, 1, 1, 2, 2, 2]
     b = Bench(picks, np.zeros(10, dtype=np.int64), np.full(10, 4), np.zeros(10, dtype=bool))
-    found = analysed(b)
+    found = judged(b)[0]
     assert found is not None
     assert (found.columns["picks_of_weaker"][0], found.columns["picks_of_stronger"][0]) == (
         "1 2 0 0",
@@ -97,7 +174,7 @@ def test_item_totals_are_those_of_the_textbook() -> None:
 def test_reliability_is_kuder_and_richardson_s() -> None:
     b = knowing(80, 0.5, 6, seed=3)
     b.picks[:, 0] = b.key
-    found = analysed(b)
+    found = judged(b)[0]
     assert found is not None
     won = (b.picks == b.key[:, None]).astype(float)
     p, n = won.mean(axis=1), len(won)

@@ -164,6 +164,23 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
     assert not found("mend_whole", {"evidence": None})
 
 
+def test_keys_of_a_list_with_a_measured_precision_are_to_be_checked() -> None:
+    noise = {
+        "strong": ["a"],
+        "n": 360,
+        "flagged": {"value": 0.025, "n": 360},
+        "items": [f"q{i}" for i in range(9)],
+    }
+    analysed = {name: {} for name in ("kr20", "negative", "unpicked", "misled")} | {
+        "models": ["a"] * 5,
+        "n": 360,
+    }
+    keys = {"keys": {"planted": 0.05, "precision": {"value": 2 / 3, "n": 18}}}
+    (keys_,) = found("review_keys", {**GOOD, "label_noise": noise, "item_analysis": {**analysed, **keys}})
+    assert keys_.action.startswith("9 items: check their keys")
+    assert "(3 expected)" in keys_.action
+
+
 def test_no_advice_asks_for_what_cannot_be_told() -> None:
     """Weak models that agree say nothing of keys, and small sets get a limit."""
     weak = {name: {"all": {"value": 0.38, "n": 360, "chance": 0.25}} for name in RATED}

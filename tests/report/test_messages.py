@@ -70,6 +70,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "worth_few": [({"worth": 61.4, "n": 80, "limit": 100}, "reduce 80 items to an effective sample size of 61")],
     "worth_small_share": [({"worth": 120.0, "n": 900, "limit": 0.25}, "expected at least 25")],
     "one_item_weighs": [({"share": 0.08, "n": 300, "limit": 0.05}, "one of 300 items has 8")],
+    "vague_list": [({"precision": 0.3, "planted": 0.05}, "they are 30"), ({"precision": None, "planted": 0.05}, "unknown")],
     "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly above chance")],
 }  # fmt: skip
 

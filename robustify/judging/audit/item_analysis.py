@@ -1,7 +1,8 @@
-"""Classical item analysis of models that saw the question: who picks what, by ability, and which keys to check.
+"""Classical item analysis of models that saw the question, and keys that they contradict.
 
 Item-total correlations and KR-20 treat the models as test takers (Lord and Novick 1968). They need at least five models per
-item, and stay vague with so few. Item response models are left to other tools (`robustify export responses`).
+item, and stay vague with so few. Item response models are left to other tools (`robustify export responses`). A doubtful
+key is not proof of an error, because models share errors.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,33 +10,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
-from robustify.judging.screen.votes import first_picks
+from robustify.judging.measures import against_chance
+from robustify.judging.screen.votes import UNANSWERED, first_picks
+from robustify.judging.stats.distributions import poisson_binomial, upper_tail
 from robustify.judging.stats.intervals import interval, rate
-from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck
+from robustify.judging.summary.quantity import Quantity, Reason
+from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck, LabelNoise
 
-FEWEST = 5
-"""Least number of models that answered an item."""
+FEWEST, FEWEST_STRONG = 5, 2
+"""Least number of models that answered an item, and of strong models if there are fewer."""
 PLANTED, DRAWS, MOST_KEYS = 0.05, 200, 50
 """Share of keys that are made wrong to measure the precision of a list, number of times, and longest list."""
 LEAST_PRECISION = 0.5
 """Precision below which no keys are listed."""
+LISTED = 1_000
+"""Maximum number of listed items. `flagged` counts all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnalysedItems:
-    """Summary of the analysis, and its columns by item (n,), with NaN or "" for items that too few models answered."""
+    """Summary of the analysis, and its columns by item (n,), with NaN or "" for items that too few models answered.
+
+    `there` (n,) marks the items with enough answers, and `listed` has the keys to check, the most doubtful first.
+    """
 
     part: ItemAnalysis
     columns: Mapping[str, Iterable[object]]
+    there: Bools
+    listed: Ints
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
     """Return the analysis of the full question, or None if fewer than five models answered any item."""
-    index, asked = ctx.index, {m: won for m, of in credits.items() if (won := of.get("full")) is not None}
+    index, asked = ctx.index, _full(credits)
     found = {m: picks for m in asked if (picks := first_picks(ctx.answers, index, ctx.full, m)) is not None}
     if len(found) < FEWEST:
         return None
@@ -54,12 +64,11 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
     unpicked = wrong & (weaker + stronger == 0)
     difficulty = np.where(there, np.nansum(won, axis=1) / np.maximum(n, 1), np.nan)
     total = corrected_item_total(won)
-    best = np.where(wrong, stronger, -1)
-    misled = best.max(axis=1) > stronger[rows, index.key]
+    misled = np.where(wrong, stronger, -1).max(axis=1) > stronger[rows, index.key]
     votes = weighted_votes(picks, index.key, index.k)
     doubt, other = key_doubt(votes, index.key)
     keys, listed = keys_to_check(votes[there], index.key[there], index.k[there])
-    shown = np.flatnonzero(there)[listed]
+    listed = np.flatnonzero(there)[listed]
     part = ItemAnalysis(
         models=tuple(found),
         n=int(there.sum()),
@@ -67,7 +76,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
         negative=Quantity.of(rate(np.where(np.isnan(total), np.nan, total < 0))),
         unpicked=Quantity.of(rate(unpicked[wrong].astype(np.float64))),
         misled=Quantity.of(rate(misled[there].astype(np.float64))),
-        keys=keys.model_copy(update={"items": tuple(index.items[i] for i in shown.tolist())}),
+        keys=keys,
     )
     columns: dict[str, Iterable[object]] = {
         "models": n,
@@ -79,9 +88,68 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
         "picks_of_stronger": _words(stronger, index.k),
         "other": np.where(there & (doubt > 0), other, -1),
         "doubt": np.where(there, doubt, np.nan),
-        "check": np.isin(rows, shown).astype(np.int64),
+        "check": np.isin(rows, listed).astype(np.int64),
     }
-    return AnalysedItems(part, columns)
+    return AnalysedItems(part, columns, there, listed)
+
+
+def label_noise(
+    ctx: Context, credits: Mapping[str, Credits], analysed: AnalysedItems | None = None
+) -> LabelNoise | None:
+    """Return the keys to check, or None if no full question was asked.
+
+    With the `analysed` answers of five models, these are the most doubtful keys, if at least half of such a list is wrong.
+    With fewer, they are the items that all strong models answer with the same wrong choice. A model is `strong` if the
+    lower Wilson bound of its `full` accuracy is above chance. `expected` is the number of `all_wrong` items that would be
+    flagged if wrong picks were independent and uniform, and `p` the probability of as many or more. It is a lower bound,
+    because models share errors. Exchangeable keys do not apply, because strong models know most keys.
+    """
+    index, full = ctx.index, _full(credits)
+    if not full:
+        return None
+    accuracy = {name: against_chance(won[index.k > 0], index.k[index.k > 0]) for name, won in full.items()}
+    strong = tuple(name for name, a in accuracy.items() if a.ci and a.ci[0] > (a.chance or 0.0))
+    if analysed is not None:
+        keys = analysed.part.keys
+        if (keys.precision.value or 0.0) < LEAST_PRECISION:
+            vague = Reason.of("vague_list", precision=keys.precision.value, planted=keys.planted)
+            return LabelNoise(strong=strong, reason=vague)
+        return _found(ctx, strong, analysed.there, analysed.listed)
+    if len(strong) < FEWEST_STRONG:
+        few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
+        return LabelNoise(strong=strong, reason=few)
+    found = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
+    picks = np.column_stack([pick for pick in found if pick is not None])
+    there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
+    wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
+    flagged = np.flatnonzero(wrong & (picks == picks[:, :1]).all(axis=1))
+    agreeing = (index.k[wrong] - 1.0) ** (1 - len(strong))
+    chance = {
+        "all_wrong": int(np.count_nonzero(wrong)),
+        "expected": float(agreeing.sum()),
+        "p": upper_tail(poisson_binomial(agreeing), len(flagged)),
+    }
+    return _found(ctx, strong, there, flagged).model_copy(update=chance)
+
+
+def _found(ctx: Context, strong: tuple[str, ...], there: Bools, listed: Ints) -> LabelNoise:
+    """Return the keys to check, `listed`, among the items `there` (n,), with their share of kept and flagged items."""
+    flagged = np.isin(np.arange(len(there)), listed).astype(np.float64)
+    every, kept, removed = (
+        Quantity.of(rate(flagged[there & of])) for of in (True, ctx.parts.kept, ctx.parts.flagged)
+    )
+    return LabelNoise(
+        strong=strong,
+        n=int(np.count_nonzero(there)),
+        flagged=every,
+        in_kept=kept,
+        in_flagged=removed,
+        items=tuple(ctx.index.items[i] for i in listed[:LISTED].tolist()),
+    )
+
+
+def _full(credits: Mapping[str, Credits]) -> dict[str, Floats]:
+    return {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
 
 
 def corrected_item_total(won: Floats) -> Floats:
@@ -154,7 +222,7 @@ def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]
     doubt = key_doubt(votes, key)[0]
     top = np.argsort(-doubt, kind="stable")[:most]
     if not found:
-        return KeysToCheck(planted=PLANTED, precision=Quantity(n=0)), top
+        return KeysToCheck(planted=PLANTED, precision=Quantity(n=0)), top[:0]
     value, ci = float(np.mean(found)), interval(np.array(found))
     keys = KeysToCheck(planted=PLANTED, precision=Quantity(value=value, n=most, ci=ci))
     return keys, top[doubt[top] > 0] if value >= LEAST_PRECISION else top[:0]

@@ -172,8 +172,9 @@ class CalibrationViews(Part):
 
 
 class LabelNoise(Part):
-    """Items that all strong models answer with the same wrong choice, null if there are fewer than two strong models.
+    """Keys to check. With five models, those that they contradict most (`item_analysis.keys`).
 
+    With fewer models, those of the items that all strong ones answer with the same wrong choice, of `all_wrong` items.
     `expected` assumes independent errors, and `p` is the probability of as many or more.
     """
 
@@ -190,12 +191,11 @@ class LabelNoise(Part):
 
 
 class KeysToCheck(Part):
-    """The most doubtful keys. `precision` is the share of wrong keys on lists of `n` items, measured on copies of the set
-    in which a share of `planted` keys was made wrong. `items` is empty if it is below a half."""
+    """`precision` is the share of wrong keys on lists of the `n` most doubtful ones, measured on copies of the set in which
+    a share of `planted` keys was made wrong. If it is below a half, no keys are listed."""
 
     planted: Share
     precision: Quantity
-    items: tuple[str, ...] = ()
 
 
 class ItemAnalysis(Part):

@@ -1,66 +1,18 @@
-"""Doubtful items: keys that all strong models contradict, and items in text files.
+"""Items in text files. This is no proof of training on them, and only the given files are searched."""
 
-None is proof, because models share errors and only the given files are searched. Items are not corrected or moved.
-"""
-
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import asdict
 
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import DataError
-from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
-from robustify.judging.measures import against_chance
 from robustify.judging.ngrams.overlap import PARTS, Overlap
 from robustify.judging.screen.item_index import ItemIndex
-from robustify.judging.screen.votes import UNANSWERED, first_picks
-from robustify.judging.stats.distributions import poisson_binomial, upper_tail
 from robustify.judging.stats.intervals import rate, wilson
-from robustify.judging.summary.quantity import Quantity, Reason
+from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import Contamination, ShortMode, TextFile, TextOverlap
-from robustify.judging.summary.scored import LabelNoise
-
-FEWEST_STRONG = 2
-LISTED = 1_000
-"""Maximum number of listed items. `flagged` counts all of them."""
-
-
-def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | None:
-    """Return the items that all strong models answer with the same wrong choice, or None if no full question was asked.
-
-    A model is `strong` if the lower Wilson bound of its `full` accuracy is above chance. At least two strong models are
-    required. `expected` is the number of `all_wrong` items that would be flagged if wrong picks were independent and
-    uniform, and `p` the probability of as many or more. It is a lower bound, because models share errors. Exchangeable
-    keys do not apply, because strong models know most keys.
-    """
-    index, parts = ctx.index, ctx.parts
-    full = {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
-    if not full:
-        return None
-    accuracy = {name: against_chance(won[index.k > 0], index.k[index.k > 0]) for name, won in full.items()}
-    strong = tuple(name for name, a in accuracy.items() if a.ci and a.ci[0] > (a.chance or 0.0))
-    if len(strong) < FEWEST_STRONG:
-        few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
-        return LabelNoise(strong=strong, reason=few)
-    found = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
-    picks = np.column_stack([pick for pick in found if pick is not None])
-    there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
-    wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
-    flagged = wrong & (picks == picks[:, :1]).all(axis=1)
-    agreeing = (index.k[wrong] - 1.0) ** (1 - len(strong))
-    return LabelNoise(
-        strong=strong,
-        n=int(np.count_nonzero(there)),
-        flagged=_rate(flagged[there]),
-        all_wrong=int(np.count_nonzero(wrong)),
-        expected=float(agreeing.sum()),
-        p=upper_tail(poisson_binomial(agreeing), int(np.count_nonzero(flagged))),
-        in_kept=_rate(flagged[there & parts.kept]),
-        in_flagged=_rate(flagged[there & parts.flagged]),
-        items=tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist()),
-    )
 
 
 def contamination(ctx: Context) -> Contamination | None:
