@@ -1,7 +1,7 @@
 """Evidence for flagged items: the option picked without the question, its probability, and the cues behind it.
 
 The evidence consists of numbers and codes from the question-free scorer's ranking and the votes, without any text. h, the
-probability that the pick is the key, is calibrated on the items of other folds (`posterior`).
+probability that the pick is the key, is calibrated on the items of other folds (`decoy_filter`).
 """
 
 import math

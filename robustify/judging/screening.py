@@ -18,13 +18,14 @@ from robustify.judging.screen.consensus import d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
 from robustify.judging.screen.item_index import KeyPositions, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
-from robustify.judging.screen.voters import independence, voter_agreement
 from robustify.judging.screen.votes import (
     FLAGGED,
     UNANSWERED,
     Votes,
     cast_votes,
     first_template,
+    independence,
+    voter_agreement,
     who_votes,
 )
 from robustify.judging.stats.intervals import rate

@@ -11,8 +11,8 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
+from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import Decision, flags
-from robustify.judging.screen.posterior import shortcut_probability
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screened import CUES
@@ -85,7 +85,7 @@ def test_numbers_are_those_of_the_ranking_and_voters_those_that_agree(votes: Vot
     assert decision.hit.tolist() == [True] * (n - 2) + [False] * 2
     assert np.isnan(decision.shortcut[n - 2 :]).all()
     assert decision.shortcut[: n - 2] == pytest.approx(
-        shortcut_probability(decision.posterior[: n - 2], ranking.null[: n - 2])
+        shortcut_if_hit(decision.posterior[: n - 2], ranking.null[: n - 2])
     )
     for at in range(n - 2):
         picked = votes.pick[at] == top[at]

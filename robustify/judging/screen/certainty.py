@@ -3,9 +3,6 @@
 The scorer's own probability follows from one fit to all items. Whether a favorite is the key also depends on what makes it
 one: length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
 that do not use the item's key therefore predicts hits, fitted on the hits of other folds.
-
-Items are sorted by the rank, within the fold, of the probability that the item has a shortcut: if the favorite is the key
-with probability W, (W - c) / ((1 - c) W), where c is 1 / k. Fits for different folds differ in scale.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +31,7 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, repr=False)
 class CrossFit:
-    """Cross-fitted logits (n, K) of the options `there` (n, K), with the fold of each item (n,), filled fold by fold.
+    """Cross-fitted logits (n, K) of the options `there` (n, K), filled fold by fold (n,).
 
     `probable` (n,) is the probability of a shortcut if the favorite is the key. `reachable` (n, K) is the same for an
     option that all missing answers prefer. `missing` (n,) is the largest contribution of missing answers, in deviations.
@@ -50,9 +47,9 @@ class CrossFit:
     @classmethod
     def empty(cls, fold: Ints, there: Bools) -> "CrossFit":
         """Return a cross-fit without logits."""
-        n, width = there.shape
-        nothing = np.full(n, np.nan), np.full((n, width), np.nan)
-        return cls(fold, there, np.zeros((n, width)), *nothing, np.zeros(n))
+        n = len(there)
+        nothing = np.full(n, np.nan), np.full(there.shape, np.nan)
+        return cls(fold, there, np.zeros(there.shape), *nothing, np.zeros(n))
 
     def fill(
         self, rows: Ints, parts: Mapping[str, Floats], missing: Mapping[str, Floats], certain: Certainty
@@ -62,7 +59,7 @@ class CrossFit:
         self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
         favorite = _log_p(parts, there).argmax(axis=1)
-        self.probable[rows] = shortcut_if_hit(certain(parts, there, favorite), there.sum(axis=1))
+        self.probable[rows] = _shortcut(certain(parts, there, favorite), there)
         some = np.flatnonzero(self.missing[rows] > 0)
         for j in range(there.shape[1]) if len(some) else ():
             liked = alone(there[some], j)
@@ -70,8 +67,7 @@ class CrossFit:
                 name: part[some] + missing.get(name, np.zeros(len(rows)))[some, None] * liked
                 for name, part in parts.items()
             }
-            reached = certain(would, there[some], np.full(len(some), j))
-            reached = shortcut_if_hit(reached, there[some].sum(axis=1))
+            reached = _shortcut(certain(would, there[some], np.full(len(some), j)), there[some])
             self.reachable[rows[some], j] = np.where(self.missing[rows[some]] > _UNBOUNDED, 1.0, reached)
 
 
@@ -110,10 +106,9 @@ def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
     own, others = log_p[row, at], log_p.copy()
     others[row, at] = -np.inf
     k = there.sum(axis=1)
-    probable = shortcut_if_hit(np.exp(own), k)
     return np.stack(
         [
-            np.log(np.maximum(probable, _LEAST)),
+            np.log(np.maximum(_shortcut(np.exp(own), there), _LEAST)),
             own - others.max(axis=1),
             *(part[row, at] for part in parts.values()),
             *(k == size for size in range(3, there.shape[1] + 1)),
@@ -122,10 +117,16 @@ def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
     )
 
 
-def shortcut_if_hit(w: Floats, k: Ints) -> Floats:
-    """Return the probability of a shortcut if the favorite, with probability `w` (n,), of `k` (n,) options is the key."""
-    c = 1 / np.maximum(k, 2)
-    return np.asarray(np.round((w - c) / ((1 - c) * np.maximum(w, _LEAST)), 9))
+def _shortcut(w: Floats, there: Bools) -> Floats:
+    return np.round(shortcut_if_hit(w, 1 / np.maximum(there.sum(axis=1), 2)), 9)
+
+
+def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
+    """Return P(shortcut | hit) = (w - c) / ((1 - c) w) (n,), assuming that a shortcut is always a hit.
+
+    `w` is P(hit), and `c` that of an item without a shortcut.
+    """
+    return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 
 
 def alone(there: Bools, j: int) -> Floats:
@@ -149,11 +150,6 @@ def mean_logits(fits: Sequence[CrossFit]) -> Floats:
     return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 
-def strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
-    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
-    return _ranks(fits, counted, ranked, [fit.probable for fit in fits])
-
-
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
     """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
 
@@ -165,12 +161,15 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
         there = fits[0].there
         would = log_probabilities(logits + missing[:, None] * alone(there, j), there)
         reached = ranked & (missing > 0) & there[:, j] & (top_options(would)[0] == j)
-        out[:, j] = _ranks(fits, counted, reached, [fit.reachable[:, j] for fit in fits])
+        out[:, j] = mean_ranks(fits, counted, reached, [fit.reachable[:, j] for fit in fits])
     return out
 
 
-def _ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
-    """Return the within-fold ranks (n,) of the items in the mask `at`, averaged over fits, by `probable` (n,) in each."""
+def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
+    """Return the mean rank (n,), from 0 to 1, of the items `at` by `probable` (n,) among the `counted` ones of their fold.
+
+    Other items are NaN.
+    """
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, probable, strict=True):
         for f in np.unique(fit.fold).tolist():

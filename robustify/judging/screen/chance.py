@@ -35,10 +35,9 @@ _NO_RATE = Rate(None, 0, None)
 class Chance:
     """Number of flags on `n` items, compared with the number expected by chance. Results are None if no item counts.
 
-    `expected` is the number of flags under the null, with the central 95 % of their distribution, and `p` is the
-    probability of at least as many. `excess` and `latent` are shares of the items with item-bootstrap intervals, which are
-    None below 10 items or groups. `latent` is None if two options of an item would be flagged. `false_share` is the share
-    of flags due to chance, estimated from decoys. `by_position` is the same under a null that knows the positions of the
+    `expected` has the central 95 % of its distribution, and `p` is the probability of at least as many flags. `excess` and
+    `latent` are shares of the items with item-bootstrap intervals, which are None below 10 items or groups. `latent` is
+    None if two options of an item would be flagged. `by_position` is the same under a null that knows the positions of the
     keys, or None if no voter could see positions.
     """
 
@@ -145,7 +144,6 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
 def _intervals(
     over: Floats, rated: Floats, room: float, groups: Ints | None, any_flag: bool
 ) -> tuple[Interval | None, Interval | None]:
-    """Return the intervals of the excess and of the latent rate, given the items' contributions (n,) to both."""
     excess: Interval | None = None
     latent: Interval | None = None
     knows, drawn = ~np.isnan(rated), clusters(len(over), groups)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Ints
-from robustify.base.errors import UsageError
 from robustify.items.answers import Answers
 from robustify.judging.screen.chance import Chance, chance
 from robustify.judging.screen.decoy_filter import Decision
@@ -66,11 +65,9 @@ class Verdicts:
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
         """Return the verdicts with the items in `mask` (n,) set to undecided for this reason."""
-        open_: list[tuple[Word, int, int, str]] = [
-            ("undecided", votes, of, reason) for _, votes, of, _ in self.kinds
-        ]
-        which = np.where(mask, self.which + len(self.kinds), self.which)
-        return Verdicts(self.items, (*self.kinds, *open_), which)
+        kinds = [*self.kinds]
+        kinds += [("undecided", votes, of, reason) for _, votes, of, _ in self.kinds]
+        return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +152,7 @@ class Screened:
 
 
 def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:
-    """Apply a rule to the votes. `by_ranking` is the decision of `criterion: fdr`. Raise `UsageError` if the criterion
+    """Apply a rule to the votes, or `by_ranking`, the decision of `criterion: fdr`. Raise `UsageError` if the criterion
     needs a different number of voters than voted or were left out since."""
     n, m, width = votes.best.shape
     require_voters(rules.criterion, m + votes.left_out)
@@ -164,16 +161,13 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
     for column in votes.pick.T:
         right += column[:, None] == options
     missing = (votes.pick == UNANSWERED).sum(axis=1)
-    if rules.criterion != FDR:
+    if rules.criterion == FDR:
+        assert by_ranking is not None
+        would, open_ = by_ranking.would, by_ranking.open
+    else:
         by_ranking, due = None, votes_needed(rules.criterion, m)
         would = np.asarray(right >= due)
         open_ = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= due)
-    elif by_ranking is not None:
-        would, open_ = by_ranking.would, by_ranking.open
-    else:
-        raise UsageError(
-            "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass its flags."
-        )
     there = options < votes.k[:, None]
     return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, by_ranking)
 
@@ -181,10 +175,8 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
 def d4_votes(
     answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
 ) -> tuple[ScreenRules, Votes] | None:
-    """Return the rule of Deep Ignorance D.4 (letters, first order only, all voters right) and its votes.
-
-    None if a voter was not asked by letter. The given votes are reused if they are by letter in one order.
-    """
+    """Return the rule of Deep Ignorance D.4 (letters, first order only, all voters right) and its votes, or None if a
+    voter was not asked by letter."""
     if not votes.voters:
         return None
     by_letter = rules.mode == "letter"
@@ -196,7 +188,7 @@ def d4_votes(
 
 
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
-    """Return each row's entry in the column of its key, or in the first column if the key is unknown."""
+    # An unknown key takes the first column.
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 

@@ -13,15 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc
+from scipy.optimize import minimize
+from scipy.special import betainc, expit, logit
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.judging.screen.posterior import shortcut_probability, shortcut_share
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, coded
+from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import FLAGGED, KEPT, UNDECIDED
 from robustify.judging.stats.intervals import Interval, Rate
 
 _NO_HIT = Rate(None, 0, None)
+PRIOR, PENALTY = np.array([-1.0, 1.5]), 0.1
+"""Intercept and slope of Platt's scaling without data, and the ridge penalty on the distance from them."""
+_LEAST, _DECIMALS = 0.002, 2
+"""Smallest distance of a probability from 0 and 1 before its logit is taken, and decimals of the logit. Items of equal
+logits are counted together, so that the fit does not grow with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,38 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     open_ |= cutoff.groups is not None
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
-    shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
+    shortcut = np.where(hit, shortcut_if_hit(posterior, ranking.null), np.nan)
     return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
+
+
+def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
+    """Return the estimated share s of shortcuts among items that look alike to the scorer, by its probability `at` (m,).
+
+    Of such items, s + (1 - s) c are hits. The scorer ranks items well, but its probabilities are too even, so s is logistic
+    in the logit of its probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at
+    least 0, are fitted to `hit` (n,) by maximum likelihood with a ridge penalty, given the scorer's probabilities
+    `probable` (n,) and c, `null` (n,).
+    """
+    x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
+    place = coded(x + 1e3 * np.round(c, 6))[1]
+    n = np.bincount(place)
+    x, c, hits = (np.bincount(place, weights=of).astype(np.float64) for of in (x, c, hit.astype(np.float64)))
+    x, c, misses = x / n, c / n, n - hits
+
+    def loss(to: Floats) -> tuple[float, Floats]:
+        s = expit(to[0] + to[1] * x)
+        h = c + (1 - c) * s
+        likely = hits @ np.log(h) + misses @ np.log1p(-np.minimum(s, 1 - 1e-12))
+        slope = hits * (1 - c) * s * (1 - s) / h - misses * s
+        off = to - PRIOR
+        return PENALTY / 2 * float(off @ off) - float(likely), PENALTY * off - [slope.sum(), slope @ x]
+
+    found = minimize(loss, PRIOR, jac=True, method="L-BFGS-B", bounds=[(None, None), (0, None)])
+    return np.asarray(expit(found.x[0] + found.x[1] * _logits(at)))
+
+
+def _logits(probable: Floats) -> Floats:
+    return np.asarray(logit(np.clip(probable, _LEAST, 1 - _LEAST)))
 
 
 def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:

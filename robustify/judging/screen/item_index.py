@@ -79,7 +79,6 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
 
 
 def _refuse_repeated_rows(answers: Answers) -> None:
-    """Raise DataError if two rows have the same item, view, model, template and order."""
     surplus, first = 0, ""
     for view, model, template in answers.askings():
         block = answers.block(view, model, template)
@@ -107,13 +106,11 @@ def _refuse_repeated_rows(answers: Answers) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeyPositions:
-    """Distribution of the keys of `n` items over positions.
+    """Distribution of the keys of `n` items over positions: `shares`, and `by_options` also the number of items.
 
-    `shares` are by position, up to the largest number of options, and `by_options` has the number of items and the shares
-    for each number of options. `p` tests for keys spread evenly within each item, by a chi-square statistic summed over
-    numbers of options. `exact` is true if keys were simulated because counts were too small for the limit. `off` is the
-    position (from 0) that deviates most, with its share of keys and its even share, or None if the deviation is not
-    significant.
+    `p` tests for keys spread evenly within each item, by a chi-square statistic summed over numbers of options, `exact` if
+    keys were simulated because counts were too small for the limit. `off` is the position (from 0) that deviates most, with
+    its share of keys and its even share, or None if the deviation is not significant.
     """
 
     n: int

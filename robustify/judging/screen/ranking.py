@@ -18,6 +18,7 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints, group_numbers
 from robustify.items.answers import Answers
 from robustify.items.item import Item
+from robustify.judging.baselines import near_duplicates as copies
 from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
 from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
@@ -30,29 +31,11 @@ from robustify.judging.baselines.conditional_logit import (
     nested,
 )
 from robustify.judging.baselines.features import NAMES, matrix
-from robustify.judging.baselines.near_duplicates import (
-    balanced_folds,
-    content_hashes,
-    fold_groups,
-    near_duplicates,
-    parallel_items,
-    repeats,
-    unit_hashes,
-)
 from robustify.judging.baselines.words import LEAST, scorer
-from robustify.judging.screen.certainty import (
-    CrossFit,
-    fitted_certainty,
-    mean_logits,
-    own_certainty,
-    reachable_strengths,
-    strengths,
-    top_options,
-)
+from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.voters import GRADED, MeanPreferences, VoterPreferences
-from robustify.judging.screen.votes import TIED
+from robustify.judging.screen.votes import GRADED, TIED, MeanPreferences, VoterPreferences
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -96,10 +79,9 @@ class Ranking:
 
 @dataclass(frozen=True, repr=False)
 class OptionScores:
-    """Cross-fitted scores of the options' texts alone, without any model.
+    """Cross-fitted `logits` (n, K) of the options' texts alone, and what form (`surface`) and `words` contribute.
 
-    `logits` and the contributions of form (`surface`) and `words` are (n, K), centered within the item. `there` (n, K)
-    marks the options that exist, and `known` (n,) the items with a key. `fold` is (n,).
+    `there` (n, K) marks the options that exist, and `known` (n,) the items with a key.
     """
 
     logits: Floats
@@ -130,7 +112,7 @@ class Ranker:
         self._index, self._items = index, items
         self._there = np.arange(index.width) < index.k[:, None]
         self._known = (index.k > 0) & (index.key >= 0)
-        self._groups, self._settings = groups, settings or ProbeSettings()
+        self._groups, self._settings = groups or {}, settings or ProbeSettings()
         self._preferences = VoterPreferences(answers, index)
         self._fits: dict[bytes, Floats] = {}
 
@@ -143,34 +125,34 @@ class Ranker:
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
         fits, parts, surface = self._fitted(preferences, self._folds)
-        said = np.logical_or.reduce(
-            [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
-        )
         # Options that texts cannot tell apart are a tie, not a missing answer.
-        said |= bool(surface)
-        log_p = np.where((known & said)[:, None], log_probabilities(mean_logits(fits), there), np.nan)
-        top, best = top_options(log_p)
+        said = np.full_like(known, bool(surface))
+        for part in parts.values():
+            said |= (part != 0).any(axis=1)
+        logits = certainty.mean_logits(fits)
+        log_p = np.where((known & said)[:, None], log_probabilities(logits, there), np.nan)
+        top, best = certainty.top_options(log_p)
         null = 1 / np.maximum(index.k, 1)
         if preferences.placed and known.all():
             shares = key_shares(index.key, index.k, index.width)
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
-        group = self._representatives(preferences.complete & (top >= 0))
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
         ranked, counted = top >= 0, known & (self._representatives(known) == np.arange(len(top)))
         known_of = ranked | (top == TIED)
-        reachable = reachable_strengths(fits, known_of, counted)
+        reachable = certainty.reachable_strengths(fits, known_of, counted)
+        probable = [fit.probable for fit in fits]
         return Ranking(
             items=index.items,
             log_p=log_p,
             top=top,
             p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
-            probable=np.where(ranked, np.round(np.mean([fit.probable for fit in fits], axis=0), 9), np.nan),
-            strength=strengths(fits, ranked, counted),
+            probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan),
+            strength=certainty.mean_ranks(fits, counted, ranked, probable),
             reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,
-            group=group,
+            group=self._representatives(preferences.complete & ranked),
             fold=self._folds[0],
             complete=preferences.complete,
             parts=parts,
@@ -187,35 +169,41 @@ class Ranker:
 
     @cached_property
     def _content(self) -> Floats:
-        return unit_hashes(self._index.items) if self._items is None else content_hashes(self._items)
+        return (
+            copies.unit_hashes(self._index.items)
+            if self._items is None
+            else copies.content_hashes(self._items)
+        )
 
     @cached_property
     def _folds(self) -> list[Ints]:
-        names, items, settings = self._index.items, self._items, self._settings
-        together = self._passages if items is None else fold_groups(items)
-        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(names) < MANY else 1)
-        return [balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()]
+        settings = self._settings
+        together = self._passages if self._items is None else copies.fold_groups(self._items)
+        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(together) < MANY else 1)
+        return [
+            copies.balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()
+        ]
 
-    @property
+    @cached_property
     def _passages(self) -> Ints:
-        return group_numbers(self._index.items, self._groups or {})
+        return group_numbers(self._index.items, self._groups)
 
     @property
     def _independent(self) -> int:
         if self._items is None:
             return len(np.unique(self._passages))
-        parallel = parallel_items(self._items)
+        parallel = copies.parallel_items(self._items)
         unpaired = parallel.unnamed and not len(parallel.pairs[0])
-        return 0 if unpaired else len(np.unique(repeats(self._items)))
+        return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
         """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
         if self._items is None:
             return np.arange(len(self._index))
-        copies = near_duplicates(self._items)
-        order = np.lexsort((self._content, ~ranked, copies))
-        kinds, first = np.unique(copies[order], return_index=True)
-        return np.asarray(order[first][np.searchsorted(kinds, copies)], dtype=np.int64)
+        alike = copies.near_duplicates(self._items)
+        order = np.lexsort((self._content, ~ranked, alike))
+        kinds, first = np.unique(alike[order], return_index=True)
+        return np.asarray(order[first][np.searchsorted(kinds, alike)], dtype=np.int64)
 
     @cached_property
     def _features(self) -> Floats | None:
@@ -242,13 +230,14 @@ class Ranker:
         by_words = scorer(self._items or (), self._index.key, self._there, known)
         out = []
         for fold in self._folds:
-            surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
-            words = np.split(nested(by_words, fold), len(LEAST), axis=2)
-            columns = {"surface": surface}
+            columns = {
+                "surface": nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
+            }
             if (self._kinds >= 0).any():
                 columns[f"surface{_OF_KIND}"] = nested(
                     lambda train, test: (x[test] * self._of_kind(train & known, test)).sum(axis=2), fold
                 )
+            words = np.split(nested(by_words, fold), len(LEAST), axis=2)
             out.append(columns | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)})
         return out
 
@@ -273,39 +262,34 @@ class Ranker:
 
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints]
-    ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
+    ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
         """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over
         the partitions `folds`. With one partition, no key of a fold affects the logits of that fold.
         """
         there, known, x = self._there, self._known, self._features
-        by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
-        parts = {_part(name): np.zeros(there.shape) for name in by_mode}
+        by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
-            missing = {_part(name): np.zeros(len(there)) for name in by_mode}
-            for name, values in by_mode.items():
-                parts[_part(name)] += values
-                missing[_part(name)] += unanswered[name]
-            fit = CrossFit.empty(np.zeros_like(folds[0]), there)
-            fit.fill(np.arange(len(there)), parts, missing, own_certainty)
+            every = np.arange(len(there))
+            ones = dict.fromkeys(by_mode, 1.0)
+            fit = certainty.CrossFit.empty(np.zeros_like(folds[0]), there)
+            parts = self._parts(by_mode, ones, every)
+            fit.fill(every, parts, _missing(silence, ones, every), certainty.own_certainty)
             return [fit], parts, {}
-        parts |= {_part(name): np.zeros(there.shape) for name in self._by_text[0]}
+        parts = {_part(name): np.zeros(there.shape) for name in (*by_mode, *self._by_text[0])}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
-        fits: list[CrossFit] = []
+        fits: list[certainty.CrossFit] = []
         for fold, by_text in zip(folds, self._by_text, strict=False):
-            fit = CrossFit.empty(fold, there)
+            fit = certainty.CrossFit.empty(fold, there)
             for i, f in enumerate(np.unique(fold).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
-                weights = self._weights(columns, others)
-                adds, missing = self._parts(columns, weights, mine), {}
-                for name, silence in unanswered.items():
-                    missing[_part(name)] = missing.get(_part(name), 0.0) + abs(weights[name]) * silence[mine]
-                rows = drawn(others)
-                learned = fitted_certainty(
+                weights, rows = self._weights(columns, others), drawn(others)
+                learned = certainty.fitted_certainty(
                     self._parts(columns, weights, rows), there[rows], self._index.key[rows]
                 )
-                fit.fill(mine, adds, missing, learned)
+                adds = self._parts(columns, weights, mine)
+                fit.fill(mine, adds, _missing(silence, weights, mine), learned)
                 for name, add in adds.items():
                     parts[name][mine] += add / len(folds)
                 if x is not None:
@@ -322,10 +306,9 @@ class Ranker:
         self, columns: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints
     ) -> dict[str, Floats]:
         """Return the contributions (m, K) of each part to the logits of the items `rows` (m,), centered."""
-        there = self._there[rows]
         parts: dict[str, Floats] = {}
         for name, weight in weights.items():
-            adds = centred(weight * columns[name][rows], there)
+            adds = centred(weight * columns[name][rows], self._there[rows])
             parts[_part(name)] = parts.get(_part(name), 0.0) + adds
         return parts
 
@@ -349,6 +332,14 @@ class Ranker:
 
 def _part(name: str) -> str:
     return "words" if name.startswith("words ") else name.removesuffix(GRADED).removesuffix(_OF_KIND)
+
+
+def _missing(silence: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
+    """Return what missing answers could contribute to each part (m,) of the items `rows` (m,)."""
+    out: dict[str, Floats] = {}
+    for name, share in silence.items():
+        out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share[rows]
+    return out
 
 
 def _enough_to_fit(fold: Ints) -> bool:

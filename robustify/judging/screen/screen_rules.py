@@ -98,7 +98,7 @@ def require_voters(criterion: str, voters: int) -> None:
 
 
 def criterion_words(rule: ScreenRules) -> str:
-    """Return the criterion in words, with its false share if it has one."""
+    """Return the criterion with its false share if it has one."""
     return rule.criterion if rule.criterion != FDR else f"{FDR} at {rule.fdr:g}"
 
 

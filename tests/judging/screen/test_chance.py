@@ -10,7 +10,7 @@ from robustify.judging.screen.chance import Chance, chance, false_share
 from robustify.judging.screen.consensus import screened
 from robustify.judging.screen.item_index import where_keys_are
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.voters import independence, voter_agreement
+from robustify.judging.screen.votes import independence, voter_agreement
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.stats.tests import LEVEL, significantly_positive
 from tests.support.fake_answers import Bench, Bools, Ints, bench, placed_bench, votes_of

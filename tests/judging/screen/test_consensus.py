@@ -104,19 +104,6 @@ def test_verdicts_made_undecided_keep_their_votes() -> None:
     assert list(found)[2:] == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
 
 
-def test_a_rule_that_counts_votes_asks_no_ranking() -> None:
-    b = voted([[0, 0], [0, 0], [1, 1]])
-    assert screened(votes_of(b), MAJORITY).outcome.tolist() == [1, 1, 0]
-    with pytest.raises(UsageError, match="needs a ranking"):
-        screened(votes_of(b), ScreenRules())
-
-
-def test_what_would_be_flagged_were_another_option_the_key() -> None:
-    would = screened(votes_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), unanimous()).would
-    assert would.sum(axis=1).tolist() == [1, 1, 0, 0, 0]
-    assert would[1].tolist() == [False, False, True, False]
-
-
 Case = tuple[list[list[int]], int, Criterion, int]
 VOTES = st.integers(1, 5).flatmap(
     lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
@@ -175,13 +162,6 @@ def test_an_imported_pick_without_scores_is_a_vote() -> None:
         Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
     ]
     assert picked(bare, unanimous(), ["x", "y"]) == [[2], [TIED]]
-
-
-def test_text_mode_compares_by_character() -> None:
-    b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
-    votes = collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids)
-    assert (votes.pick == b.picks).all()
-    assert votes.template == "answer-v1"
 
 
 def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:

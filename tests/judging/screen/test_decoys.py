@@ -6,15 +6,16 @@ from scipy.special import expit, logit
 
 from robustify.base.arrays import Bools, Floats
 from robustify.items.answers import Answers
+from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
     Cutoff,
     false_share_interval,
     flags,
     hits_per_miss,
     lowest_cutoff,
+    shortcut_share,
 )
 from robustify.judging.screen.item_index import item_index
-from robustify.judging.screen.posterior import shortcut_probability, shortcut_share
 from robustify.judging.screen.ranking import Ranker
 from robustify.judging.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import bench, rows
@@ -128,4 +129,4 @@ def test_the_probability_of_a_shortcut_holds() -> None:
 def test_of_hits_above_chance_the_rest_are_shortcuts() -> None:
     h, c = np.array([0.25, 0.625, 1.0, 1.0]), np.array([0.25, 0.25, 0.25, 1.0])
     # 0.625 = 0.5 + 0.5 / 4, so half of these items have one, of a hit 0.5 / 0.625.
-    assert shortcut_probability(h, c) == pytest.approx([0, 0.8, 1, 0])
+    assert shortcut_if_hit(h, c) == pytest.approx([0, 0.8, 1, 0])

@@ -14,9 +14,10 @@ from robustify.items.scoring import picks
 from robustify.judging.baselines.conditional_logit import fitted, log_probabilities, nested
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.context import Facts, Rules, context
+from robustify.judging.screen.certainty import top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
-from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking, top_options
+from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
