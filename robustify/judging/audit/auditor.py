@@ -21,8 +21,7 @@ class AuditRate:
 
     `chance` is the expected rate of an uninformed auditor given the selection, and `even` the mean of 1/k on the same
     items. `free` counts the items on which the selection did not rule out the pick (None for all). If `p` is given, this
-    exact or permutation p-value decides instead of the bounds. `refits` is the number of permutations, or None for an exact
-    test.
+    exact p-value, or that of as many `refits` with permuted keys, decides instead of the bounds.
     """
 
     rate: Rate
@@ -33,19 +32,15 @@ class AuditRate:
     refits: int | None = None
 
     def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
-        """Return the Clopper-Pearson interval of the credits over the items, or over n of them.
-
-        Fractional counts are rounded outward to integers.
-        """
+        """Return the Clopper-Pearson interval of the credits, rounded outward, over the items, or over n of them."""
         right, n = (self.rate.value or 0.0) * self.rate.n, self.rate.n if n is None else n
         low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
         return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
 
     def limit(self, overall: float) -> float:
-        """Return the chance level to compare the rate with.
+        """Return `chance` if `p` is given, otherwise the smaller of it and `even`, or `overall` if that is unknown.
 
-        If `p` is given, this is `chance`. Otherwise, it is the smaller of `even` and `chance`, so that neither agreement
-        nor disagreement with the filter hides a shortcut. `overall` replaces an unknown `even`.
+        Neither agreement nor disagreement with the filter then hides a shortcut.
         """
         if self.p is not None and self.chance is not None:
             return self.chance
@@ -59,10 +54,9 @@ class AuditRate:
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Return whether the auditor had the power to reveal a shortcut on these items.
+        """Return whether the upper bound on the items with a free pick is below chance plus `margin`.
 
-        The upper bound on the items with a free pick must be below chance plus `margin`. An auditor that picks like the
-        filter is never right on kept items, which proves nothing.
+        An auditor that picks like the filter is never right on kept items, which proves nothing.
         """
         free = self.rate.n if self.free is None else self.free
         if not free or self.chance is None:
@@ -109,8 +103,7 @@ class AuditorRates:
 def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     """Return the audit rate of an auditor whose picks, `best` (n, K), do not depend on the keys.
 
-    An item is kept because its key is not among the choices that would have flagged it, `would` (n, K). Under exchangeable
-    keys, the key is equally likely to be any other choice, so a pick among the flagging choices cannot be right.
+    The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
     """
     tied = best.sum(axis=1)
     there = tied > 0

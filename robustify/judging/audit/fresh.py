@@ -40,8 +40,7 @@ class _Design:
     """Features and cross-fitting blocks of n items, which do not depend on the keys.
 
     `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
-    the number of open choices of each item, at least 2. `block` (n,) is nondecreasing from 0. `tiebreak` (r,) decides
-    between choices with equal scores.
+    their number, at least 2, and `block` (n,) is nondecreasing. `tiebreak` (r,) decides between equal scores.
     """
 
     x: Floats
@@ -51,14 +50,11 @@ class _Design:
 
     @cached_property
     def _starts(self) -> Ints:
-        """Row of each item's first open choice (n,)."""
         return np.asarray(np.cumsum(self.size) - self.size)
 
     @cached_property
     def _blocks(self) -> list[tuple[slice, slice, Any]]:
-        """Slice of the items, slice of the feature rows, and Cholesky factor of the penalized Gram matrix of all other
-        blocks, for each block.
-        """
+        """Items, feature rows, and Cholesky factor of the penalized Gram matrix of all other blocks, for each block."""
         edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
         row = np.append(self._starts, len(self.x))[edge]
         places = [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
@@ -67,22 +63,20 @@ class _Design:
         return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether each item's pick, by a fit on all other blocks, is its key (n, c).
+        """Return whether each item's pick, by a fit on all other blocks, is its key (n, c), for c assignments of keys.
 
-        `key` (n, c) gives the position of each item's key among its open choices, for c assignments of keys.
+        `key` (n, c) is the position among the item's open choices.
         """
         at, out = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
-        sums = [self._summed(rows, at[items]) for items, rows, _ in self._blocks]
+        sums = []
+        for items, rows, _ in self._blocks:
+            chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
+            np.put_along_axis(chosen, at[items] - rows.start, 1.0, axis=0)
+            sums.append(self.x[rows].T @ chosen)
         total = np.sum(sums, axis=0)
         for (items, rows, factor), mine in zip(self._blocks, sums, strict=True):
             out[items] = self._right(items, rows, cho_solve(factor, total - mine), at)
         return out
-
-    def _summed(self, rows: slice, at: Ints) -> Floats:
-        """Return the feature sums (f, c) of the rows `at` (m, c), which must be within `rows`."""
-        chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
-        np.put_along_axis(chosen, at - rows.start, 1.0, axis=0)
-        return np.asarray(self.x[rows].T @ chosen)
 
     def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
         # Scores are rounded so that options with equal features tie on any machine.
@@ -102,30 +96,22 @@ def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
     for item, group in zip(items, groups.tolist(), strict=True):
         smallest[group] = min(item.id, smallest.get(group, item.id))
 
-    def mark(name: str) -> bytes:
-        return sha256(f"forward/{seed}/{name}".encode("utf-8", "surrogatepass")).digest()
+    def mark(at: int) -> tuple[bytes, ...]:
+        names = smallest[int(groups[at])], items[at].id
+        return tuple(
+            sha256(f"forward/{seed}/{one}".encode("utf-8", "surrogatepass")).digest() for one in names
+        )
 
-    marks = [
-        (mark(smallest[group]), mark(item.id)) for item, group in zip(items, groups.tolist(), strict=True)
-    ]
-    rank = np.empty(len(marks), dtype=np.int64)
-    rank[sorted(range(len(marks)), key=marks.__getitem__)] = np.arange(len(marks))
+    rank = np.empty(len(items), dtype=np.int64)
+    rank[sorted(range(len(items)), key=mark)] = np.arange(len(items))
     return rank
-
-
-def _blocks_of(groups: Ints) -> Ints:
-    """Return the block of each item (n,) without splitting a group. The items of each group (n,) must be adjacent."""
-    new = np.append(True, groups[1:] != groups[:-1])
-    start = np.maximum.accumulate(np.where(new, np.arange(len(groups)), 0))
-    return np.asarray(start * BLOCKS // len(groups))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Kept items whose outcome does not depend on missing answers, so that chance after selection is exact.
+    """The n kept items, in the `mask` of all items, whose outcome does not depend on missing answers.
 
-    `mask` selects the n kept items from all items. `key` (n,), `k` (n,) and `would` (n, K) describe these items. `would`
-    marks the choices that would have removed the item if they were the key.
+    `would` (n, K) marks the choices that would have removed the item if they were the key.
     """
 
     mask: Bools
@@ -155,8 +141,8 @@ def kept_by(found: Screened) -> Kept:
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
-    `items` are all items in order, or None if their texts are unknown. Of each group of near-duplicates, only one item is
-    fitted and tested. The items of a passage are in the same block.
+    `items` are all items, or None if their texts are unknown. Of near-duplicates, only one is fitted and tested. The items
+    of a passage are in the same block.
     """
 
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
@@ -165,8 +151,7 @@ class FreshProbe:
     def of(self, kept: Kept) -> AuditRate | None:
         """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few.
 
-        The p-value is (1 + refits with at least as many hits) / (1 + refits). Fewer refits, but at least 199, are made if
-        there are very many choices.
+        The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """
         if (found := self._design(kept)) is None:
             return None
@@ -183,10 +168,9 @@ class FreshProbe:
         return AuditRate(rate, chance, even, p=p, refits=refits)
 
     def first(self, kept: Kept) -> Bools:
-        """Return a mask (n,) that selects one item of each group of near-duplicates, or all items if no text is known.
+        """Return a mask (n,) of one item of each group of near-duplicates, or of all items if no text is known.
 
-        The selected item has the most closed choices and, among equals, the first rank in hash order. A choice that is
-        closed for one copy is not the key of another copy either.
+        It has the most closed choices, because one that is closed for a copy is not the key of another copy either.
         """
         out = np.full(len(kept.key), self.items is None)
         if self.items is not None:
@@ -196,7 +180,7 @@ class FreshProbe:
         return out
 
     def _design(self, kept: Kept) -> tuple[_Design, Ints, Ints] | None:
-        """Return the design with its item indices and key positions (m,), or None if fewer than 50 items can be fitted."""
+        # With the item indices and key positions (m,).
         if self.items is None:
             return None
         size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
@@ -209,13 +193,15 @@ class FreshProbe:
         raw = matrix(self.items)[(starts[at][:, None] + option)[kept.open[at]]]
         key, size = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1), size[at]
         mean = np.add.reduceat(raw, np.cumsum(size) - size) / size[:, None]
-        drawn = np.random.default_rng(self.settings.seed).random(len(raw))
-        centred = np.asarray(raw - np.repeat(mean, size, axis=0))
-        return _Design(centred, size, _blocks_of(groups[at]), drawn), at, key
+        tiebreak = np.random.default_rng(self.settings.seed).random(len(raw))
+        # Items of a group are adjacent, and no block splits them.
+        new = np.append(True, np.diff(groups[at]) != 0)
+        block = np.maximum.accumulate(np.where(new, np.arange(len(at)), 0)) * BLOCKS // len(at)
+        return _Design(raw - np.repeat(mean, size, axis=0), size, block, tiebreak), at, key
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
-        """Hash rank, near-duplicate group, and cross-fitting group (near-duplicates or a shared passage) of each item."""
+        """Hash rank, near-duplicate group, and cross-fitting group of each item."""
         items = self.items or ()
         groups = fold_groups(items)
         return _hash_rank(items, groups, self.settings.seed), near_duplicates(items), groups

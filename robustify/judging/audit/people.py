@@ -28,14 +28,12 @@ Row = Mapping[str, Any]
 def labels_of_people(path: Path) -> dict[str, bool | None]:
     """Read whether most people label each item a shortcut, by item ID. Tied labels give None.
 
-    Each line is one person's label, `ITEM,shortcut` or `ITEM,not`. A first line `item,label` is a header. Raise
-    `UsageError` if the file does not exist, and `DataError` if some lines are not labels. The error lists all of them.
+    Each line is one person's label, `ITEM,shortcut` or `ITEM,not`, after a header `item,label` or none. Raise `UsageError`
+    if the file does not exist, and `DataError`, naming the lines, if some are not labels.
     """
     votes: dict[str, Counter[bool]] = {}
-    faults = []
-    for number, line in enumerate(
-        text_lines(path, "a file of labels with lines ITEM,shortcut or ITEM,not"), start=1
-    ):
+    faults, lines = [], text_lines(path, "a file of labels with lines ITEM,shortcut or ITEM,not")
+    for number, line in enumerate(lines, start=1):
         item, _, label = (part.strip().strip('"') for part in line.rpartition(","))
         if not line.strip() or (number == 1 and (item, label) == ("item", "label")):
             continue
@@ -51,9 +49,9 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
 def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
     """Return the agreement of evidence.jsonl with human labels: kappa for the verdicts, and AUROC for the rankings.
 
-    Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by the sum over text cues
-    (`surface`) and over models, and by the dissimilarity of inferred questions. Raise `DataError` if no label belongs
-    to an item of the run, or all labels are equal.
+    Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by their sum over text (`surface`)
+    and over models, and by the dissimilarity of inferred questions. Raise `DataError` if no label belongs to an item of
+    the run, or all labels are equal.
     """
     by_item = {row["item"]: row for row in rows}
     known = {item: label for item, label in labels.items() if item in by_item and label is not None}

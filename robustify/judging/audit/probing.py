@@ -38,11 +38,10 @@ def probed(
     seed: int = 0,
     vectors: Floats | None = None,
 ) -> dict[str, Floats]:
-    """Return the cross-fitted logits (n, K) of each kind of probe, centered within the item.
+    """Return the cross-fitted logits (n, K) of each kind of probe, centered within the item, by fits on one thread.
 
     Each `fold` (n,) is predicted by a fit on the others, so copies and passages must share one (`artifact_probe.folds`).
-    `vectors` (sum of k, d) are the encoder's, and without them there is no `meaning`. The same input gives the same bytes,
-    because all fits use one thread.
+    `vectors` (sum of k, d) are the encoder's, and without them there is no `meaning`.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -65,7 +64,6 @@ def probed(
 
 
 def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | None) -> Any:
-    """Return the features of each option that a kind of probe sees (sum of k, f), dense or sparse."""
     match kind:
         case "form":
             return compared(padded(amounts(items), there), there)[there]
@@ -74,7 +72,8 @@ def _columns(kind: Kind, items: Sequence[Item], there: Bools, vectors: Floats | 
         case "characters":
             return _characters(items)
         case "meaning":
-            return places(np.empty((0, 0)) if vectors is None else vectors, there)[there]
+            assert vectors is not None
+            return places(vectors, there)[there]
 
 
 @kept_for_last
@@ -121,12 +120,7 @@ def classifier(kind: Kind, seed: int) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
 
         return HistGradientBoostingClassifier(
-            max_iter=60,
-            learning_rate=0.1,
-            max_leaf_nodes=8,
-            max_bins=64,
-            early_stopping=False,
-            random_state=seed,
+            max_iter=60, max_leaf_nodes=8, max_bins=64, early_stopping=False, random_state=seed
         )
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 

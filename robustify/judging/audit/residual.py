@@ -1,8 +1,7 @@
 """Residual audit: whether auditors still find shortcuts in the kept items.
 
-Auditors answer the kept items without their questions. They are voters left out of the vote, models that did not vote,
-rules without a model, and a fresh probe, because a filter cannot certify itself. Selection alone changes their accuracy, so
-each is compared with chance given the selection. The audit is passed, failed or not evaluated, with reasons.
+Auditors answer the kept items without their questions, because a filter cannot certify itself. Selection alone changes
+their accuracy, so each is compared with chance given the selection.
 """
 
 import math
@@ -30,10 +29,8 @@ from robustify.judging.summary.result import AuditorResult, Residual, State
 
 @dataclass(frozen=True)
 class AuditTask:
-    """Kept items that auditors answer, and the probe of their texts.
-
-    `fitted` means that a fitted scorer decided which items to keep, so that fitted probes and rules are not independent.
-    """
+    """Kept items that auditors answer, and the probe of their texts. If a `fitted` scorer decided which items to keep,
+    fitted probes and rules are not independent."""
 
     kept: Kept
     probe: FreshProbe
@@ -41,7 +38,7 @@ class AuditTask:
 
 
 Auditor = Callable[[Context, AuditTask], Iterable[AuditorRates]]
-"""Function that answers the kept items without their questions, in no, one, or several ways, and returns their rates."""
+"""Function that answers the kept items without their questions in some ways, and returns their rates."""
 
 
 def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
@@ -66,7 +63,7 @@ def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the audit of the sentence encoder, if it was asked. Items that it did not see count as unanswered."""
+    """Yield the audit of the sentence encoder. Items that it did not see count as unanswered."""
     for name in models_asked(ctx.answers, MEANING):
         rows = ctx.answers.block(MEANING, name).first()
         rows = rows.where(ctx.index.index_of[rows.item] >= 0)
@@ -155,9 +152,9 @@ def audit_state(
 ) -> tuple[State, list[Reason]]:
     """Return the audit's state with its reasons. Auditors without answers do not count.
 
-    The audit is passed under three conditions. Every auditor's upper bound is below its chance level plus `margin`.
-    No heuristic is above chance. An independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all
-    of them must be met. Alarms share a level of 5 % (Bonferroni).
+    The audit is passed if every auditor's upper bound is below its chance level plus `margin`, no heuristic is above
+    chance, and an independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all of them must be
+    met. Alarms share a level of 5 % (Bonferroni).
     """
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
@@ -197,7 +194,7 @@ def audit_state(
 
 
 def _prevents_passing(a: AuditorRates, chance: float, margin: float) -> bool:
-    """Return whether an auditor keeps the audit from passing. Heuristics are judged by p-value, others by upper bound."""
+    # Heuristics are judged by p-value, others by upper bound.
     if a.kind == "heuristic":
         return a.audit.p is not None and a.audit.p <= LEVEL
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
