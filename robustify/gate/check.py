@@ -1,7 +1,6 @@
-"""Scanner that applies every layer and the policy to file contents, and prints the report.
+"""Scanner that applies every layer and the policy to file contents, and prints findings to stdout and counts to stderr.
 
-`examine` is a pure function from bytes to findings. It reads no files and does not use Git. Findings are printed to stdout,
-one per line. Counts and skipped layers are printed to stderr.
+`examine` is a pure function from bytes to findings. It reads no files and does not use Git.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ from robustify.base.key_file import Key
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.gate.opaque import MOST_BYTES, is_pointer, text_of, unreadable, why_refused
-from robustify.gate.policy import BY_ID, GateFinding, Policy, digest_of
+from robustify.gate.policy import BY_ID, GateFinding, Policy, allowed, digest_of
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import keys_in, states
@@ -27,10 +26,10 @@ class Examined:
     shapes: tuple[tuple[Shape, str], ...] = ()
     terms: int = 0
 
-    def left(self, allowed: frozenset[str] = frozenset()) -> list[GateFinding]:
+    def left(self, lifted: frozenset[str] = frozenset()) -> list[GateFinding]:
         """Return the findings that are not allowed, sorted by line."""
-        found = [one for one in self.findings if not (one.digests and allowed.issuperset(one.digests))]
-        shapes = [(shape, digest) for shape, digest in self.shapes if digest not in allowed]
+        found = [one for one in self.findings if not (one.digests and lifted.issuperset(one.digests))]
+        shapes = [(shape, digest) for shape, digest in self.shapes if digest not in lifted]
         if shapes:
             n, keyed = len(shapes), sum(keyed for (_, keyed), _ in shapes)
             first, last = shapes[0][0][0], shapes[-1][0][0]
@@ -96,8 +95,8 @@ def _line_of(text: str, at: int) -> int:
 
 
 def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
-    """Yield the rows of the shapes on the lines with these indices: the paragraph of each as far as the next shape, with
-    the paragraph before it, or else the one after it, if it is no whole item."""
+    """Yield the row of each shape: its paragraph as far as the next shape, with the paragraph before it, or else the one
+    after it, if it is no whole item."""
     lines, known = text.split("\n"), dict[tuple[int, int], str]()
     places = [min(at, len(lines) - 1) for at in places]  # a reading may have more lines
     for last, at, following in zip((-1, *places), places, (*places[1:], len(lines)), strict=False):
@@ -146,7 +145,7 @@ def check_contents(
         if digest not in known:
             known[digest] = examine(content.data, prints, keys, content.size)
         path, in_path = _in_path(content.path, prints, keys)
-        left = known[digest].left(policy.allowed(content.path))
+        left = known[digest].left(allowed(policy, content.path))
         outcome.allowed += len(left) < len(known[digest].left())
         outcome.findings += [replace(finding, path=path) for finding in (*in_path, *left)]
     return outcome
@@ -159,9 +158,8 @@ def _in_path(path: str, prints: Fingerprints | None, keys: Sequence[Key]) -> tup
     ]
     found += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in keys_in(form, keys)]
     for rule, says in found:
-        return f"<a path of {len(path)} characters>", [
-            GateFinding(BY_ID[rule], 1, f"(in the path itself{says})")
-        ]
+        finding = GateFinding(BY_ID[rule], 1, f"(in the path itself{says})")
+        return f"<a path of {len(path)} characters>", [finding]
     return path, []
 
 
@@ -169,21 +167,17 @@ def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> 
     """Print the findings and a summary. `why_not` is the reason why fingerprints were not checked, or empty."""
     for finding in outcome.findings:
         print(finding.as_line())
-    for line in (*notes, *_summary(outcome, why_not)):
-        print(f"robustify gate: {line}", file=sys.stderr)
-
-
-def _summary(outcome: Outcome, why_not: str) -> Iterator[str]:
+    refused, lines = outcome.refused, list(notes)
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     if why_not:
         passes = "Text of a registered set passes unless it is shaped like an item."
-        yield f"The fingerprint layer did not run: {why_not}. {passes}"
+        lines.append(f"The fingerprint layer did not run: {why_not}. {passes}")
     if outcome.allowed:
-        yield f"findings in {outcome.allowed} contents are allowed by policy entries"
-    refused = outcome.refused
+        lines.append(f"findings in {outcome.allowed} contents are allowed by policy entries")
     if refused:
-        yield f"REFUSED: {len(refused)} findings in {len({one.path for one in refused})} of {scanned}"
+        lines.append(f"REFUSED: {len(refused)} findings in {len({one.path for one in refused})} of {scanned}")
     else:
-        yield f"clean: {scanned}, {len(outcome.findings)} warnings"
-    for rule in sorted({finding.rule for finding in refused}, key=lambda rule: rule.id):
-        yield f"{rule.id}: {rule.says}. {rule.remedy}"
+        lines.append(f"clean: {scanned}, {len(outcome.findings)} warnings")
+    rules = sorted({finding.rule for finding in refused}, key=lambda rule: rule.id)
+    for line in (*lines, *(f"{rule.id}: {rule.says}. {rule.remedy}" for rule in rules)):
+        print(f"robustify gate: {line}", file=sys.stderr)

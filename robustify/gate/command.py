@@ -1,9 +1,7 @@
 """Command line of `robustify gate`, from parsing the arguments to the exit code.
 
-The exit code is 0 (clean), 4 (refused), 2 (usage), 3 (untrusted policy or index), 6 (Git or disk), or 1 (bug). Every
-code but 0 stops a commit. No message contains an excerpt, not even that of an unexpected error. Arguments that the
-parser does not understand are not repeated, because they may contain text. Only the standard library is imported, for a
-quick start.
+No message contains an excerpt, not even that of an unexpected error. Arguments that the parser does not understand are
+not repeated, because they may contain text. Only the standard library is imported, for a quick start.
 """
 
 import argparse
@@ -34,7 +32,7 @@ from robustify.gate.fingerprints import (
     read_texts,
     write_index,
 )
-from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, policy_of
+from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, policy_of, policy_text
 from robustify.gate.sources import of_named, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
@@ -94,8 +92,9 @@ def scanner() -> argparse.ArgumentParser:
 def run_gate(argv: Sequence[str]) -> int:
     """Run the command, print any error line by line, and return the exit code."""
     escape_what_is_missing()
+    run = {"index": _index, "doctor": _doctor, "allow": _allow}.get(argv[0] if argv else "")
     try:
-        code = _run(argv)
+        code = run(argv[1:]) if run else _scan(argv)
         sys.stdout.flush()
     except RobustifyError as error:
         for line in error.lines:
@@ -114,18 +113,6 @@ def run_gate(argv: Sequence[str]) -> int:
         print(f"robustify gate: {says} (details omitted: they may contain text)", file=sys.stderr)
         return 1
     return code
-
-
-def _run(argv: Sequence[str]) -> int:
-    match argv[:1]:
-        case ["index"]:
-            return _index(argv[1:])
-        case ["doctor"]:
-            return _doctor(argv[1:])
-        case ["allow"]:
-            return _allow(argv[1:])
-        case _:
-            return _scan(argv)
 
 
 def _scan(argv: Sequence[str]) -> int:
@@ -166,7 +153,6 @@ def _own_keys(asked: Namespace) -> list[Key]:
 
 
 def _index(argv: Sequence[str]) -> int:
-    """Write an index of sets. Raises `AuthorisationError` if there is no key, and `DataError` if a file is unusable."""
     parser = _Parser("robustify gate index", "Register sets in an index of keyed fingerprints.")
     add = parser.add_argument
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files, one set per file")
@@ -190,7 +176,6 @@ def _index(argv: Sequence[str]) -> int:
 
 
 def _allow(argv: Sequence[str]) -> int:
-    """Write policy entries for the findings at each path. Raises `AuthorisationError` if one cannot be lifted."""
     says = f"Allow findings that a person has reviewed, for {MOST_DAYS} days."
     parser = _Parser("robustify gate allow", says)
     help = "file or folder of this repository, staged or not, or a commit or tag"
@@ -201,13 +186,12 @@ def _allow(argv: Sequence[str]) -> int:
     prints, today, root = _fingerprints(asked)[0], date.today(), work_tree(Path.cwd())
     if root is None:
         raise UsageError("The current folder is not in a Git work tree. Run the command in one.")
-    entries = [entry for entry in policy_of(root).entries if entry.expires >= today]
+    entries = [entry for entry in policy_of(root) if entry.expires >= today]
     for path, contents in of_named(asked.paths, root):
-        found = check_contents(contents, prints, Policy(), _own_keys(asked)).refused
+        found = check_contents(contents, prints, (), _own_keys(asked)).refused
         if stuck := sorted({finding.rule.id for finding in found if not finding.digests}):
-            raise AuthorisationError(
-                f"{escaped(path)}: {', '.join(stuck)} cannot be allowed. Remove the content."
-            )
+            fault = f"{escaped(path)}: {', '.join(stuck)} cannot be allowed"
+            raise AuthorisationError(f"{fault}. Remove the content.")
         print(f"{escaped(path)}: {', '.join(sorted({one.rule.id for one in found})) or 'nothing to allow'}")
         digests = {digest for finding in found for digest in finding.digests}
         last = next((entry for entry in reversed(entries) if entry.covers(path)), None)
@@ -218,14 +202,14 @@ def _allow(argv: Sequence[str]) -> int:
         # The entry of a folder gets the new findings, and loses those that are gone.
         if last and last.path != path:
             ((path, inside),) = of_named([str(root / last.path)], root)
-            there = check_contents(inside, prints, Policy(), _own_keys(asked)).refused
+            there = check_contents(inside, prints, (), _own_keys(asked)).refused
             digests |= {digest for one in there for digest in one.digests}.intersection(last.findings)
         entries = [one for one in entries if not f"{one.path}/".startswith(f"{path}/")]
         if digests and reason and by:
             expires = today + timedelta(days=MOST_DAYS)
             entries.append(AllowEntry(path, tuple(sorted(digests)), reason, by, expires))
     with writable(NAME):
-        (root / NAME).write_text(Policy(tuple(entries)).as_json(), encoding="utf-8")
+        (root / NAME).write_text(policy_text(entries), encoding="utf-8")
     print(f"robustify gate: {NAME} was written. To apply it, run `git add {NAME}`.", file=sys.stderr)
     return 0
 
@@ -234,9 +218,8 @@ def _allow(argv: Sequence[str]) -> int:
 # item and registered text (the canary).
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push")
-_OPTIONS = map(
-    "{}) {}".format, "ABC", ("bowline", "tub", "oar")
-)  # in pieces, so that the gate passes this file
+# In pieces, so that the gate passes this file.
+_OPTIONS = map("{}) {}".format, "ABC", ("bowline", "tub", "oar"))
 _CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TEST_TEXT))
 
 
@@ -266,12 +249,8 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
         copy = Path(folder, "copy")
         copy.mkdir()
         _called(root, "git", "checkout-index", "--all", f"--prefix={copy}/")
-        for step in (
-            ("init", "-q"),
-            ("add", "--all", "--force"),
-            ("commit", "-q", "--allow-empty", "-m", "Copy"),
-        ):
-            _called(copy, "git", "-c", "core.hooksPath=/dev/null", *step)
+        for step in ("init -q", "add --all --force", "commit -q --allow-empty -m Copy"):
+            _called(copy, "git", "-c", "core.hooksPath=/dev/null", *step.split())
         for path in root.iterdir():  # untracked files, such as an environment that a hook needs
             if path.name != ".git" and not (copy / path.name).exists():
                 (copy / path.name).symlink_to(path)
@@ -279,12 +258,10 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
         _called(copy, "git", "init", "-q", "--bare", "../far")
         for stage in HOOKS:
             hook, fault = hooks / stage, ""
-            if not os.access(hook, os.X_OK):
-                fault = (
-                    "not executable, so Git skips it"
-                    if hook.exists()
-                    else "not installed; see docs/security.md"
-                )
+            if not hook.exists():
+                fault = "not installed; see docs/security.md"
+            elif not os.access(hook, os.X_OK):
+                fault = "not executable, so Git skips it"
             elif _tried(hook, copy, "A note.").returncode:
                 fault = "refused a harmless change too, so the test proves nothing"
             elif not (done := _tried(hook, copy, _CANARY)).returncode:

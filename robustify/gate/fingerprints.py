@@ -1,12 +1,9 @@
 """Fingerprint layer: an index of registered sets that contains no text, and the search for their text.
 
 A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven
-words, six of them different, within 48 words. Paraphrases are not found, because words are compared, not meanings.
-Shingles of ordinary text are left out: of Python's standard library, and of stock phrases.
-
-The index is authenticated with HMAC-SHA256 but not encrypted. Each tag is 64 bits of a keyed BLAKE2b hash, from which no
-word can be read without the key. The index does show the names of sets, the numbers of items and shingles, and the number
-of words in each text. Anyone with both index and key can recover the registered text, so store them apart.
+words, six of them different, within 48 words. Shingles of ordinary text (Python's standard library, stock phrases) are left
+out. The index is authenticated with HMAC-SHA256 but not encrypted: it shows the names of sets, the numbers of items and
+shingles, and the number of words in each text. Anyone with both index and key can recover the text, so store them apart.
 """
 
 import csv
@@ -34,8 +31,7 @@ MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3
 """Number of words in a shingle."""
 COVER, DIFFERENT, WINDOW = 7, 6, 48
-"""Minimum number of covered words, how many of them differ, and the length of the window. The second limit passes
-ordinary text such as `the left side of the right side`."""
+"""Minimum number of covered words, how many of them differ (`the left side of the right side` passes), and the window."""
 WHOLE_STEM, WHOLE = 4, 6
 """Minimum number of words in a registered complete text: first one that looks like a stem, then any other."""
 _SHARED = 8
@@ -60,8 +56,7 @@ class Index:
     """Index of registered sets: the name and first item of each, 64 bits per word, and shingles as pairs (tag, item).
 
     `wholes` has five numbers per complete text: the tag of its first three words, its number of words, its item, and 128
-    bits of an HMAC. `blind` items are too short or too ordinary to be recognised. The file stores neither `items` nor
-    `blind`.
+    bits of an HMAC. `blind` items are too short or too ordinary to be recognised.
     """
 
     sets: tuple[tuple[str, int], ...]
@@ -73,11 +68,8 @@ class Index:
 
 
 class _Tagger:
-    """Keyed hashes of words, shingles and texts for one key. Hashes of words are cached.
-
-    The keyed BLAKE2b hash of a word gives three 64-bit values, one for each position in a shingle. The tag of a shingle
-    is the XOR of these values (tabulation hashing), so that a scan computes one hash per distinct word, not per shingle.
-    """
+    """Keyed hashes of words, shingles and texts. The keyed BLAKE2b hash of a word gives three 64-bit values, one for each
+    position in a shingle, and the tag of a shingle is their XOR, so that a scan computes one hash per distinct word."""
 
     def __init__(self, key: Key) -> None:
         self._word_key, self._text_key = key.derived("gate/word"), key.derived("gate/text")
@@ -192,9 +184,7 @@ def read_index(path: Path, key: Key) -> Index:
     line, _, rest = body.partition(b"\n")
     named, numbers = json.loads(line), array("Q", rest)
     n, m = named["words"], named["words"] + named["shingles"]
-    return Index(
-        tuple((name, first) for name, first in named["sets"]), numbers[:n], numbers[n:m], numbers[m:]
-    )
+    return Index(tuple(map(tuple, named["sets"])), numbers[:n], numbers[n:m], numbers[m:])
 
 
 def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool = True) -> Index:
@@ -227,7 +217,7 @@ def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool =
         blind += len(wholes) == before and _cover(tags, left_out) < COVER
     if blind >= len(read) - 1:
         raise DataError(
-            f"None of {blind} items has enough text; expected questions of {COVER} words or more."
+            f"None of {blind} items has enough text. Expected questions of {COVER} words or more."
         )
     pairs = (number for tag in sorted(owners) for owner in owners[tag] for number in (tag, owner))
     marks = array("Q", sorted({tagger.marks([word])[word] for item in read for word in _row(item)}))
@@ -247,11 +237,9 @@ def _ordinary(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
     for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
         left -= path.stat().st_size
         files += [path] if left >= 0 else []
-    ordinary: set[int] = set()
     phrases = "\n\n".join(lexicon_file()["stock_phrases"])
-    for text in (phrases, *(path.read_text("utf-8", "replace") for path in files)):
-        ordinary |= wanted.intersection(tagger.tags(kept_words(text)))
-    return ordinary
+    texts = (phrases, *(path.read_text("utf-8", "replace") for path in files))
+    return {tag for text in texts for tag in wanted.intersection(tagger.tags(kept_words(text)))}
 
 
 def _files(place: Path) -> list[Path]:
@@ -261,17 +249,12 @@ def _files(place: Path) -> list[Path]:
 
 
 def read_texts(path: Path) -> list[Item]:
-    """Return the items of a file, each as a sequence of strings. Raises `DataError` (exit 3) if the file cannot be read.
-
-    An item is an object in a JSON list, a line of JSONL, a row of CSV or TSV, or a paragraph of plain text. All strings
-    of an item count, so the layout does not matter.
-    """
+    """Return the items of a file, each with all its strings: an object in a JSON list, a line of JSONL, a row of CSV or
+    TSV, or a paragraph of plain text. Raises `DataError` (exit 3) if the file cannot be read."""
     shown = f"{str(path)!a}"
     try:
         text = read_regular(path, _MOST_ITEMS, follow=True).decode("utf-8-sig")
-        items: list[Item] = [
-            item for item in map(tuple, map(_strings, _parsed(path.suffix.lower(), text))) if item
-        ]
+        items: list[Item] = [*filter(None, map(tuple, map(_strings, _parsed(path.suffix.lower(), text))))]
     except OSError as error:
         raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError):

@@ -18,8 +18,7 @@ from robustify.base.texts import INVISIBLE
 LEAST_TERMS = 2
 """Minimum number of different lexicon terms in a text about controlled categories."""
 BREAK = "\x0b"
-"""Replacement for an escaped newline. It separates lines but does not change line numbers, so that findings in unescaped
-text have the line numbers of the file."""
+"""Replacement for an escaped newline. It separates lines but does not change the line numbers of findings."""
 
 # Readings.
 
@@ -170,7 +169,7 @@ _FOLDS = _Folds()
 
 def fold(text: str) -> bytes:
     """Return the folded words of a text, separated by blanks, in the same number of lines. Invisible characters separate
-    words here; the first of the `readings` removes them."""
+    words, which the second of the `readings` removes."""
     plain = _FOREIGN.sub(lambda match: match[0].translate(_FOLDS), text)
     return plain.encode("utf-8", "replace").translate(_BYTES)
 

@@ -1,11 +1,8 @@
 """What the gate cannot read: content that is not plain UTF-8 text, and unreadable characters in text.
 
-Names and extensions are ignored. A PNG passes if it is complete and has only the parts that a picture needs. Text chunks,
-metadata, unknown chunks and trailing bytes are refused. The gate does not read what the pixels show.
-
-Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
-decoded to find out what they say, because their content may be encoded again, packed or encrypted. Words are what tells
-text from code: `getElementById` and `python3` read as words, but most pieces of base64 do not.
+A PNG passes if it is complete and has only the parts that a picture needs. Unreadable characters (encoded pieces, escapes,
+symbols, hidden characters) are counted over a whole file. Nothing is decoded, because it may be encoded again, packed or
+encrypted. Words tell text from code: `getElementById` and `python3` read as words, but most pieces of base64 do not.
 """
 
 import base64
@@ -88,10 +85,8 @@ def _png_fault(data: bytes) -> str:
     at, packed, head, name, most = 8, b"", b"", b"", dict(_PNG_CHUNKS)
     while name != b"IEND":
         size, name = struct.unpack(">I4s", data[at : at + 8])
-        body, (check,) = (
-            data[at + 8 : at + 8 + size],
-            struct.unpack(">I", data[at + 8 + size : at + 12 + size]),
-        )
+        body = data[at + 8 : at + 8 + size]
+        (check,) = struct.unpack(">I", data[at + 8 + size : at + 12 + size])
         plain = name == b"IDAT" or (name == b"tEXt" and _PLOT.fullmatch(body))
         if not plain and size > most.pop(name, -1):
             return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
@@ -168,10 +163,9 @@ def unreadable(text: str) -> list[str]:
     weak = {token: tokens[token] * size for token, size in sizes.items() if 0 < size < _STRONG}
     words = -sum(tokens[token] * size for token, size in sizes.items() if size < 0)
     hexed = {
-        token: n * len(token)
-        for token, n in tokens.items()
+        token: n * len(token) for token, n in tokens.items()
         if 5 <= len(token) < _STRONG and sizes[token] >= 0 and _HEX_ONLY.fullmatch(token)
-    }
+    }  # fmt: skip
     # Hex has letters in every second piece, and numbers seldom.
     if 3 * sum(n for token, n in hexed.items() if not token.isdigit()) > sum((weak | hexed).values()):
         weak |= hexed

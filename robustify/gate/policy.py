@@ -1,15 +1,14 @@
 """Rules, findings, and the policy file that allows findings after a review.
 
-A finding has a path, a line, a rule and counts. It has no excerpt and no item number, because messages end up in logs. A
-policy entry names findings at a path or in a folder by their digests, and expires within 180 days. The digest is that of
-the rule and of the found row, so an edit elsewhere in the file needs no new entry, and only new findings are refused. The
-digests have no key, because the rows are committed beside them, and forks have no key. No comment inside a file lifts a
-finding.
+A finding has no excerpt and no item number, because messages end up in logs. An entry names findings at a path or in a
+folder by their digests, and expires within 180 days. The digest is that of the rule and of the found row, so an edit
+elsewhere needs no new entry. The digests have no key, because the rows are committed beside them.
 """
 
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -110,29 +109,29 @@ class AllowEntry:
         return path == self.path or path.startswith(f"{self.path}/")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Entries of a policy file."""
+Policy = Sequence[AllowEntry]
+"""Entries of a policy file."""
 
-    entries: tuple[AllowEntry, ...] = ()
 
-    def allowed(self, path: str) -> frozenset[str]:
-        """Return the digests of the findings that are allowed at a path today."""
-        current = (one for one in self.entries if one.expires >= date.today() and one.covers(path))
-        return frozenset(digest for entry in current for digest in entry.findings)
+def allowed(policy: Policy, path: str) -> frozenset[str]:
+    """Return the digests of the findings that are allowed at a path today."""
+    current = (one for one in policy if one.expires >= date.today() and one.covers(path))
+    return frozenset(digest for entry in current for digest in entry.findings)
 
-    def as_json(self) -> str:
-        """Return the text of the policy file, sorted and with one entry per line for readable diffs."""
-        entries = sorted(self.entries, key=lambda e: (e.path, e.findings))
-        rows = ",\n  ".join(json.dumps(asdict(entry), default=str) for entry in entries)
-        return f'{{\n"format": "{FORMAT}",\n"allow": [{f"{chr(10)}  {rows}{chr(10)}" if rows else ""}]\n}}\n'
+
+def policy_text(policy: Policy) -> str:
+    """Return the text of the policy file, sorted and with one entry per line for readable diffs."""
+    entries = sorted(policy, key=lambda e: (e.path, e.findings))
+    rows = "".join(f"  {json.dumps(asdict(entry), default=str)},\n" for entry in entries)
+    listed = "\n" + rows[:-2] + "\n" if rows else ""
+    return f'{{\n"format": "{FORMAT}",\n"allow": [{listed}]\n}}\n'
 
 
 def policy_of(root: Path | None) -> Policy:
     """Return the policy in a work tree, which is empty if there is no policy file."""
     path = root / NAME if root is not None else None
     if path is None or not path.is_file() or path.is_symlink():
-        return Policy()
+        return ()
     return parse_policy(path.read_bytes(), NAME)
 
 
@@ -149,11 +148,9 @@ def parse_policy(data: bytes, where: str) -> Policy:
         raise DataError(f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}')
     entries = [entry for row in rows if (entry := _entry(row)) is not None]
     if n := len(rows) - len(entries):
-        wanted = (
-            f"path, findings (digests, not whole files), reason, by, and expires (within {MOST_DAYS} days)"
-        )
+        wanted = f"path, findings (digests, not whole files), reason, by, expires (within {MOST_DAYS} days)"
         raise DataError(f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}")
-    return Policy(tuple(dict.fromkeys(entries)))
+    return tuple(dict.fromkeys(entries))
 
 
 def _entry(row: Any) -> AllowEntry | None:

@@ -23,8 +23,7 @@ from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, policy_of
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
-"""Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a
-person wrote removes nothing, because Git keeps it and the text after it."""
+"""Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. Git keeps any other one."""
 _MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|(?<=>)[\d +-]+$", re.M)
 """Parts of the header of a commit or tag that no person writes: digests, the encoding, times."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
@@ -55,10 +54,8 @@ def task_of(asked: Namespace) -> Task:
         return _of_push(Repository(Path.cwd()), asked.pushed)
     if asked.range is not None:
         return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from)
-    root = work_tree(Path.cwd())
-    contents = (
-        _of_files(asked.files, root) if asked.commit_msg is None else _of_message(asked.commit_msg, root)
-    )
+    root, message = work_tree(Path.cwd()), asked.commit_msg
+    contents = _of_files(asked.files, root) if message is None else _of_message(message, root)
     return contents, policy_of(root), ()
 
 
@@ -156,17 +153,13 @@ def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator
 def _of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield everything that is reachable from `tips` but not from `known`.
-
-    This includes every content of every path, the messages and authors of commits and tags, the objects of tags that name
-    no commit, and the names of refs.
-    """
+    """Yield everything that is reachable from `tips` but not from `known`: every content of every path, the messages and
+    authors of commits and tags, the objects of tags that name no commit, and the names of refs."""
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
     seen = {entry.object for entry in changed}
-    yield from _of_objects(
-        repository, [one for one in repository.objects(tips, known) if one.object not in seen]
-    )
+    others = [one for one in repository.objects(tips, known) if one.object not in seen]
+    yield from _of_objects(repository, others)
     yield from (Blob(name, b"", 0) for name in names)
 
 
@@ -205,10 +198,8 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
 
 
 def _of_push(repository: Repository, named: Sequence[str]) -> Task:
-    """Return the scan task for a push to a remote. Only what the remote says that it has is left out.
-
-    Git lists the pushed refs on standard input. pre-commit reads this list itself, and passes on at most one ref of it.
-    """
+    """Return the scan task for a push to a remote, without what the remote says that it has. Git lists the pushed refs on
+    standard input. pre-commit reads this list itself, and passes on at most one ref of it."""
     first, notes = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", ""), []
     if first:
         tip = repository.named(first)
@@ -243,12 +234,8 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
 def _policy_between(
     repository: Repository, start: Iterable[str], commits: Sequence[str], policy_from: str
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy for new commits, and notes for the user.
-
-    The entries at `start` always apply. `base` adds no others. `head` adds the entries of all new commits, so that a
-    content keeps its entry after a later commit has replaced it. `apart` adds only the entries of commits that change
-    nothing else.
-    """
+    """Return the policy for new commits, and notes for the user. The entries at `start` always apply. `base` adds no
+    others, `head` those of all new commits, and `apart` those of commits that change nothing else."""
     notes = []
     old = {entry for commit in start for entry in _entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
@@ -260,12 +247,12 @@ def _policy_between(
     if n := len(together - new - old):
         why = f"because their commits also change other files. Commit {NAME} alone."
         notes.append(f"{n} new policy entries do not apply, {why}")
-    return Policy((*old, *new)), tuple(notes)
+    return (*old, *new), tuple(notes)
 
 
-def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
+def _entries_at(repository: Repository, commit: str) -> Policy:
     with suppress(DataError):
-        return _policy_at(repository, commit).entries
+        return _policy_at(repository, commit)
     return ()
 
 
@@ -274,8 +261,7 @@ def _policy_at(repository: Repository, commit: str) -> Policy:
     name = repository.named(f"{commit}:{NAME}")
     for _, size, data in repository.contents([name], MOST_BYTES) if name else ():
         if size > MOST_BYTES:
-            raise ResourceError(
-                f"{NAME} has {size:,} bytes. Expected at most {MOST_BYTES >> 20} MiB. Remove entries."
-            )
+            fault = f"{NAME} has {size:,} bytes. Expected at most {MOST_BYTES >> 20} MiB"
+            raise ResourceError(f"{fault}. Remove entries.")
         return parse_policy(data, f"{NAME} (as committed)")
-    return Policy()
+    return ()

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
 
-_PRIVATE = {
-    "robustify.registered": "(the record of registered sets, with its secret)",
-    "robustify.licences": "(the record of accepted terms)",
-    "robustify.release-claim": "(the claim of a run, with digests of items)",
-}
+_PRIVATE = (
+    ("robustify.registered", "the record of registered sets, with its secret"),
+    ("robustify.licences", "the record of accepted terms"),
+    ("robustify.release-claim", "the claim of a run, with digests of items"),
+)
 _NAMED = r"\bformat[\"'\\]{0,3}\s?:[\s\"'\\]{0,6}"
-"""Name of a format in JSON, in YAML, in the output of Python, and in quotes of these."""
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Marks of robustify's documents. Every document contains all marks of one group."""
 _MANY_IDS = 5
@@ -28,12 +27,11 @@ _PATTERNS = (
     ("RBG403", "sensitivity", "", r"\bsensitivity\W{1,8}restricted\b[\s\S]{0,400}?\bsignature\W{1,8}set:"),
     ("RBG404", "robustify.releases", "(a record of releases)", rf"{_NAMED}robustify\.releases/\d"),
     *(
-        ("RBG404", name, says, rf"{_NAMED}{name}/\d[\s\S]{{0,80}}?[0-9a-f]{{40}}")
-        for name, says in _PRIVATE.items()
+        ("RBG404", name, f"({says})", rf"{_NAMED}{name}/\d[\s\S]{{0,80}}?[0-9a-f]{{40}}")
+        for name, says in _PRIVATE
     ),
 )
-"""Rule, a word that each match contains, details, and pattern. Matched are the release level `evaluator`, canary lines,
-the manifest of a restricted run, and private records."""
+"""Rule, a word that each match contains, details, and pattern."""
 _PREFIX = re.compile(r"rbk1\W{0,4}:")
 _BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
 """Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
@@ -57,11 +55,8 @@ def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]
 
 
 def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
-    """Yield the offset of each key in a text.
-
-    A key is found by its prefix. A secret alone is found only if its key is `known`, because it looks like any other 43
-    letters. Keys may be split over lines.
-    """
+    """Yield the offset of each key in a text, also if it is split over lines. A secret without its prefix is found only if
+    its key is `known`, because it looks like any other 43 letters."""
     for match in _PREFIX.finditer(text):
         if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
             yield match.start()

@@ -58,15 +58,13 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     assert run(*command, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize(("said", "fault"), [("hm", "format_error"), ("", "empty")])
 def test_an_unread_judge_is_named_and_no_other_is_asked_for(
-    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch,
-    said: str, fault: str,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: said)
+    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: "hm")
     questions, table = files
     told = run("grade", table, "--items", questions, *judge, "-o", tmp_path, "--cache-dir", tmp_path, fails=7)
-    assert f"judge's replies with {fault}: 1. Use another judge, or raise --max-unscored" in told.stderr
+    assert "judge's replies with format_error: 1. Use another judge, or raise --max-unscored" in told.stderr
 
 
 def test_questions_are_graded_by_the_three_graders(
@@ -192,16 +190,8 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
     part = told["models"]["passages"]["kinds"]["nuggets"]
     assert (part["labels"], part["nugget_scores"]["vital"]["lower"]) == ({N: 1, S: 1}, 0.5)
     assert (told["left_out"], told["calibration"]["nuggets"]["n"]) == ({"no_nuggets": 1}, 2)
-
-
-def test_a_format_that_a_template_has_not_is_refused(tmp_path: Path, judge: tuple[str, ...]) -> None:
-    command = ("nuggets", write_lines(tmp_path / "rows.jsonl", [ROW]), "-o", tmp_path / "out")
-    found = run(*command, *judge, "--template", "legacy@1.0", "--format-type", "csv", fails=2)
-    assert "nugget/legacy@1.0 does not support format_type csv. Expected one of markdown" in str(
-        found.exception
-    )
     with pytest.raises(click.UsageError, match="needs a judge"):
-        run(*command)
+        run("nuggets", rows, "-o", out)
 
 
 def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
@@ -274,12 +264,7 @@ def test_both_commands_take_the_six_formats_and_refuse_another(command: str) -> 
     assert {*options["format_type"].type.choices} == {*FORMAT_TYPES}
     for written in FORMAT_TYPES:
         assert run("templates", "nugget/optimized", "--example", "--format-type", written).stdout
-    run("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml", fails=2)
-
-
-def test_no_command_has_more_than_fourteen_options_and_no_text_is_in_its_help() -> None:
-    assert sorted(free.commands) == ["agree", "grade", "nuggets", "templates"]
-    for command in free.commands.values():
-        options = [one for one in command.params if isinstance(one, click.Option)]
-        assert len(options) <= 14, command.name
-        assert not re.search("attach|prepare|replay", command.help or "")
+    found = run("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml", fails=2)
+    assert "nugget/legacy@1.0 does not support format_type xml. Expected one of markdown" in str(
+        found.exception
+    )

@@ -56,13 +56,6 @@ def test_labels_give_these_scores(labels: tuple[str | None, ...], scores: tuple[
         assert (score["lower"] == score["upper"]) == (score["value"] is not None)
 
 
-def test_a_missing_label_has_bounds_and_no_vital_nugget_no_score() -> None:
-    found = score_nuggets(labelled(None, S, S, S))["vital"]
-    assert found == {"value": None, "lower": 0.5, "upper": 1.0, "n": 2}
-    okay = score_nuggets([NuggetGrade("c", "okay", S)])["vital"]
-    assert okay == {"value": None, "lower": None, "upper": None, "n": 0}
-
-
 def test_an_answer_is_graded_by_its_facts() -> None:
     found, judge = grade(['["support", "partial_support", "not_support", "support"]'])
     assert (found.kind, found.status, found.score, found.verdict) == ("nuggets", "scored", 0.75, "partial")

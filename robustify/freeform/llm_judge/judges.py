@@ -197,12 +197,8 @@ def call_of(
     judge, schema = settings.asking, None
     if judge.json_schema and value is not None:
         members = {"reasoning": {"type": "string"}, name: value}
-        schema = {
-            "type": "object",
-            "properties": members,
-            "required": [*members],
-            "additionalProperties": False,
-        }
+        closed = {"required": [*members], "additionalProperties": False}
+        schema = {"type": "object", "properties": members, **closed}
     temperature = VOTING_TEMPERATURE if judge.votes > 1 else 0.0
     return Call(temperature, judge.max_tokens, judge.seed + vote, vote, schema=schema)
 
@@ -286,12 +282,8 @@ def judged_reply(
         raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a grader/ template.")
     by_verdict = template.reads == "verdict"
     scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
-    points = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
-    wanted = (
-        '"verdict": "correct"}, or "incorrect", or "not_attempted"'
-        if by_verdict
-        else f'"score": <{points}>}}'
-    )
+    wanted = [*VERDICTS] if by_verdict else [f"{score:g}" for score in SCALES[scale]]
+    only = f'Reply with only the JSON object: {{"{template.reads}": <{" or ".join(wanted)}>}}.'
     messages = messages_of(settings, template, {**variables, "scale": scale}, result.item_id)
 
     def value(reply: str, finish: str | None) -> Reading[str]:
@@ -302,7 +294,7 @@ def judged_reply(
 
     def fault(reply: Completion) -> tuple[ErrorType | None, str]:
         error = value(reply.text, reply.finish_reason).error_type
-        return error, f"{line_of(error)} Reply with only the JSON object: {{{wanted}." if error else ""
+        return error, f"{line_of(error)} {only}" if error else ""
 
     kind, allowed = ("string", [*VERDICTS]) if by_verdict else ("number", [*SCALES[scale]])
     cast, attempts = list[str | None](), list[Attempt]()
