@@ -35,17 +35,12 @@ def history(n: int) -> list[Item]:
 
 
 def folder() -> Path:
-    """Return the folder of the real benchmark files.
-
-    Raises:
-        SystemExit: the files are missing.
-    """
-    found = shared_data()
-    if found is None:
-        raise SystemExit(
-            "The real benchmark files are missing. Expected them in ../shared/data or in $ROBUSTIFY_DATA."
-        )
-    return found
+    """Return the folder of the real benchmark files, or exit if they are missing."""
+    if found := shared_data():
+        return found
+    raise SystemExit(
+        "The real benchmark files are missing. Expected them in ../shared/data or in $ROBUSTIFY_DATA."
+    )
 
 
 def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:
@@ -58,15 +53,8 @@ def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Re
     return [request for asking in askings if asking.item.id not in shown for request in asking.requests]
 
 
-def _case(
-    name: str,
-    n: int,
-    goal: float,
-    says: str,
-    items: Callable[[int], list[Item]],
-    views: tuple[View, ...],
-    shots: int = 0,
-) -> Case:
+def _case(name: str, n: int, goal: float, says: str, views: tuple[View, ...], shots: int = 0) -> Case:
+    items = history if name == "long_stems" else arc
     return Case(name, n, goal, says, lambda: asked(items(n + shots), views, shots))
 
 
@@ -74,9 +62,9 @@ _TWO: tuple[View, ...] = ("full", "cloze")
 _AUDIT: tuple[View, ...] = ("choices_only", "full", "cloze")
 
 CASES = (
-    _case("zero_shot", 100, 2.5, "cloze + full, ARC-Challenge", arc, _TWO),
-    _case("long_stems", 50, 3.5, "cloze + full, MMLU US history", history, _TWO),
-    _case("five_shot", 30, 10.0, "cloze + full, ARC-Challenge, five-shot", arc, _TWO, SHOTS),
-    _case("audit", 30, 2.0, "whole audit, ARC-Challenge", arc, _AUDIT),
-    _case("audit_five_shot", 12, 8.0, "whole audit, ARC-Challenge, five-shot", arc, _AUDIT, SHOTS),
+    _case("zero_shot", 100, 2.5, "cloze + full, ARC-Challenge", _TWO),
+    _case("long_stems", 50, 3.5, "cloze + full, MMLU US history", _TWO),
+    _case("five_shot", 30, 10.0, "cloze + full, ARC-Challenge, five-shot", _TWO, SHOTS),
+    _case("audit", 30, 2.0, "whole audit, ARC-Challenge", _AUDIT),
+    _case("audit_five_shot", 12, 8.0, "whole audit, ARC-Challenge, five-shot", _AUDIT, SHOTS),
 )

@@ -2,7 +2,7 @@
 
 Runs alternate (A B A B): lm-eval's `hf` at its best batch size of 8, 16 and 32, then our engine without a score cache. Both
 use the same float32 weights in memory and include tokenisation. Ratios compare neighbouring runs, so that a change in
-machine speed affects both sides.
+machine speed affects both sides. `warm` times a run of 1,000 items and its repeats, each in a separate process.
 
 `python -m bench.scoring [CASE...]` measures only these cases and keeps the others in the file. The `size_*` cases are
 Llama-shaped models with random weights; their ratio must not fall with size.
@@ -13,24 +13,28 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from bench.cases import CASES, Case, arc, asked
-from bench.matrix import matrix_rate
-from bench.warm import warm
 from robustify.items.views import Request
+from robustify.models.asking import Asking, ask, plan
 from robustify.models.downloads import cache_folder, locate
+from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
+from robustify.models.engines.plan import plan_batches
 from robustify.models.engines.settings import HFModel
+from robustify.models.engines.tokens import encode
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "scoring.json"
@@ -42,44 +46,43 @@ TRIED_ON = 40
 SIZES = {"135m": (576, 1536, 30, 9, 3), "500m": (1280, 3584, 24, 20, 5), "1b": (2048, 8192, 16, 32, 8)}
 """Width, MLP width, layers, heads and key heads; the vocabulary is SmolLM2's 49,152 tokens."""
 SIZED = replace(CASES[0], items=4, goal=1.0, requests=lambda: asked(arc(4), ("full", "cloze")))
+WARM_ITEMS = 1000
+SIDE, PRODUCTS = 2048, 8
+"""Side of the matrices, and number of products after every batch, so that both rates see the same machine speed."""
 
 
 def main(wanted: Sequence[str]) -> int:
     """Measure the named cases, or all cases."""
     result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-    todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
-    todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
-    todo |= {"warm": lambda: warm(MODEL)}
-    todo |= {f"size_{size}": lambda size=size: _sized(size) for size in SIZES}
+    todo: dict[str, Callable[[], dict[str, Any]]] = {
+        "matrix_rate": matrix_rate,
+        **{case.name: partial(_measured, case) for case in CASES},
+        "warm": warm,
+        **{f"size_{size}": partial(_sized, size) for size in SIZES},
+    }
     if unknown := set(wanted) - set(todo):
         print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
         return 2
-    for name, measure in todo.items():
-        if wanted and name not in wanted:
-            continue
+    for name in wanted or todo:
         load = round(os.getloadavg()[0], 2)
-        result[name] = {**measure(), "load_before": load}
-        result["machine"] = _machine()
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
+        result[name] = {**todo[name](), "load_before": load}
+        packages = ("torch", "transformers", "lm-eval")
+        result["machine"] = {
+            "cores": len(os.sched_getaffinity(0)),
+            "cpu": platform.machine(),
+            "model": MODEL,
+            "dtype": "float32",
+            **{package.replace("-", "_"): version(package) for package in packages},
+            "date": datetime.now(timezone.utc).date().isoformat(),
+        }
         RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
         print(name, json.dumps(result[name]), flush=True)
         gc.collect()
     return 0
 
 
-def _machine() -> dict[str, Any]:
-    return {
-        "cores": len(os.sched_getaffinity(0)),
-        "cpu": platform.machine(),
-        "model": MODEL,
-        "dtype": "float32",
-        **{package.replace("-", "_"): version(package) for package in ("torch", "transformers", "lm-eval")},
-        "date": datetime.now(timezone.utc).date().isoformat(),
-    }
-
-
 def _sized(size: str) -> dict[str, Any]:
-    """Yield a temporary model of this size with random weights and SmolLM2's tokenizer."""
+    """Measure a temporary model of this size with random weights and SmolLM2's tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
     width, mlp, layers, heads, keys = SIZES[size]
@@ -97,6 +100,7 @@ def _sized(size: str) -> dict[str, Any]:
 
 
 def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
+    """Return the ratios of neighbouring runs, and the largest difference between the numbers of both sides."""
     from lm_eval.models.huggingface import HFLM
 
     requests = case.requests()
@@ -112,21 +116,6 @@ def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
             pairs.append((seconds_peer, seconds_ours))
             print(f"  {case.name}: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)
         assert engine.path == "trees"
-    return {
-        **_compared(case, requests, pairs, ours, theirs),
-        "batch_size": min(sizes, key=lambda n: sizes[n]),
-        "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
-    }
-
-
-def _compared(
-    case: Case,
-    requests: Sequence[Request],
-    pairs: Sequence[tuple[float, float]],
-    ours: Sequence[float],
-    theirs: Sequence[float],
-) -> dict[str, Any]:
-    """Return the ratios of neighbouring runs, and the largest difference between the numbers of both sides."""
     ratios = [peer / our for peer, our in pairs]
     return {
         "says": f"{case.says}, {case.items} items",
@@ -139,6 +128,8 @@ def _compared(
         "seconds_peer": round(statistics.median(peer for peer, _ in pairs), 2),
         "max_abs_diff": float(f"{max(abs(a - b) for a, b in zip(ours, theirs, strict=True)):.2g}"),
         "picks_that_differ": _other_picks(requests, ours, theirs),
+        "batch_size": min(sizes, key=lambda n: sizes[n]),
+        "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
     }
 
 
@@ -156,10 +147,8 @@ def _best_batch_size(peer: Any, requests: Sequence[Request]) -> dict[int, float]
 def _peer(peer: Any, requests: Sequence[Request]) -> list[float]:
     from lm_eval.api.instance import Instance
 
-    instances = [
-        Instance("loglikelihood", {}, (request.context, request.continuation), i)
-        for i, request in enumerate(requests)
-    ]
+    texts = [(request.context, request.continuation) for request in requests]
+    instances = [Instance("loglikelihood", {}, text, i) for i, text in enumerate(texts)]
     return [total for total, _ in peer.loglikelihood(instances, disable_tqdm=True)]
 
 
@@ -179,5 +168,95 @@ def _other_picks(requests: Sequence[Request], ours: Sequence[float], theirs: Seq
     return other
 
 
+def warm() -> dict[str, Any]:
+    """Measure a cold run and three repeats, from the start of the process to the last answer row."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "models").symlink_to(cache_folder() / "models")
+        command = [sys.executable, "-m", "bench.scoring", "--warm", folder]
+        runs = [_timed(lambda: list(json.loads(subprocess.check_output(command)))) for _ in range(4)]
+    (first, cold), *repeats = runs
+    seconds = [each for _, each in repeats]
+    return {
+        "says": f"warm repeat of a run of {WARM_ITEMS} items (choices only in all rotations, full, cloze)",
+        "ratio_median": round(cold / statistics.median(seconds), 1),
+        "ratio_range": [round(cold / max(seconds), 1), round(cold / min(seconds), 1)],
+        "goal": 100.0,
+        "goal_seconds": 5.0,
+        "pairs": len(repeats),
+        "seconds_ours": round(statistics.median(seconds), 2),
+        "seconds_peer": round(cold, 2),
+        "max_abs_diff": max(abs(a - b) for again, _ in repeats for a, b in zip(first, again, strict=True)),
+    }
+
+
+def run(folder: str) -> int:
+    """Run the model with the score cache in `folder`, and print every total."""
+    planned = plan(arc(WARM_ITEMS), Asking(views=("choices_only", "full", "cloze"), orders=1))
+    with open_scorer(HFModel(name=MODEL), Path(folder)) as scorer:
+        print(json.dumps([total for row in ask(planned, scorer) for total in row.scores or ()]))
+    return 0
+
+
+def matrix_rate() -> dict[str, Any]:
+    """Return our share of the machine's float32 matrix rate, counted in distinct prefix tokens.
+
+    The count includes the linear layers once per token and the output head once per scored position, but not attention. The
+    matrix rate is that of one large float32 product, timed after every batch and outside our time.
+    """
+    import torch
+
+    a, b = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE)
+    out = torch.mm(a, b)
+    requests = next(case for case in CASES if case.name == "zero_shot").requests()
+    products: list[float] = []
+
+    def product(_: int) -> None:
+        for _ in range(PRODUCTS):
+            start = time.perf_counter()
+            torch.mm(a, b, out=out)
+            products.append(time.perf_counter() - start)
+
+    with HF(HFModel(name=MODEL), locate(MODEL, cache_folder())) as engine:
+        flops, tokens = _needed(engine, requests)
+        engine.loglikelihoods(requests[:50])
+        used, measured = [], []
+        for _ in range(5):
+            products.clear()
+            start = time.perf_counter()
+            engine.loglikelihoods(requests, product)
+            used.append(flops / (time.perf_counter() - start - sum(products)) / 1e9)
+            measured.append(2 * SIDE**3 * len(products) / sum(products) / 1e9)
+    shares = [ours / all_ for ours, all_ in zip(used, measured, strict=True)]
+    return {
+        "share": round(statistics.median(shares), 3),
+        "share_range": [round(min(shares), 3), round(max(shares), 3)],
+        "goal": 0.75,
+        "runs": len(shares),
+        "gflops_measured": round(statistics.median(measured)),
+        "gflops_used": round(statistics.median(used)),
+        "distinct_tokens": tokens,
+        "says": "cloze + full, ARC-Challenge, 100 items",
+    }
+
+
+def _needed(engine: HF, requests: Any) -> tuple[float, int]:
+    """Return the floating-point operations and distinct tokens that the requests need."""
+    import torch
+
+    local: Any = engine.opened()
+    encoded = list(dict.fromkeys(encode(engine.speller, requests)))
+    batches = [batch for section in plan_batches(encoded, section=len(encoded)) for batch in section]
+    scored = {(i, want.node) for i, batch in enumerate(batches) for want in batch.wants}
+    tokens = sum(len(batch.tokens) for batch in batches)
+    layers = [m for m in local.model.get_decoder().modules() if isinstance(m, torch.nn.Linear)]
+    per_token = 2 * sum(layer.weight.numel() for layer in layers)
+    per_position = 2 * local.model.get_output_embeddings().weight.numel()
+    return float(per_token * tokens + per_position * len(scored)), tokens
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    match sys.argv[1:]:
+        case ["--warm", place]:
+            sys.exit(run(place))
+        case words:
+            sys.exit(main(words))

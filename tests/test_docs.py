@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import pytest
 
-from robustify.pipeline import config as configs
 from tests.support.command import commands
 from tools import docs, slides
 
@@ -30,15 +29,6 @@ def test_generated_blocks_are_fresh(page: docs.Page) -> None:
 def test_every_template_of_a_block_is_used() -> None:
     used = {name for page in PAGES for name in page.blocks}
     assert {path.stem for path in docs.TEMPLATES.glob("*.j2") if not path.stem.startswith("_")} == used
-
-
-def test_a_block_without_its_results_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docs, "RESULTS", tmp_path)
-    docs.results.cache_clear()
-    page = tmp_path / "page.md"
-    page.write_text("<!-- generated: bench-load -->\nold\n<!-- end -->\n")
-    assert "Not measured: `results/bench/load.json` does not exist." in docs.Page(page).renewed()
-    docs.results.cache_clear()
 
 
 def test_the_schema_of_the_summary_is_fresh() -> None:
@@ -111,18 +101,7 @@ def test_every_command_that_a_shipped_file_names_exists() -> None:
 def test_the_readme_gives_two_commands_and_nothing_before_them() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.S)
-    assert blocks[0].split() == ["make", "demo"]
-    assert blocks[1].split() == ["make", "test"]
-
-
-def test_ci_runs_the_readme_s_test_command() -> None:
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-
-
-def test_every_config_key_is_on_the_config_page() -> None:
-    page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
-    for key in configs.Config.model_fields:
-        assert f"`{key}`" in page
+    assert [block.split() for block in blocks[:2]] == [["make", "demo"], ["make", "test"]]
 
 
 def test_no_page_names_a_registry_or_one_machine() -> None:
@@ -146,10 +125,9 @@ TRACED = [
 ]
 """Blocks that the program prints when the page is made; all others are made from files."""
 CODE = re.compile(r"```.*?```|`[^`]*`|<!--.*?-->", re.S)
-SHARES = (
-    "half halves thirds? quarters? tenths? twice dozens? hundreds? thousands? millions? billions? percent"
+NUMBER = re.compile(
+    r"\d|\b(half|halves|(third|quarter|tenth|dozen|(hundr|thous|[mb]illi)[a-z]+)s?|twice|per ?cent)\b", re.I
 )
-NUMBER = re.compile(rf"\d|\b({'|'.join(SHARES.split())}|per cent)\b", re.I)
 SOURCE = re.compile(r"^- \[([A-Z]+)\] (.*?)(?=\n- |\n\n|\Z)", re.S | re.M)
 ADDRESS = re.compile(r"arXiv \d{4}\.\d{4,5}|doi 10\.|https://")
 
@@ -168,30 +146,12 @@ def untraced(text: str) -> list[str]:
 def test_every_number_is_traced(page: Path) -> None:
     """Every number of these pages comes from a file under results/ or from a cited source.
 
-    A generated block reads results/ or prints the program. In any other passage (paragraph, list item, table row) a
-    digit, or a word for a share or a magnitude, is allowed only beside a label such as [DI] that the page's list of
-    sources defines with an arXiv number, a DOI or an address. Not looked at: code, addresses of links, the number before
-    a heading or list item, and words up to twelve, which count things on the page.
+    A generated block reads results/. In any other passage, a digit, or a word for a share or a magnitude, is allowed only
+    beside a label such as [DI] that the page's list of sources defines. Code, addresses of links, numbers before a heading
+    or list item, and words up to twelve, which count things on the page, are not looked at.
     """
-    text = page.read_text(encoding="utf-8")
-    assert untraced(text) == []
-
-
-@pytest.mark.parametrize(
-    ("passage", "n"),
-    [
-        ("It was 31.81 %.", 1),
-        ("It was 31.81 % [DI].", 0),
-        ("About half [NONE].", 1),
-        ("| a | 3 |\n|---|---|", 1),
-        ("1. One of two.", 0),
-        ("- Two.\n- It is `3`, see [x](a1.md).", 0),
-        ("First [DI].\n\nThen 7.", 1),
-    ],
-)
-def test_a_number_without_a_source_is_found(passage: str, n: int) -> None:
-    sources = "\n\n- [DI] Somebody, arXiv 2508.06601.\n- [NONE] Nobody.\n"
-    assert len(untraced(passage + sources)) == n
+    assert untraced("About half [NONE].\n\n- [NONE] Nobody.\n") == ["About half [NONE]."]
+    assert untraced(page.read_text(encoding="utf-8")) == []
 
 
 CITED = {"2508.06601", "4.1", "405", "1,273", "31.81", "95"}

@@ -90,8 +90,8 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            pictures = asked.png or (Path(folder) if asked.video else None)
-            out = built(asked.out, pictures)
+            pictures = asked.png or Path(folder)
+            out = built(asked.out, pictures if asked.png or asked.video else None)
             if asked.video:
                 print(f"video: {filmed(pictures, asked.video)}")
     except RobustifyError as error:

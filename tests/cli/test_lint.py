@@ -18,7 +18,6 @@ from robustify.cli.lint import _MOST_LINES
 from robustify.items.item import Item, item_row
 from robustify.judging.lint.findings import cues_of, key_position, marks_of
 from robustify.judging.lint.rules import RULES
-from tests.cli.test_first_steps import rows as cooking
 from tests.test_action import ROOT, STEPS, outputs, step
 
 ONLY = ("--select", "R012,R061")
@@ -123,7 +122,7 @@ def test_what_only_differs_is_spared(found: Callable[..., list[dict[str, Any]]],
 
 def even(n: int, rng: random.Random) -> list[Row]:
     """Items whose options differ in everything, with keys drawn at random."""
-    ends = [
+    ends = (
         "",
         ".",
         ", of course",
@@ -131,8 +130,8 @@ def even(n: int, rng: random.Random) -> list[Row]:
         " and never more",
         " – or so",
         " which may be 3 m long",
-        " in the ‘shop’",
-    ]
+        " ‘in’",
+    )
     rows = [tuple(f"{rng.choice('Bb')}ox {j}{rng.choice(ends)}" for j in range(4)) for _ in range(n)]
     return [(f"Which box is box {i}?", choices, rng.randrange(4)) for i, choices in enumerate(rows)]
 
@@ -143,9 +142,9 @@ def test_few_even_files_are_called_uneven_and_planted_ones_are(
     rng = random.Random(1)
     sets = [
         [Item(*map(str, (i, row[0])), row[1], row[2]) for i, row in enumerate(even(60, rng))]
-        for _ in range(100)
+        for _ in range(40)
     ]
-    assert sum(bool(cues_of(marks_of(items), items) or key_position(items)) for items in sets) <= 10
+    assert sum(bool(cues_of(marks_of(items), items) or key_position(items)) for items in sets) <= 5
     rows = [
         (s, (*c[:k], f"{c[k]} of a longer sort of wood", *c[k + 1 :]) if n % 2 else c, k)
         for n, (s, c, k) in enumerate(even(60, rng))
@@ -159,7 +158,7 @@ def test_files_too_small_for_a_finding_have_one_together(
     robustify: Callable[..., Any], tmp_path: Path
 ) -> None:
     for n in range(20):
-        rows = [(f"Which box is {n} {i}?", SAME, (1, 1, 1, 0, 2, 3)[i]) for i in range(6)]
+        rows = [(f"Which box is {n} {i}?", SAME, key) for i, key in enumerate((1, 1, 1, 0, 2, 3))]
         written(tmp_path / f"quiz{n}.json", rows)
     ended = robustify("lint", *sorted(tmp_path.glob("quiz*.json")), "--select", "R021")
     assert (ended.code, len(ended.out.splitlines())) == (7, 1)
@@ -243,15 +242,6 @@ def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: 
     assert log["results"][2]["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
 
 
-def test_validate_warns_when_keys_are_at_one_position(robustify: Callable[..., Any], tmp_path: Path) -> None:
-    for n, said in ((34, True), (17, False)):
-        rows = [(f"Which box is {i}?", SAME, 1 if i < n else (0, 2, 3)[i % 3]) for i in range(60)]
-        file = written(tmp_path / "quiz.json", rows)
-        assert ("34 of 60 keys are B, 15 expected by chance" in robustify("validate", file).out) is said
-        assert bool(json.loads(robustify("validate", file, "--json").out)["key_position"]) is said
-        assert robustify("lint", file).code == (7 if said else 0)
-
-
 def test_validate_asks_for_the_passages_of_translations(
     robustify: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -269,16 +259,11 @@ def test_validate_asks_for_the_passages_of_translations(
 def test_a_config_and_mapped_columns_are_read_as_validate_does(
     robustify: Callable[..., Any], tmp_path: Path
 ) -> None:
-    lines = [
-        ",".join(["Frage", "Erste", "Zweite", "Richtig"]),
-        *(f"Was ist {i},rot,rot,Erste" for i in range(2)),
-    ]
+    lines = ("Frage,Erste,Zweite,Richtig", "Was ist 0,rot,rot,Erste", "Was ist 1,rot,rot,Erste")
     (tmp_path / "fragen.csv").write_text("\n".join(lines), encoding="utf-8")
     options = ("--map", "stem=Frage", "--map", "choices=Erste,Zweite", "--map", "key=Richtig")
     ended = robustify("lint", "fragen.csv", *options, "--select", "R061")
-    assert [line.split(": ")[0] for line in ended.out.splitlines()] == ["fragen.csv:2", "fragen.csv:3"], (
-        ended.err
-    )
+    assert [line.split(": ")[0] for line in ended.out.splitlines()] == ["fragen.csv:2", "fragen.csv:3"]
     robustify("init", "fragen.csv", *options, "-q")
     assert robustify("lint", "fragen.yaml", "--select", "R061").out == ended.out
 
@@ -305,26 +290,8 @@ def test_the_action_lints_without_a_config(tmp_path: Path) -> None:
     assert STEPS["audit"]["if"] == "inputs.config != ''"
 
 
-def test_cooking_items_of_the_first_steps_get_their_length_named(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
-    rows = [(stem, tuple(options), "ABCD".index(key)) for stem, *options, key, _ in cooking()]
-    assert (
-        "R012 the key is the longest option in" in robustify("lint", written(tmp_path / "q.json", rows)).out
-    )
-
-
-def test_the_skill_names_what_is_there(robustify: Callable[..., Any]) -> None:
-    text = (ROOT / "SKILL.md").read_text(encoding="utf-8")
-    head = yaml.safe_load(text.split("---")[1])
-    assert set(head) == {"name", "description"}
-    codes = set(re.findall(r"\bR\d\d+\b", text))
-    assert all(any(code.startswith(one) for code in RULES) for one in codes)
-
-
 @pytest.mark.parametrize("document", [
-    {"title": "quiz", "questions": []}, {"questions": [], "more": [{"a": 1, "b": 2}]},
-    {"meta": {"questions": "no list"}, "quiz": {"questions": []}}, {"note": '"questions": [{', "questions": []},
+    {"questions": [], "more": [{"a": 1, "b": 2}]}, {"meta": {"questions": "no list"}, "quiz": {"questions": []}},
 ])  # fmt: skip
 def test_items_inside_a_document_have_their_lines(
     robustify: Callable[..., Any], tmp_path: Path, document: dict[str, Any]

@@ -12,8 +12,6 @@ from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import NAME, TEMPLATE, VIEW, ProbeSettings, probe
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.features import matrix, standardised
-from robustify.judging.baselines.option_texts import Options
-from robustify.judging.baselines.wording import words_of
 
 SETTINGS = ProbeSettings()
 
@@ -50,28 +48,14 @@ def made_up(rng: np.random.Generator, name: str, cue: Cue | None = None, k: int 
     return Item(name, f"Question {name}?", tuple(map(" ".join, choices)), key)
 
 
-def a_set(seed: int, n: int, share: float = 0.0) -> tuple[list[Item], npt.NDArray[np.bool_]]:
-    """n items, the first `share` of them with cues in turn, and a mask that says which."""
+def a_set(seed: int, n: int, share: float = 0.0) -> list[Item]:
+    """n items, the first `share` of them with cues in turn."""
     rng = np.random.default_rng(seed)
-    planted = np.arange(n) < share * n
-    items = [made_up(rng, f"s{seed}-{i}", CUES[i % 4] if p else None) for i, p in enumerate(planted)]
-    return items, planted
+    return [made_up(rng, f"s{seed}-{i}", CUES[i % 4] if i < share * n else None) for i in range(n)]
 
 
 def right(items: list[Item]) -> npt.NDArray[np.float64]:
     return np.array([row.correct for row in probe(items, SETTINGS)], dtype=np.float64)
-
-
-def test_planted_cues_are_found_and_clean_items_are_not() -> None:
-    items, planted = a_set(1, 360, share=0.35)
-    rows = probe(items, SETTINGS)
-    won = np.array([row.correct for row in rows], dtype=np.float64)
-    sure = np.array([max(row.scores) >= np.log(0.5) for row in rows])
-    assert won[planted].mean() > 0.6
-    assert won[~planted].mean() < 0.25 + 3 * np.sqrt(0.1875 / (~planted).sum())
-    flagged = (won == 1) & sure
-    assert flagged[planted].mean() > 0.4
-    assert flagged[~planted].mean() < 0.12
 
 
 @pytest.mark.parametrize("cue", CUES)
@@ -79,17 +63,18 @@ def test_each_kind_of_cue_is_found_alone(cue: Cue) -> None:
     rng = np.random.default_rng(7)
     items = [made_up(rng, f"{cue}-{i}", cue if i % 2 else None) for i in range(200)]
     assert right(items)[1::2].mean() > 0.75
+    assert right(items)[::2].mean() < 0.25 + 3 * np.sqrt(0.1875 / 100)
 
 
 @pytest.mark.slow
 def test_random_choices_give_chance() -> None:
     """Ten clean sets: a leak between folds would lift the mean far above 0.25 (standard error 0.009)."""
-    won = np.concatenate([right(a_set(seed, 240)[0]) for seed in range(10)])
+    won = np.concatenate([right(a_set(seed, 240)) for seed in range(10)])
     assert won.mean() == pytest.approx(0.25, abs=0.03)
 
 
 def test_rows_are_answer_rows() -> None:
-    items, _ = a_set(4, 80)
+    items = a_set(4, 80)
     rows = probe(items, SETTINGS)
     assert [r.item for r in rows] == [i.id for i in items]
     assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, NAME, TEMPLATE)}
@@ -100,7 +85,7 @@ def test_rows_are_answer_rows() -> None:
 
 
 def test_neither_stem_nor_place_is_read() -> None:
-    items, _ = a_set(5, 80, share=0.5)
+    items = a_set(5, 80, share=0.5)
     blind = [replace(i, stem="?", topic="t") for i in items]
     assert (matrix(items) == matrix(blind)).all()
     first = [i.permuted([i.key, *(j for j in range(i.k) if j != i.key)]) for i in items]
@@ -108,14 +93,14 @@ def test_neither_stem_nor_place_is_read() -> None:
 
 
 def test_choices_that_do_not_differ_tie() -> None:
-    items, _ = a_set(9, 80)
+    items = a_set(9, 80)
     same = replace(items[0], id="same", choices=("balan", "balan", "balan", "balan"))
     row = probe([*items, same], SETTINGS)[-1]
     assert (row.tie, row.correct) == (4, 0.25)
 
 
 def test_too_few_items_are_unanswered_with_a_reason() -> None:
-    items, _ = a_set(10, FEWEST_ITEMS - 1)
+    items = a_set(10, FEWEST_ITEMS - 1)
     rows = probe(items, SETTINGS)
     assert all(r.pick is None and r.correct is None and not r.scores for r in rows)
     assert rows[0].error == f"{FEWEST_ITEMS - 1} items; the probe needs {FEWEST_ITEMS}"
@@ -139,16 +124,7 @@ def test_standardised_by_hand() -> None:
     assert z == pytest.approx(np.array([[-1, 0], [1, 0], [-half, -high], [-half, 0], [2 * half, high]]))
 
 
-def test_words_and_likeness() -> None:
-    assert words_of("Don't STOP the well-known 3.5 _x_!") == [
-        "don't", "stop", "the", "well-known", "3", "5", "x",
-    ]  # fmt: skip
-    lettered = Options([Item("i", "Which?", ("a b", "b c", "."), 0)])
-    assert lettered.likeness[0].tolist() == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
-    assert Options([Item("i", "Which?", ("Red", "Green", "blue."), 0)]).oddness.tolist() == [2, 2, 4]
-
-
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(max_size=30), min_size=2, max_size=5))
 def test_any_text_has_finite_features(choices: list[str]) -> None:
     assert np.isfinite(matrix([Item("i", "?", tuple(choices), 0)])).all()

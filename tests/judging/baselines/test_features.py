@@ -74,7 +74,7 @@ made_up = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(made_up, st.sampled_from([1, 2, 2000]))
 def test_of_many_items_each_is_measured_as_alone_to_the_bit(items: list[Item], chunk: int) -> None:
     alone = [amounts([item]) for item in items]
@@ -91,7 +91,7 @@ def test_of_many_items_each_is_measured_as_alone_to_the_bit(items: list[Item], c
     assert of_texts(rows) == of_texts(guessed)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.text() | texts, st.text() | texts)
 def test_what_points_elsewhere_is_found_by_its_first_look_too(a: str, b: str) -> None:
     for text in (a, b, a + b, f"{a} {b}"):

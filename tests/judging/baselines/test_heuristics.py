@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import (
     HEURISTICS,
     SEES_STEM,
-    Heuristic,
     credit_p,
     guess,
     heuristic_scores,
@@ -27,12 +25,8 @@ from robustify.judging.stats.distributions import LATTICE
 from tests.support.fake_answers import heuristic_numbers
 
 
-def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which?") -> Item:
+def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which red cat sleeps?") -> Item:
     return Item(name, stem, tuple(choices), key)
-
-
-def named(name: str) -> Heuristic:
-    return next(h for h in HEURISTICS if h.name == name)
 
 
 def rows(items: Sequence[Item]) -> list[Answer]:
@@ -53,8 +47,9 @@ def credit_of(name: str, one: Item) -> float:
     [
         ("longest_answer", ["aa", "bbbb", "c"], [0, 1, 0]),
         ("longest_answer", ["aaaa", "bbbb", "c", "dd"], [0.5, 0.5, 0, 0]),
-        ("longest_answer", ["a        ", "bb", "  c  "], [0, 1, 0]),
-        ("longest_answer", ["éé", "abc"], [0, 1]),  # code points, not bytes
+        ("longest_answer", ["a        ", "éé", "  c  "], [0, 1, 0]),
+        ("stem_overlap", ["the red cat", "a dog", "red dogs"], [1, 0, 0]),
+        ("least_stem_overlap", ["the red cat", "a dog", "red dogs"], [0, 1, 0]),
         ("shortest_answer", ["aaaa", "b", "c", "dd"], [0, 0.5, 0.5, 0]),
         ("longest_words", ["one two three", "extraordinarily", "a b"], [1, 0, 0]),
         ("shortest_words", ["one two", "extraordinarily", "a b"], [0, 1, 0]),
@@ -62,17 +57,13 @@ def credit_of(name: str, one: Item) -> float:
         ("last_option", ["x", "y", "z"], [0, 0, 1]),
         ("alphabetical_first", ["banana", "Apple", "cherry"], [0, 1, 0]),
         ("alphabetical_first", ["Straße", "STRASSE", "tram"], [0.5, 0.5, 0]),
-        ("alphabetical_first", ["10", "9", "8"], [1, 0, 0]),
         ("most_numeric", ["none", "3 of 4", "5"], [0, 1, 0]),
-        ("most_numeric", ["red", "green", "blue", "grey"], [0.25, 0.25, 0.25, 0.25]),
         ("odd_one_out", ["Red.", "Green.", "blue"], [0, 0, 1]),
         ("most_overlap", ["a red cat", "a red dog", "green"], [0.5, 0.5, 0]),
         ("least_overlap", ["a red cat", "a red dog", "green"], [0, 0, 1]),
         ("fewest_absolutes", ["always so", "it is never", "often so"], [0, 0, 1]),
         ("most_hedges", ["always so", "it may often be", "often so"], [0, 1, 0]),
-        ("outer_space", ["a", " b", "c"], [0, 1, 0]),
         ("outer_space", [" a", "b", " c"], [0, 1, 0]),
-        ("outer_space", [" a", "b"], [1, 0]),
         ("outer_space", [" a", " b", " c\n"], [0, 0, 1]),
         ("outer_space", [" a", "b ", "c", "d"], [0.5, 0.5, 0, 0]),
         ("outer_space", ["a b", "a  b", "c"], [1 / 3, 1 / 3, 1 / 3]),
@@ -87,14 +78,6 @@ def credit_of(name: str, one: Item) -> float:
 )
 def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> None:
     assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
-
-
-@pytest.mark.parametrize(
-    ("name", "credits"), [("stem_overlap", [1, 0, 0]), ("least_stem_overlap", [0, 1, 0])]
-)
-def test_words_shared_with_the_stem_by_hand(name: str, credits: list[float]) -> None:
-    choices, stem = ["the red cat", "a dog", "red dogs"], "Which red cat sleeps?"
-    assert [credit_of(name, item(choices, key, stem=stem)) for key in range(3)] == credits
 
 
 def test_most_common_position_by_hand() -> None:
@@ -115,10 +98,7 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     heuristics = found["heuristics"]
     assert list(heuristics) == [h.name for h in HEURISTICS if h.name not in SEES_STEM]
     assert list(found["with_question"]) == ["least_stem_overlap", "stem_overlap"]
-    longest = heuristics["longest_answer"]
-    assert set(longest) == {"value", "n", "ci", "ties", "p", "p_holm"}
-    assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
-    assert longest["ci"][0] < 0.25 < longest["ci"][1]
+    assert set(heuristics["longest_answer"]) == {"value", "n", "ci", "ties", "p", "p_holm"}
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
     from_rows = heuristic_scores(guess(items), np.ones(len(items), dtype=bool))
@@ -130,28 +110,20 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
         assert from_rows[name]["ties"] == row["ties"]
 
 
-texts = st.text(st.characters(codec="utf-8"), max_size=12)
-choice_lists = st.lists(texts, min_size=2, max_size=6)
-
-
-@settings(deadline=None)
-@given(choice_lists, st.text("ab 1", min_size=1).map(lambda s: s + "?"))
-def test_every_heuristic_spends_one_credit_on_each_item(choices: list[str], stem: str) -> None:
-    k = len(choices)
-    found = rows([item(choices, key, f"i{key}", stem) for key in range(k)])
-    for n, h in enumerate(HEURISTICS):
-        spent = [row.correct for row in found[n * k : (n + 1) * k]]
-        assert sum(c for c in spent if c is not None) == pytest.approx(1), h.name
-
-
+choice_lists = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2, max_size=6)
 PLACES = {"first_option", "last_option", "most_common_position"}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(choice_lists, st.randoms(use_true_random=False))
-def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> None:
-    order = list(range(len(choices)))
+def test_rules_spend_one_credit_on_each_item_and_those_of_text_do_not_see_places(
+    choices: list[str], random: Random
+) -> None:
+    k, order = len(choices), list(range(len(choices)))
     random.shuffle(order)
+    found = rows([item(choices, key, f"i{key}") for key in range(k)])
+    spent = [sum(row.correct or 0 for row in found[at : at + k]) for at in range(0, len(found), k)]
+    assert spent == pytest.approx([1.0] * len(HEURISTICS))
     one = item(choices)
     for h in HEURISTICS:
         if h.name not in PLACES:
@@ -180,14 +152,6 @@ def test_p_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObject
     assert credit_p(total, tie, k) == pytest.approx(
         _by_enumeration(total, tie.tolist(), k.tolist()), abs=1e-12
     )
-
-
-def test_p_without_ties_is_the_binomial_tail() -> None:
-    n = 500
-    tie, k = np.ones(n, dtype=int), np.full(n, 4)
-    for x in (100, 125, 150, 200):
-        assert credit_p(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
-    assert credit_p(500.0, np.full(2_000, 4), np.full(2_000, 4)) == pytest.approx(1), "all ties prove nothing"
 
 
 # --- measured ---

@@ -30,7 +30,7 @@ def folds(items: Sequence[Item], seed: int = 0) -> list[int]:
     return balanced_folds(fold_groups(items), content_hashes(items), 5, seed).tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(bags)
 def test_every_near_pair_is_found(choices: list[list[str]]) -> None:
     items = [Item(f"i{n}", "?", tuple(c), 0) for n, c in enumerate(choices)]

@@ -107,15 +107,3 @@ def test_the_items_of_its_group_do_not_count() -> None:
     items = marked(12, key_word="zebra")
     uses = KeyWords(items, np.zeros(12, dtype=np.int64)).of(3, items[3].key)
     assert not uses
-
-
-def test_words_that_mark_nothing_are_seldom_named() -> None:
-    rng = np.random.default_rng(1)
-    items = []
-    for at in range(400):
-        texts = tuple(" ".join(rng.choice(WORDS, 3)) + f" {at}{j}" for j in range(4))
-        items.append(Item(f"i{at}", "Which box?", texts, int(rng.integers(4))))
-    words = KeyWords(items, alone(items))
-    named = sum(bool(words.of(at, int(rng.integers(4)))) for at in range(400))
-    # Family-wise 5 % by item; the tests of one word in many items go together, so the bound is loose.
-    assert named <= 60

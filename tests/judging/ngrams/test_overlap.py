@@ -4,9 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-import random
-import tracemalloc
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from hypothesis import strategies as st
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
-from robustify.judging.ngrams.overlap import ContaminationSettings, Overlap, overlap
+from robustify.judging.ngrams.overlap import Overlap, overlap
 from robustify.judging.ngrams.text import BREAK, search_words
 
 LONG = Item(
@@ -48,9 +45,7 @@ def within(folder: Path, text: str, items: tuple[Item, ...] = ITEMS) -> dict[str
     "text",
     [
         LONG.stem,
-        LONG.stem.replace(" ", "\n"),
         LONG.stem.replace(" ", " \r\n\t  "),
-        LONG.stem.upper(),
         LONG.stem.replace(",", " -").replace("?", " ..."),
         LONG.stem.replace(" ", "\u00a0").replace("f", "\uff46"),
         "\u00ad".join(LONG.stem),
@@ -58,7 +53,7 @@ def within(folder: Path, text: str, items: tuple[Item, ...] = ITEMS) -> dict[str
         f'"question": "{LONG.stem}"',
     ],
     ids=[
-        "plain", "wrapped", "ragged", "capitals", "punctuation", "full width", "soft hyphens", "html", "json",
+        "plain", "ragged", "punctuation", "full width", "soft hyphens", "html", "json",
     ],
 )  # fmt: skip
 def test_a_stem_is_found_however_it_is_laid_out(tmp_path: Path, text: str) -> None:
@@ -66,16 +61,6 @@ def test_a_stem_is_found_however_it_is_laid_out(tmp_path: Path, text: str) -> No
     assert parts(found) == {"long": ("stem",)}
     assert found.hits[0].coverage == 1.0
     assert found.found == {"long"}
-
-
-def test_the_same_words_in_another_order_are_not_found(tmp_path: Path) -> None:
-    rng = random.Random(0)
-    words = " ".join([LONG.stem, *LONG.choices, SHORT.stem, *SHORT.choices, TINY.stem]).split()
-    shuffled = []
-    for _ in range(300):
-        rng.shuffle(words)
-        shuffled.append(" ".join(words))
-    assert within(tmp_path, "\n".join(shuffled)) == {}
 
 
 def test_twelve_words_in_a_row_are_too_few_and_thirteen_are_enough(tmp_path: Path) -> None:
@@ -90,31 +75,22 @@ def test_the_key_and_the_options_are_found_where_they_follow_the_stem(tmp_path: 
     assert within(tmp_path, f"{LONG.stem} One large lantern") == {"long": ("stem", "stem_key")}
     assert within(tmp_path, f"Q: {LONG.stem}\nAnswer: one large lantern") == {"long": ("stem", "stem_key")}
     assert within(tmp_path, f"{LONG.stem} twelve") == {"long": ("stem",)}
+    choices = ("the keeper of the old mill by the river", "the owner of the new barn", "a passing trader")
+    item = Item("i", "Who?", choices, 0)
+    assert within(tmp_path, "A. {}\nB. {}\nC. {}".format(*choices), (item,)) == {"i": ("choices",)}
+    assert within(tmp_path, choices[0], (item,)) == {}, "one option alone is no list of options"
     listed = "\n".join(f"({c}) {choice}" for c, choice in zip("ABCD", LONG.choices, strict=True))
     assert within(tmp_path, f"{LONG.stem}\n{listed}") == {"long": ("stem", "choices")}
     row = json.dumps({"question": LONG.stem, "choices": LONG.choices, "answer": 2})
     assert within(tmp_path, row) == {"long": ("stem", "choices")}
 
 
-def test_long_options_are_found_without_their_stem(tmp_path: Path) -> None:
-    choices = ("the keeper of the old mill by the river", "the owner of the new barn", "a passing trader")
-    item = Item("i", "Who?", choices, 0)
-    assert within(tmp_path, f"A. {choices[0]}\nB. {choices[1]}\nC. {choices[2]}", (item,)) == {
-        "i": ("choices",)
-    }
-    assert within(tmp_path, ", ".join(choices), (item,)) == {"i": ("choices",)}
-    # One option alone, in whatever text, is no list of options.
-    assert within(tmp_path, choices[0], (item,)) == {}
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "How many legs has a spider? Eight",
-        "how many legs has\na spider -- eight, of course",
         "Q. How many legs has a spider? Answer: eight",
         "How many legs has a spider?\nA. six\nB. eight\nC. ten",
-        "How many legs has a spider?\n(A) six (B) eight (C) ten",
         "How many legs has a spider?,six,eight,ten,1",
         '{"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
         '{"q": {"stem": "How many legs has a spider?", "choices": [{"text": "six", "label": "A"}, '
@@ -126,12 +102,8 @@ def test_a_short_stem_counts_with_its_key_or_its_options(tmp_path: Path, text: s
     found = overlap(ITEMS, [put(tmp_path, text)])
     assert found.found == {"short"}
     assert found.hits[0].coverage is None
-
-
-def test_a_short_stem_alone_is_told_and_does_not_count(tmp_path: Path) -> None:
-    found = overlap(ITEMS, [put(tmp_path, "How many legs has a spider? Nobody knows. Eight, some say.")])
-    assert parts(found) == {"short": ("stem",)}
-    assert found.found == frozenset()
+    alone = overlap(ITEMS, [put(tmp_path, "How many legs has a spider? Nobody knows. Eight, some say.")])
+    assert (parts(alone), alone.found) == ({"short": ("stem",)}, frozenset())
 
 
 def test_items_too_short_to_be_told_from_other_text_are_counted_apart(tmp_path: Path) -> None:
@@ -162,14 +134,8 @@ def test_escapes_of_json_lines_are_read_and_documents_do_not_run_together(tmp_pa
     words = LONG.stem.split()
     halves = "\n".join(json.dumps({"text": " ".join(w)}) for w in (words[:9], words[9:]))
     assert parts(overlap(ITEMS, [put(tmp_path, halves)])) == {}
-
-
-def test_json_lines_without_a_text_field_are_read_field_by_field(tmp_path: Path) -> None:
-    talk = {"messages": [{"role": "user", "content": LONG.stem}, {"role": "assistant", "content": "eight"}]}
+    talk = {"messages": [{"role": "user", "content": LONG.stem}, {"role": "assistant", "content": 8}]}
     assert parts(overlap(ITEMS, [put(tmp_path, json.dumps(talk))])) == {"long": ("stem",)}
-    numbers = Item("n", "How many legs have two spiders?", ("8", "16"), 1)
-    row = {"question": numbers.stem, "choices": [8, 16], "answer": None}
-    assert overlap([numbers], [put(tmp_path, json.dumps(row))]).found == {"n"}
 
 
 def test_a_break_in_an_item_does_not_bridge_documents(tmp_path: Path) -> None:
@@ -183,15 +149,12 @@ def test_a_break_in_an_item_does_not_bridge_documents(tmp_path: Path) -> None:
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "or is empty"),
     "blank": (b" \n\n\t ", "only white space"),
-    "packed blank": (gzip.compress(b"  "), "only white space"),
     "binary": (b"PAR1\x00\x00\x01", "binary"),
     "utf-16": ("word".encode("utf-16"), "not UTF-8"),
     "latin-1": ("caf\xe9 ".encode("latin-1"), "not UTF-8"),
     "zip": (b"PK\x03\x04\x00\x00", "binary"),
-    "zstd": (b"\x28\xb5\x2f\xfd\x00", "not UTF-8"),
     "cut gzip": (gzip.compress(os.urandom(5000).hex().encode())[:-900], "is damaged"),
     "broken gzip": (b"\x1f\x8bnothing of the kind", "is damaged"),
-    "packed binary": (gzip.compress(b"a\x00b"), "binary"),
     "pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
     "json document": (b'[{"text": "secret words"}]', "without an object on its first line"),
     "pretty json": (b'{\n  "text": "secret words"\n}', "without an object on its first line"),
@@ -213,25 +176,10 @@ def test_what_is_no_text_is_refused_by_its_path_with_the_mend(tmp_path: Path, ki
 
 
 def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is_read(tmp_path: Path) -> None:
-    good = put(tmp_path, LONG.stem)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError) as caught:
-        overlap(ITEMS, [good, tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
-    assert caught.value.exit_code == 3
-    assert len(caught.value.lines) == 3
-    assert all("does not exist, is not a regular file, or is empty" in line for line in caught.value.lines)
-
-
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    peaks = []
-    for times in (40_000, 160_000):
-        path = put(tmp_path, FILLER * times)
-        overlap(ITEMS, [path])
-        tracemalloc.start()
-        overlap(ITEMS, [path])
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
+        overlap(ITEMS, [put(tmp_path, LONG.stem), tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
+    assert [line.count("does not exist, is not a regular file") for line in caught.value.lines] == [1, 1, 1]
 
 
 def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
@@ -245,18 +193,12 @@ def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
         Overlap.of({name: value for name, value in kept.items() if name != "hits"})
 
 
-def test_settings_refuse_no_file_and_too_few_words() -> None:
-    for wrong in ({"files": []}, {"files": ["a"], "ngram": 4}):
-        with pytest.raises(ValueError, match=r"file|words|greater|least"):
-            ContaminationSettings.model_validate(wrong)
-
-
 WORDS = st.sampled_from(
     ["a", "be", "the", "Of", "42", "\u00c9t\u00e9", "na\u00efve", "\u6c34", "stra\u00dfe"]
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, min_size=5, max_size=40), st.lists(WORDS, min_size=5, max_size=8), st.integers(5, 8))
 def test_the_search_agrees_with_looking_at_every_window(
     tmp_path_factory: pytest.TempPathFactory, text: list[str], wanted: list[str], n: int
@@ -271,14 +213,6 @@ def test_the_search_agrees_with_looking_at_every_window(
     there = set(windows(text))
     share = sum(w in there for w in windows(wanted)) / len(windows(wanted))
     assert [hit.coverage for hit in found.hits] == ([share] if share else [])
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text(max_size=40))
-def test_case_and_form_do_not_matter(text: str) -> None:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    once, again = search_words(folded), search_words(unicodedata.normalize("NFKC", folded).casefold())
-    assert once == again
 
 
 def test_words_are_runs_of_letters_digits_and_marks() -> None:
