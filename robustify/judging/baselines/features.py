@@ -67,9 +67,8 @@ def _amounts(options: Options) -> Floats:
     lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[word]
     first = np.flatnonzero(np.diff(row, prepend=-1))
     longest, article = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
-    if len(first):
-        longest[row[first]] = np.maximum.reduceat(lengths, first)
-        article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
+    np.maximum.at(longest, row, lengths)
+    article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
     log1p = np.array([math.log1p(x) for x in range(1 + int(options.chars.max(initial=0)))])
     columns = [
         log1p[options.chars],
@@ -117,7 +116,8 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
         word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
         yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
     plain = [[folded(choice) for choice in one] for one in options.choices]
-    yield np.array([n for one in plain for n in _count_of_contained(one)], dtype=np.int64)
+    found = [sum(bool(b) and b in a for b in one) - bool(a) for one in plain for a in one]
+    yield np.array(found, dtype=np.int64)
     yield options.oddness
     yield np.array([far for one in plain for far in _distance_from_middle(one)])
     yield options.outer_space
@@ -128,11 +128,6 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
     kinds, inverse = np.unique(own * base + other, return_inverse=True)
     logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
     return np.array(logs, dtype=np.float64)[inverse]
-
-
-def _count_of_contained(texts: Sequence[str]) -> Iterator[int]:
-    for text in texts:
-        yield sum(bool(other) and other in text for other in texts) - bool(text)
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
@@ -146,11 +141,8 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 def first_numbers(texts: Sequence[str]) -> list[float]:
     """Return the first number of each text, or NaN if there is none or it has several points."""
-    found = [NUMBER.search(text) for text in texts]
-    return [
-        float(match.group().replace(",", "")) if match and match.group().count(".") < 2 else math.nan
-        for match in found
-    ]
+    found = ((match[0] if (match := NUMBER.search(text)) else "..") for text in texts)
+    return [float(number.replace(",", "")) if number.count(".") < 2 else math.nan for number in found]
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:

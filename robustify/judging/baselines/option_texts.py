@@ -162,8 +162,6 @@ class Options:
         having = np.repeat(found, self.k, axis=0)
         return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
 
-    # Words as integers
-
     @cached_property
     def words(self) -> tuple[Ints, Ints]:
         """Row and code of each word of the options, in order."""
@@ -220,8 +218,7 @@ class Options:
     def others(self) -> Bools:
         """Mask of the other options of each option of an item (n, K, K)."""
         width = self.there.shape[1]
-        both = self.there[:, :, None] & self.there[:, None, :]
-        return np.asarray(both & ~np.eye(width, dtype=bool))
+        return np.asarray(self.there[:, :, None] & self.there[:, None, :] & ~np.eye(width, dtype=bool))
 
     @cached_property
     def overlap(self) -> Floats:
@@ -236,22 +233,15 @@ class Options:
         stem_row, stem_word = self.vocabulary.read([item.stem for item in self._items])
         content = ~self.vocabulary.among(FUNCTION_WORDS)
         row, word = row[content[word]], word[content[word]]
-        asked = np.sort(stem_row * len(content) + stem_word)
-        code = self.item[row] * len(content) + word
-        at = np.searchsorted(asked, code)
-        there = at < len(asked)
-        there[there] = asked[at[there]] == code[there]
+        there = np.isin(self.item[row] * len(content) + word, stem_row * len(content) + stem_word)
         n = len(self.texts)
         return np.bincount(row[there], minlength=n) / np.maximum(np.bincount(row, minlength=n), 1)
 
     @cached_property
     def alphabet(self) -> Ints:
         """Number of options of the same item that come before each option, ignoring case (c,)."""
-        found: list[int] = []
-        for choices in self.choices:
-            lower = [choice.strip(EDGES).casefold() for choice in choices]
-            found.extend(map(sorted(lower).index, lower))
-        return np.array(found, dtype=np.int64)
+        lower = [[choice.strip(EDGES).casefold() for choice in one] for one in self.choices]
+        return np.array([place for one in lower for place in map(sorted(one).index, one)], dtype=np.int64)
 
 
 def code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:

@@ -133,9 +133,7 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
 def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
     """Count the commonest listed words in keys, or in wrong options."""
     texts = (
-        [c for item in items for at, c in enumerate(item.choices) if (at == item.key) == of_keys]
-        if listed
-        else []
+        c for item in items for at, c in enumerate(item.choices) if listed and (at == item.key) == of_keys
     )
     counts = Counter(word for text in texts for word in listed.intersection(words_of(text)))
     most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_WORDS]

@@ -114,7 +114,7 @@ choice_lists = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_
 PLACES = {"first_option", "last_option", "most_common_position"}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(choice_lists, st.randoms(use_true_random=False))
 def test_rules_spend_one_credit_on_each_item_and_those_of_text_do_not_see_places(
     choices: list[str], random: Random
