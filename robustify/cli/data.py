@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
-    """Load a public file of items. Raises as `loaded`."""
+    """Load a public file of items. Raises as `items_of`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
     from robustify.restricted.recognition import require_ordinary
@@ -93,18 +94,14 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
 
 
 def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
-    """Return the items of a public file or config. Raise as `loaded`."""
-    # Importing a config is slow.
-    return loaded(data, how) if names_config(data) else public_items(data, how)
-
-
-def loaded(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Return the items of a public file or config. Raise `AuthorisationError` if the set is restricted, or a file is
     sensitive, and `UsageError` or `DataError` if the items cannot be read."""
+    if not names_config(data):
+        return public_items(data, how)
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
 
-    policy = policy_for(configs.config_for(data, public=not names_config(data), how=how))
+    policy = policy_for(configs.config_for(data, public=False, how=how))
     policy.require_public()
     return load_bench(policy)
 
@@ -309,42 +306,10 @@ def _forecast(path: Path, cache: Path) -> list[str]:
 
     config = configs.load(path)
     here = tuple(model for model in config.models if not model.sends_prompts)
-    return (
-        []
-        if not here
-        else forecast_lines(
-            foretold(config.model_copy(update={"models": here}), Path("results") / config.name, cache)
-        )
-    )
-
-
-_TEMPLATE = """\
-# {about}. For all keys and defaults, see docs/config.md.
-name: {name}
-
-# public: reports show item text. If the text must not spread, stop here and run `robustify restricted --help`.
-sensitivity: public
-
-{data}
-
-# Models that are asked every item without its question. Without models, rules and a small trained
-# probe audit the options in seconds. `robustify models list` shows models that need no account. You
-# can also use hf:owner/name@revision, a folder, a GGUF file, or a server (docs/engines.md).
-models: [{models}]
-
-asking:
-  # letter: models answer A, B, C ...; text: the text of each option is scored. Models with fewer than
-  # about a billion parameters cannot answer by letter.
-  mode: {mode}
-
-screen:
-  # fdr: at most this share of the removed items is expected to be removed by chance (docs/filter.md).
-  criterion: fdr
-  fdr: 0.1
-
-# Audit only the first items, as a trial that is not judged.
-# limit: 50
-"""
+    if not here:
+        return []
+    config = config.model_copy(update={"models": here})
+    return forecast_lines(foretold(config, Path("results") / config.name, cache))
 
 
 def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequence[str]) -> str:
@@ -355,10 +320,14 @@ def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequen
     sizes = sorted({item.k for item in bench.items})
     options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
     file = json.dumps(Path(where).name, ensure_ascii=False)
-    return _TEMPLATE.format(
-        about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
-        name=name_of(where),
-        data="\n".join(data_block(named_data(where, bench, how))),
-        models=", ".join(json.dumps(model) for model in models),
-        mode=mode_of(models or ("smollm2-135m",)),
+    return (
+        (files("robustify.cli") / "config.txt")
+        .read_text("utf-8")
+        .format(
+            about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
+            name=name_of(where),
+            data="\n".join(data_block(named_data(where, bench, how))),
+            models=", ".join(json.dumps(model) for model in models),
+            mode=mode_of(models or ("smollm2-135m",)),
+        )
     )

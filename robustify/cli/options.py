@@ -16,6 +16,7 @@ import click
 from robustify.base.errors import counted
 
 if TYPE_CHECKING:
+    from robustify.models.timing import Stopwatch
     from robustify.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -179,68 +180,63 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
 @contextmanager
 def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
-    """Show progress, and if the user interrupts it, say how much is kept."""
-    done = 0
+    """Show progress without loading and the cache in the rate. If the user interrupts it, say how much is kept."""
+    from robustify.models.timing import Stopwatch
 
-    def advance(n: int) -> None:
-        nonlocal done
-        done += n
-        shown(n)
-
+    name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
     try:
-        with display(label, total, err) as shown:
-            yield advance
+        with display(label, total, err) as show:
+            if name == label:
+                watch(0)
+            yield watch
     except (KeyboardInterrupt, SystemExit):
-        if label.startswith(LOADING):
-            kept = f"{done:,} of {counted(total, 'request')} are kept in the cache"
-            err.write(f"robustify: {label.removeprefix(LOADING)}: {kept}; run the same command to go on\n")
+        if name != label:
+            kept = (
+                f"{max(0, watch.cached) + watch.done:,} of {counted(total, 'request')} are kept in the cache"
+            )
+            err.write(f"robustify: {name}: {kept}; run the same command to go on\n")
         raise
 
 
 @contextmanager
-def _bar(label: str, total: int, err: Any) -> Iterator[Advance]:
+def _bar(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
     from tqdm import tqdm
 
-    ended, cached = threading.Event(), label.startswith(LOADING)
+    ended = threading.Event()
     with tqdm(total=total, desc=label, unit="req", file=err, dynamic_ncols=True) as bar:
 
         def tick() -> None:
             while not ended.wait(TICK_SECONDS):
                 bar.refresh()
 
-        def advance(n: int) -> None:
-            nonlocal cached
-            if cached:  # neither loading nor the cache counts in the rate
-                bar.initial, bar.start_t, cached = n, time.time(), False
-            if n:
-                bar.set_description(label.removeprefix(LOADING), refresh=False)
-            bar.update(n)
+        def show(name: str, watch: "Stopwatch") -> None:
+            if not watch.done:
+                bar.initial, bar.start_t = watch.cached, time.time()
+            if watch.cached + watch.done:
+                bar.set_description(name, refresh=False)
+            bar.update(watch.cached + watch.done - bar.n)
 
         threading.Thread(target=tick, daemon=True).start()
         try:
-            yield advance
+            yield show
         finally:
             ended.set()
 
 
 @contextmanager
-def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
+def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
     """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
-    name = label.removeprefix(LOADING)
-    start = latest = time.monotonic()
-    done, cached = 0, None if name != label else 0
+    latest = time.monotonic()
 
-    def advance(n: int) -> None:
-        nonlocal done, latest, start, cached
-        done += n
-        now = time.monotonic()
-        if cached is None:  # neither loading nor the cache counts in the rate
-            start, cached = now, n
-        if now - latest >= EVERY_SECONDS:
-            latest, took, new = now, now - start, done - cached
-            left = f", about {took / new * (total - done):.0f} s left" if new and done < total else ""
-            err.write(f"robustify: {name}: {done:,} of {total:,} requests in {took:.0f} s{left}\n")
+    def show(name: str, watch: "Stopwatch") -> None:
+        nonlocal latest
+        done = watch.cached + watch.done
+        if done and time.monotonic() - latest >= EVERY_SECONDS:
+            latest = time.monotonic()
+            left = f", about {watch.pace * (total - done):.0f} s left" if watch.pace and done < total else ""
+            took = f"{done:,} of {total:,} requests in {watch.seconds:.0f} s"
+            err.write(f"robustify: {name}: {took}{left}\n")
 
-    if name != label:
+    if label.startswith(LOADING):
         err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
-    yield advance
+    yield show

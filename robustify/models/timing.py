@@ -57,13 +57,18 @@ class Stopwatch:
             self.done += n
         if self._shown is not None:
             self._shown(n)
-        if self._limit is not None and self._latest - self._start >= self._limit:
+        if self._limit is not None and self.seconds >= self._limit:
             raise _EnoughError
+
+    @property
+    def seconds(self) -> float:
+        """Time since the first call."""
+        return self._latest - self._start
 
     @property
     def pace(self) -> float | None:
         """Seconds per request, or None if too few were scored."""
-        return (self._latest - self._start) / self.done if self.done >= _FEWEST else None
+        return self.seconds / self.done if self.done >= _FEWEST else None
 
 
 def left_of(scorer: Scorer, planned: Sequence[Planned], model: ModelSettings, cache: Path) -> Left:

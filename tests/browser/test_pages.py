@@ -52,12 +52,6 @@ def test_both_themes_change_ground_and_ink(run: Run, open_page: Open, name: str)
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_is_wider_than_a_phone(run: Run, open_page: Open, name: str) -> None:
-    page = opened(run, open_page, name, **PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
-
-
 def test_a_link_of_the_to_do_list_opens_the_fold_that_it_points_to(run: Run, open_page: Open) -> None:
     page = open_page(run.folder / "report.html")
     links = page.locator(".todo a[href^='#']")
@@ -65,12 +59,6 @@ def test_a_link_of_the_to_do_list_opens_the_fold_that_it_points_to(run: Run, ope
     for link in links.all():
         link.click()
         assert page.evaluate("document.querySelector(':target p, :target table').checkVisibility()")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_it_prints(run: Run, open_page: Open, name: str) -> None:
-    page = opened(run, open_page, name)
-    assert page.pdf().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -92,3 +80,9 @@ def test_many_runs_fit_on_a_page(run: Run, open_page: Open, tmp_path: Path, sett
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     assert page.locator("#runs tbody tr").count() == 8
     assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wider_than_a_phone(run: Run, open_page: Open, name: str) -> None:
+    page = opened(run, open_page, name, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]

@@ -86,12 +86,6 @@ def test_models_of_the_command_line_are_asked_about_a_file(robustify, cooking: P
         assert settings["asking"]["views"][2] == "full"
 
 
-def test_a_config_refuses_what_is_for_files(robustify, cooking: Path) -> None:
-    for option in (["--public"], ["--map", "key=Right"]):
-        ended = robustify("demo_benign.yaml", *option)
-        assert (ended.code, "works only with a file of items" in ended.err) == (2, True), ended.err
-
-
 def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
     ended = robustify("init", "cooking.csv")
     assert (ended.code, ended.out) == (0, "cooking.yaml\n"), ended.err
@@ -220,19 +214,6 @@ def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
 # ---- judging again ----
 
 
-@pytest.mark.usefixtures("models")
-def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Path) -> None:
-    assert robustify("cooking.csv", "--public", "-m", "one", "-m", "two", "-o", "out", "-q").code in DONE
-    before = Path("out/run.json").read_bytes()
-    again = robustify("judge", "out", "--criterion", "majority")
-    assert again.code in DONE, again.err
-    assert Path("out/run.json").read_bytes() == before
-    assert json.loads(Path("out-majority/summary.json").read_text())["screen"]["criterion"] == "majority"
-    assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
-    assert robustify("judge", "out", "--criterion", "majority", "-o", "out").code in DONE
-    assert Path("out/run.json").read_bytes() != before
-
-
 # ---- the first page of a long run ----
 
 
@@ -264,3 +245,16 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
     assert held == set(json.loads(Path("out/run.json").read_text())["files"])
     assert robustify(*command, "-o", "whole", "-q").code in DONE
     assert Path("out/report.html").read_bytes() == Path("whole/report.html").read_bytes()
+
+
+@pytest.mark.usefixtures("models")
+def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Path) -> None:
+    assert robustify("cooking.csv", "--public", "-m", "one", "-m", "two", "-o", "out", "-q").code in DONE
+    before = Path("out/run.json").read_bytes()
+    again = robustify("judge", "out", "--criterion", "majority")
+    assert again.code in DONE, again.err
+    assert Path("out/run.json").read_bytes() == before
+    assert json.loads(Path("out-majority/summary.json").read_text())["screen"]["criterion"] == "majority"
+    assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
+    assert robustify("judge", "out", "--criterion", "majority", "-o", "out").code in DONE
+    assert Path("out/run.json").read_bytes() != before

@@ -268,16 +268,6 @@ def test_a_config_and_mapped_columns_are_read_as_validate_does(
     assert robustify("lint", "fragen.yaml", "--select", "R061").out == ended.out
 
 
-def test_the_hook_takes_files_of_items_and_runs_this_command(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
-    *_, hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert (hook["id"], hook["entry"], hook["language"]) == ("robustify-lint", "robustify lint", "python")
-    takes = re.compile(hook["files"])
-    assert all(takes.search(name) for name in ("a/quiz_1.json", "questions.csv", "set/items.jsonl"))
-    assert not any(takes.search(name) for name in ("package.json", "quiz/app.json", "data.csv", "quiz.py"))
-
-
 def test_the_action_lints_without_a_config(tmp_path: Path) -> None:
     (tmp_path / "quizzes").mkdir()
     written(tmp_path / "quizzes" / "a.json", FIRES["R061"])
@@ -308,3 +298,13 @@ def test_items_inside_a_document_have_their_lines(
     assert [json.loads(lines[at].split(": ", 1)[1].rstrip(",")) for at in shown] == [
         row["question"] for row in rows
     ]
+
+
+def test_the_hook_takes_files_of_items_and_runs_this_command(
+    robustify: Callable[..., Any], tmp_path: Path
+) -> None:
+    *_, hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert (hook["id"], hook["entry"], hook["language"]) == ("robustify-lint", "robustify lint", "python")
+    takes = re.compile(hook["files"])
+    assert all(takes.search(name) for name in ("a/quiz_1.json", "questions.csv", "set/items.jsonl"))
+    assert not any(takes.search(name) for name in ("package.json", "quiz/app.json", "data.csv", "quiz.py"))

@@ -17,7 +17,6 @@ import pytest
 
 from robustify.export.tasks import export_inspect, write_inspect
 from robustify.export.writing import Heading
-from robustify.freeform.questions import convert_item
 from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
@@ -216,43 +215,3 @@ def test_replies_in_words_are_graded_with_coverage_and_bounds(
     }
     assert (log["unscored"], log["scored"]) == (len(rows) - decided, decided)
     assert not any(choice in prompt for prompt in log["asked"] for row in rows for choice in row["choices"])
-
-
-@needs_inspect
-@pytest.mark.proof
-@pytest.mark.oracle
-@pytest.mark.parametrize("compare", [True, False])
-def test_without_robustify_texts_are_compared_where_that_was_asked_for_and_nowhere_else(
-    folder: Path, tmp_path: Path, compare: bool
-) -> None:
-    rows = lines(folder / "kept_free.jsonl")
-    plan = [
-        {
-            "file": str(folder / "kept_free.py"),
-            "task": "kept_free",
-            "args": {"compare": compare},
-            "says": free_sayings(rows),
-            "format": "json",
-        }
-    ]
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    if not compare:
-        with pytest.raises(AssertionError, match="ModuleNotFoundError"):
-            asked(tmp_path / "plan.json", tmp_path, with_robustify=False)
-        return
-    log = asked(tmp_path / "plan.json", tmp_path, with_robustify=False)[0]
-    assert (log["scorer"], log["unscored"]) == ("exact", 0)
-    exactly = sum(free_kind(at) == "number" for at in range(len(rows)))
-    assert log["accuracy"] == pytest.approx(exactly / len(rows))
-
-
-def test_the_free_questions_are_those_that_can_be_asked(folder: Path, run: Run) -> None:
-    items = {i.id: i for i in split_items(run.folder / "kept.jsonl")}
-    rows = lines(folder / "kept_free.jsonl")
-    assert [r["id"] for r in rows] == [n for n, i in items.items() if not convert_item(i).excluded_reason]
-    for row in rows:
-        item = items[str(row["id"])]
-        assert row["choices"] == list(item.choices)
-        assert row["reference"] == item.choices[item.key]
-        assert str(row["prompt"]).startswith(f"Question: {item.stem}\n")
-        assert not any(choice in str(row["prompt"]) for choice in item.choices)

@@ -149,13 +149,6 @@ def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_p
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [("demo-benign", "demo_benign_x"), ("A.b--C", "a_b_c_x"), ("--", "benchmark_x")]
-)
-def test_task_names_are_plain(name: str, expected: str) -> None:
-    assert task_name(name, "x") == expected
-
-
 def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:
     write_templates(tmp_path)
     write_demo_tasks(tmp_path / "demo_benign")
@@ -198,16 +191,6 @@ def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder after the same for sets of texts that look typed."""
-    folder = tmp_path_factory.mktemp("typed")
-    for kind in TYPED:
-        tasks_of(folder, typed(kind), Heading(kind, "set:typed", "passed"))
-    lm_eval(folder, "--model", "dummy", tasks=[task_name(kind, "robustify") for kind in TYPED])
-    return folder
-
-
 Asked = list[tuple[str, list[tuple[str, str]], int]]
 """The ID, the requests (context and continuation), and the key of each item."""
 
@@ -232,15 +215,6 @@ def ours(name: str, items: Sequence[Item]) -> Asked:
 @pytest.mark.parametrize("name", sorted(VIEW_OF))
 def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
     assert theirs(dummy, task_name("Demo-benign", name)) == ours(name, items_of(name))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-@pytest.mark.parametrize("kind", TYPED)
-def test_lm_eval_asks_texts_that_look_typed_as_they_are(dated: Path, kind: str) -> None:
-    for name in VIEW_OF:
-        items = typed(kind).get(name.split("_")[0], typed(kind)["cloze"])
-        assert theirs(dated, task_name(kind, name)) == ours(name, items)
 
 
 @pytest.mark.slow

@@ -129,12 +129,6 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
         assert removed.difference.value == pytest.approx(-30 / 80)
 
 
-def test_other_orders_of_the_options_are_no_edits(run: Run, tmp_path: Path) -> None:
-    turned = [replace(item, choices=item.choices[::-1], key=item.k - 1 - item.key) for item in made_up()]
-    (pair,) = compared([run.folder, made_run(tmp_path, turned).folder]).pairs
-    assert (len(pair.items), pair.edited) == (60, [])
-
-
 def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Path) -> None:
     """The page led with "57 of 57 flagged items mended" where no cut met 10 % and a reader got as many keys."""
     draw = np.random.default_rng(0)
@@ -167,22 +161,6 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
     assert unseen.startswith("Not seen: whether new options make sense")
     page = text_of_page(comparison_html(found))
     assert page.index(effect) < page.index(mended)
-
-
-def test_one_item_more_leaves_the_others_paired(tmp_path: Path) -> None:
-    items = made_up(61)
-
-    def picks(at: int, item: Item) -> dict[str, int | None]:
-        return {"choices_only": item.key if at % 2 else (item.key + 1) % item.k}
-
-    runs = (
-        asked(tmp_path / "a", items, picks, "one", "two"),
-        asked(tmp_path / "b", items[1:], picks, "one", "two"),
-    )
-    (pair,) = compared([run.folder for run in runs]).pairs
-    removed = next(c for c in pair.changes if c.number == "flagged")
-    assert (removed.paired, removed.first.n) == (True, 60)
-    assert pair.says("only") == "1 item in the first only (0 flagged)"
 
 
 def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) -> None:
@@ -322,3 +300,9 @@ def test_an_alert_tells_what_is_worse_in_the_last_run(tmp_path: Path) -> None:
     again = state(answered(tmp_path / "again", "m", lambda at: at % 6 < 5), "failed")
     assert compared([many.folder, again.folder]).degraded == ["the audit passed, and now failed"]
     assert compared([again.folder, many.folder]).degraded == []
+
+
+def test_other_orders_of_the_options_are_no_edits(run: Run, tmp_path: Path) -> None:
+    turned = [replace(item, choices=item.choices[::-1], key=item.k - 1 - item.key) for item in made_up()]
+    (pair,) = compared([run.folder, made_run(tmp_path, turned).folder]).pairs
+    assert (len(pair.items), pair.edited) == (60, [])

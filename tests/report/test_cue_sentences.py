@@ -84,12 +84,6 @@ def test_every_cue_has_a_mend_and_cloze_is_offered_where_it_can_be_asked(cue: st
     assert edits("flagged", "", [cue]) == with_cloze[:1]
 
 
-@pytest.mark.parametrize(("key", "numbers"), [(0, ("24", "8")), (1, ("3", "5")), (2, ())])
-def test_length_says_from_how_many_characters_to_how_many(key: int, numbers: tuple[str, ...]) -> None:
-    (said,) = edits("flagged", "", ["length"], key)
-    assert [word for word in said.split() if word.isdigit()] == list(numbers)
-
-
 def test_alike_mends_are_said_once_and_only_of_flagged_items_and_disputed_keys() -> None:
     (one,) = edits("flagged", "", ["text_votes", "letter_votes"])
     assert edits("flagged", "", []) == (one,)

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.cli import cli
 from robustify.judging.summary.screened import CUES
-from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import explained, flagged
 from robustify.runs.run import EVIDENCE, EXPLORER, Run, open_run
 from tests.support import exported_run, restricted_run
@@ -73,13 +72,6 @@ def test_new_columns_stand_after_those_that_were_there_and_say_the_same(run: Run
             assert cells["p_shortcut"] == ("" if row["p_shortcut"] is None else f"{row['p_shortcut']:.4f}")
             assert cells["cue"] == (row["cues"][0]["cue"] if row["cues"] else "none")
             assert cells["picked_by"] == "; ".join(row["voters"])
-
-
-def test_judging_again_writes_the_evidence_anew(run: Run, tmp_path: Path) -> None:
-    same = rejudge(run, {}, tmp_path / "same")
-    assert (same.folder / EVIDENCE).read_bytes() == (run.folder / EVIDENCE).read_bytes()
-    other = rejudge(run, {"screen.criterion": "1-of-2"}, tmp_path / "other")
-    assert [row["verdict"] for row in rows(other)] == [v["verdict"] for v in verdicts(other)]
 
 
 def test_without_text_or_a_screen_there_is_no_evidence(tmp_path: Path) -> None:
@@ -149,9 +141,3 @@ def test_a_restricted_run_has_no_evidence_and_explains_nothing(
     done = CliRunner().invoke(cli, ["explain", str(folder), "any"])
     assert isinstance(done.exception, AuthorisationError)
     assert done.output == ""
-
-
-def test_a_run_of_which_nothing_is_flagged_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustify.report.explaining.flagged", lambda found: flagged(found).iloc[:0])
-    done = CliRunner().invoke(cli, ["explain", str(run.folder)])
-    assert (done.exit_code, "No item is flagged" in done.stderr) == (0, True)

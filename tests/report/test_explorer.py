@@ -124,23 +124,6 @@ def test_a_page_of_long_texts_is_cut_where_it_would_open_slowly(
     assert max(rank[id_] for id_ in shown) <= min(rank[id_] for id_ in rank.keys() - shown)
 
 
-def test_a_run_has_no_explorer_where_its_config_says_so_or_its_text_is_not_known(
-    run: Run, tmp_path: Path
-) -> None:
-    assert EXPLORER not in rejudge(run, {"explore": False}, tmp_path / "without").manifest["files"]
-    assert EXPLORER not in exported_run.made_run(tmp_path / "bare", text=False).manifest["files"]
-
-
-def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp_path: Path) -> None:
-    other = rejudge(run, {"screen.criterion": "1-of-2"}, tmp_path / "other")
-    assert tree_of(other)["counts"] == {
-        word: list(other.verdicts.values()).count(word) for word in tree_of(other)["counts"]
-    }
-    before = (other.folder / EXPLORER).read_bytes()
-    rejudge(other, {}, other.folder).require_unchanged()
-    assert (other.folder / EXPLORER).read_bytes() == before
-
-
 def test_the_gate_refuses_a_page_of_items_by_its_shape(run: Run) -> None:
     assert "RBG101" in rules_of((run.folder / EXPLORER).read_bytes())
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from robustify.judging.summary.quantity import Reason
-from robustify.report.advice import ALWAYS, JUDGED, UNJUDGED
 from robustify.report.format import ordinal
 from robustify.report.messages import catalogue, sentence
 
@@ -95,12 +94,6 @@ def test_a_name_in_a_sentence_is_safe() -> None:
     assert sentence(Reason.of("voter_under_test", name="\x1b[31m<b>")).startswith(
         "\\x1b[31m<b> is under test"
     )
-
-
-def test_every_rule_of_the_advice_has_its_texts() -> None:
-    assert set(catalogue()["advice"]) == {*UNJUDGED, *JUDGED, *ALWAYS}
-    for texts in catalogue()["advice"].values():
-        assert set(texts) == {"action", "section"}
 
 
 def test_positions_are_counted_in_words_from_the_first() -> None:
