@@ -6,8 +6,6 @@ import json
 CLAUSES = (
     "which keeps it in place while the rest of it slowly moves on",
     "so that the parts that lie next to it can follow one after another",
-    "because nothing else around it holds on for such a long time",
-    "after which it is carried along and shared out in small portions",
     "and then hands it on to whatever comes next in the same row",
 )
 with open("demo.jsonl") as demo:
@@ -19,5 +17,5 @@ with open("first/requests.csv", newline="") as asked, open("filled.csv", "w", ne
     for number, row in enumerate(rows):
         text = [option for option in items[row["id"]]["choices"] if option != row["key"]][number % 3]
         while len(text) < len(row["key"]) or len(text.split()) <= len(row["key"].split()):
-            text += f", {CLAUSES[number % 5]}"
+            text += f", {CLAUSES[number % 3]}"
         writer.writerow({**row, "candidate": text})
