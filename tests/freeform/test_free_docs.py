@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bench import freeform as bench
 from robustify.cli.free import free
 from robustify.freeform.settings import FreeSettings, JudgeSettings
 from tests.freeform.scripted import run
@@ -21,13 +20,6 @@ def test_every_command_and_every_setting_is_named() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"free {name}" in text for name in free.commands)
     assert all(f"`{name}`" in text for name in (*FreeSettings.model_fields, *JudgeSettings.model_fields))
-
-
-def test_the_measurement_reads_every_reply_as_it_was_meant() -> None:
-    found = bench.speed(40)
-    assert {case["replies"] for case in found["cases"].values()} == {40}
-    with pytest.raises(SystemExit, match="3 of 3 replies"):
-        bench.timed(3, lambda i, rng: i, lambda _: False)
 
 
 def test_the_commands_of_the_page_print_what_stands_under_them(
