@@ -3,6 +3,7 @@
 A layout states how its benchmark writes a key. It does not check whether the key is right.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, replace
 from os.path import commonprefix
@@ -119,7 +120,8 @@ def _turns(value: object) -> list[tuple[str, str]]:
 
 
 def _preference(cells: rows.Cells) -> rows.RawItem:
-    """Read a chosen and a rejected reply. What both conversations share is the stem, unless a field has the prompt."""
+    """Read a chosen and a rejected reply. What both conversations share is the stem, unless a field has the prompt. A hash
+    of the texts decides which reply stands first, so that the position tells nothing."""
     one, two = (_turns(rows.cell_value(cells, name)) for name in ("chosen", "rejected"))
     named = usual_names(cells, STEMS)
     shared = _turns(cells[named[0]]) if named else one[:-1]
@@ -129,7 +131,10 @@ def _preference(cells: rows.Cells) -> rows.RawItem:
         )
     stem = shared[0][1] if len(shared) == 1 else "\n\n".join(f"{who}: {said}" for who, said in shared)
     name = rows.cell_label(cells, next(iter(usual_names(cells, IDS)), None))
-    return rows.RawItem(stem, (one[-1][1], two[-1][1]), 0, "index", id=name)
+    pair = one[-1][1], two[-1][1]
+    text = "\0".join((stem, *sorted(pair)))
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[0] % 2
+    return rows.RawItem(stem, pair[::-1] if key else pair, key, "index", id=name)
 
 
 def _prose(cells: rows.Cells) -> rows.RawItem:
@@ -170,10 +175,6 @@ LAYOUTS = (
         "{premise}\nWhat is the {question}?", choices=("choice1", "choice2"), key="label", key_is="index",
     ),
     _composed(
-        "copa_xml", "COPA's XML: a premise, its cause or effect, the number of the more plausible alternative.",
-        "{p}\nWhat is the {asks-for}?", choices=("a1", "a2"), key="most-plausible-alternative", key_is="number", id="id",
-    ),
-    _composed(
         "storycloze", "Story Cloze: four sentences, two endings, the number of the right one.",
         "{InputSentence1} {InputSentence2} {InputSentence3} {InputSentence4}", key="AnswerRightEnding",
         choices=("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2"), key_is="number", id="InputStoryid",
@@ -197,8 +198,8 @@ LAYOUTS = (
         stem="question", choices=(*"ABCD",), key="answer", key_is="number", topic="Category",
     ),
     BenchmarkLayout(
-        "preferences", "Pairs of replies, `chosen` (key 0) and `rejected`. Without a prompt (HH-RLHF, TRL), the stem is "
-        "what both conversations share.", ("chosen", "rejected"), _preference,
+        "preferences", "Pairs of replies, `chosen` (the key) and `rejected`, in an order by a hash of their texts. Without "
+        "a prompt (HH-RLHF, TRL), the stem is what both conversations share.", ("chosen", "rejected"), _preference,
     ),
     _flat(
         "truthfulqa_binary", "TruthfulQA.csv of 2025: the best answer (key 0) against the best incorrect one.",

@@ -9,9 +9,9 @@ logs, only the original items are read, each once (`robustify import` reads the 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import count
 
 from robustify.base.errors import DataError, counted
 from robustify.reading.loaders.columns import (
@@ -125,18 +125,14 @@ def _value_or_reason(line: str) -> Cells | str:
 
 
 def _object_or_reason(value: object) -> Cells | str:
-    match value:
-        case dict():
-            return value
-        case [[str(), *_] as turns, [dict(), *_] as asked, str() as name]:
-            # DREAM and C3: a conversation, its questions, and its ID.
-            return {"passage": turns, "questions": asked, "id": name}
-    return f"the row is {json_kind(value)}; expected an object"
+    return value if isinstance(value, dict) else f"the row is {json_kind(value)}; expected an object"
 
 
-def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, object]]:
+def _members(
+    name: str, text: str, at: int, close: str = "", *, inner: bool = False
+) -> list[tuple[int, object]]:
     """Decode the values of a list whose end is `close`, or else a single value, with their lines. Raise `DataError` if the
-    text is no valid JSON, more text follows, or a line is not UTF-8."""
+    text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
     bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
         raise DataError.gather(fault_lines(name, [Fault(at, NOT_UTF8) for at in bad]))
@@ -157,7 +153,7 @@ def _members(name: str, text: str, at: int, close: str = "") -> list[tuple[int, 
     except (ValueError, RecursionError) as error:
         at = error.pos if isinstance(error, json.JSONDecodeError) else at
         raise DataError.gather(fault_lines(name, [Fault(_line_at(text, at), _reason(error, text))])) from None
-    if text[at + len(close) :].strip(_SPACE):
+    if not inner and text[at + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, at)}: more text follows the JSON document; "
             "expected one document, or one object per line"
@@ -188,7 +184,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
         members = [row for rows in alike.values() for row in rows]
         lines = [line for one, rows in alike.items() for line in _lines_of(text, one, rows)]
-        table = _table(name, zip(lines if len(lines) == len(members) else count(1), members, strict=False))
+        table = _table(name, zip(lines, members, strict=True))
         others = [one for one in found if one not in alike]
         notes = [f"the items of {_named([*alike])} were read as one file"] * (len(alike) > 1)
         notes += [f"not read: {_named(others)}, whose members have other fields than the items"] * bool(
@@ -200,24 +196,14 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
 
 
 def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
-    """Return the lines on which the rows of a list in a document start, or [] if the list is not found by its name."""
+    """Return the lines of the rows of a list in a document, or their numbers if the list is not found by its name."""
     key = re.escape(json.dumps(name.rpartition(".")[2], ensure_ascii=False))
-    for start in re.finditer(rf"{key}[{_SPACE}]*:[{_SPACE}]*\[", text):
-        lines, line, seen, at = list[int](), 1, 0, start.end()
-        for row in rows:
-            at = _blank(text, at)
-            line, seen = line + text.count("\n", seen, at), at
-            try:
-                found, end = _DECODER.raw_decode(text, at)
-            except ValueError:
-                break
-            if found != row:
-                break
-            lines.append(line)
-            at = _blank(text, end) + 1
-        if len(lines) == len(rows):
-            return lines
-    return []
+    for start in re.finditer(rf"{key}\s*:\s*\[", text):
+        with suppress(DataError):
+            found = _members("", text, start.end(), "]", inner=True)
+            if [row for _, row in found] == rows:
+                return [line for line, _ in found]
+    return [*range(1, len(rows) + 1)]
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
@@ -337,17 +323,7 @@ def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
             inner = [[member] if _is_item(member) else _inner_items(member, depth - 1) for member in value]
             if all(inner):
                 return [{**rest, **one} for found in inner for one in found]
-    # The row may have a list of questions and a list of lists of options.
-    lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
-    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
-    n = len(lists[options[0]]) if len(options) == 1 else 0
-    names = {name for name, cell in lists.items() if len(cell) == n}
-    rest = {name: cell for name, cell in cells.items() if name not in names}
-    made: list[Cells] = [
-        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
-        for at in range(n)
-    ]
-    return made if made and _is_item(made[0]) else []
+    return []
 
 
 def _lm_eval(table: SourceTable) -> SourceTable:

@@ -29,14 +29,7 @@ from robustify.reading.loaders.columns import (
     usual_names,
 )
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.marks.labelling import (
-    Labelled,
-    as_mark,
-    bare_mark,
-    cut_at_labels,
-    positions_in_series,
-    split_labels,
-)
+from robustify.reading.marks import labelling
 
 _TEXTS = (("text", "option", "answer", "content", "choice", "value", "atext"),)
 _LABELS = (("label", "letter", "id", "key", "aid"),)
@@ -152,7 +145,7 @@ def _label_members(names: Iterable[str]) -> Sequence[str]:
     its beginning."""
     for series in (*choice_columns(names), [name for name in names if len(name.strip(" ().:")) <= 4]):
         marks = [column_label(name)[1] or name.strip(" ().:") for name in series]
-        if len(marks) > 1 and positions_in_series(marks) is not None:
+        if len(marks) > 1 and labelling.positions_in_series(marks) is not None:
             return series
     return ()
 
@@ -217,9 +210,7 @@ def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) ->
                 split = _unpacked(value, name)
                 value, cut = (list(split.texts), split.cut) if isinstance(split, Choices) else (split, "")
         if isinstance(value, list | tuple) and value:
-            # In a conversation, the last turn is the reply.
-            turn = rows.as_object(value[-1]).get("content")
-            more = rows.text_list(value if turn is None else [turn], f"`{name}`")
+            more = rows.text_list(value, f"`{name}`")
         else:
             more = (rows.choice_text(value, f"`{name}`"),)
         texts += more
@@ -233,7 +224,7 @@ def _unpacked(cell: str, what: str) -> Choices | object:
     value = literal(cell)
     if isinstance(value, list | tuple | Mapping):
         return value
-    if cut := cut_at_labels(cell):
+    if cut := labelling.cut_at_labels(cell):
         texts, below = _without_tail(cut.texts)
         above = (LINE_ABOVE,) * bool(cut.before.strip())
         return Choices(texts, cut.labels, cut=BY_LABEL, unread=above + below)
@@ -262,7 +253,7 @@ def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
-            split = split_labels(inner) if not below or _TAIL.fullmatch(texts[-1]) else None
+            split = labelling.split_labels(inner) if not below or _TAIL.fullmatch(texts[-1]) else None
             if split is not None and (split.in_order or inner == texts):
                 inner, more = _without_tail(inner)
                 return inner, (LINE_ABOVE,) * above + (LINE_BELOW,) * below + more
@@ -364,11 +355,11 @@ def _without_leads(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
 def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
     names the choice with this label, even if the labels are not in order."""
-    found: list[Labelled] = []
+    found: list[labelling.Labelled] = []
     for raw in raws:
         places = tuple(range(len(raw.choices)))
-        cut = Labelled(raw.labels, raw.choices, places) if raw.cut == BY_LABEL else None
-        labelled = cut or split_labels(raw.choices)
+        cut = labelling.Labelled(raw.labels, raw.choices, places) if raw.cut == BY_LABEL else None
+        labelled = cut or labelling.split_labels(raw.choices)
         if labelled is None or _rival_marks(raw, labelled):
             return raws
         found.append(labelled)
@@ -383,10 +374,15 @@ def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     ]
 
 
-def _rival_marks(raw: rows.RawItem, found: Labelled) -> bool:
+def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
     """Return whether a letter may be a label of the file or one inside the choices, which are in another order."""
-    ours, theirs = ([*map(as_mark, labels)] for labels in (raw.labels, found.labels))
-    return bare_mark(str(raw.key)) in ours and ours != theirs and {*ours} == {*theirs} and not found.in_order
+    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
+    return (
+        labelling.bare_mark(str(raw.key)) in ours
+        and ours != theirs
+        and {*ours} == {*theirs}
+        and not found.in_order
+    )
 
 
 def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:

@@ -16,17 +16,14 @@ from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import Fault, SourceTable
 from robustify.reading.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
-from robustify.reading.logs.archives import every_eval_ever, opencompass, openeval
+from robustify.reading.logs.archives import ARCHIVES
 from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
 from robustify.reading.logs.pick_tables import mapping
 
 READERS: dict[str, LogReader] = {
-    reader.KIND: reader
-    for reader in (
-        inspect_logs, lm_eval_logs, lighteval, every_eval_ever, opencompass, openeval, pick_tables,
-    )
-}  # fmt: skip
+    reader.KIND: reader for reader in (inspect_logs, lm_eval_logs, lighteval, *ARCHIVES, pick_tables)
+}
 """Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
 
 

@@ -12,15 +12,7 @@ from typing import Any
 from robustify.base.errors import DataError, ItemError, UsageError, installing
 from robustify.reading.loaders.json_rows import item_table, whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
-from robustify.reading.logs.checked_names import (
-    Name,
-    as_label,
-    as_name,
-    facts_of,
-    listed,
-    names_in,
-    path_name,
-)
+from robustify.reading.logs import checked_names
 from robustify.reading.logs.log import (
     Log,
     LogFile,
@@ -29,9 +21,10 @@ from robustify.reading.logs.log import (
     LogReply,
     ShownBefore,
     logged_items,
+    pick_contradicts,
     plain_model,
+    scored_right,
 )
-from robustify.reading.logs.own_scores import pick_contradicts, scored_right
 from robustify.reading.logs.prompts import Naming, assumed
 
 KIND = "inspect"
@@ -49,17 +42,23 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     or a zipped log is unreadable."""
     path, tree = file.path, _tree(file)
     spec = as_object(tree["eval"])
-    task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
+    task = checked_names.as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or checked_names.path_name(
+        path.stem
+    )
     samples = _samples(tree, spec)
     table = replace(table_of(enumerate(samples, start=1)), outer="inspect_log")
     inner = item_table(path.name, table)
-    names = {row.line: as_label(row.cells.get("id")) for row in table.rows}
+    names = {row.line: checked_names.as_label(row.cells.get("id")) for row in table.rows}
     items, faults, notes = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
     scores = {at: _score(cells, scorer) for at, cells in enumerate(samples, start=1)}
     naming = Naming.of(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
-    model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
+    model = (
+        options.name
+        or checked_names.as_name(plain_model(str(spec.get("model") or "")))
+        or checked_names.path_name("model")
+    )
     make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
 
     def reply(row: SourceRow, item: LoggedItem) -> LogReply:
@@ -153,7 +152,7 @@ def _put_back(value: object, sample: Mapping[str, Any]) -> object:
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
-    shown = as_name(status) or "not shown"
+    shown = checked_names.as_name(status) or "not shown"
     reasons = [] if status == "success" else [f"the run has the status {shown}; expected success"]
     if isinstance(total, int) and total != n:
         reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
@@ -162,12 +161,14 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
     said = [name for sample in samples for name in as_object(sample.get("scores"))]
-    names, known = list(dict.fromkeys(said)), names_in(said)
+    names, known = list(dict.fromkeys(said)), checked_names.names_in(said)
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {listed(names, known)}")
+        raise UsageError(
+            f"{file}: there is no scorer {wanted!r}; expected one of {checked_names.listed(names, known)}"
+        )
     if wanted is None and len(names) > 1 and "choice" not in names:
         raise UsageError(
-            f"{file}: the log has several scorers ({listed(names, known)}). Select one with --filter NAME."
+            f"{file}: the log has several scorers ({checked_names.listed(names, known)}). Select one with --filter NAME."
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
@@ -176,9 +177,9 @@ def _score(cells: Cells, scorer: str | None) -> Mapping[str, Any]:
     return as_object(as_object(cells.get("scores")).get(scorer or ""))
 
 
-def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Name]:
+def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, checked_names.Name]:
     steps = _list(as_object(tree.get("plan")).get("steps"))
-    return facts_of(
+    return checked_names.facts_of(
         {
             "inspect_ai": as_object(spec.get("packages")).get("inspect_ai"),
             "task_version": spec.get("task_version"),

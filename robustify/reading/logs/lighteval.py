@@ -12,9 +12,8 @@ from pathlib import Path
 from robustify.base.errors import ItemError
 from robustify.reading.loaders.rows import Cells, as_object, cell_value, has, rows_or_faults
 from robustify.reading.logs.checked_names import Name, path_name
-from robustify.reading.logs.lm_eval_logs import replies_in_rows
+from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
 from robustify.reading.logs.lm_eval_requests import NO_TEXTS, listed_options
-from robustify.reading.logs.lm_eval_results import LmEvalRun
 from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model
 from robustify.reading.marks.labelling import only_labels
 

@@ -5,33 +5,38 @@ are refused. Formats have changed over the years: numbers may be floats or text,
 objects. Unreadable values become None and give no answer.
 """
 
+import json
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError
 from robustify.items.scoring import per_character
 from robustify.reading.loaders.json_rows import is_lm_eval, item_table
-from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, line_spans, rows_or_faults
-from robustify.reading.logs.checked_names import as_label, listed, names_in
+from robustify.reading.loaders.rows import (
+    Cells,
+    Fault,
+    SourceRow,
+    SourceTable,
+    as_object,
+    line_spans,
+    rows_or_faults,
+)
+from robustify.reading.logs import checked_names, log
 from robustify.reading.logs.lm_eval_requests import (
     by_choice,
     delimiter,
     prompt_in_row,
     with_requested_options,
 )
-from robustify.reading.logs.lm_eval_results import LmEvalRun, find_run
-from robustify.reading.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
-from robustify.reading.logs.own_scores import (
-    number_or_nan,
-    pick_contradicts,
-    score_contradicts,
-    scores_of_row,
-)
 from robustify.reading.logs.prompts import Naming, Prompt, asked_as
 
 KIND = "lm-eval"
+_LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
 TEXT_VIEWS = ("cloze", "choices_only_text")
 """Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
 ROUNDING = 1e-6
@@ -39,13 +44,24 @@ ROUNDING = 1e-6
 UNNAMED = "there is no results file beside the log, so the name of the folder is used as the model name"
 
 
-def recognizes(file: LogFile) -> bool:
+@dataclass(frozen=True, slots=True)
+class LmEvalRun:
+    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known."""
+
+    task: checked_names.Name
+    model: checked_names.Name = checked_names.NOTHING
+    n: int | None = None
+    facts: Mapping[str, checked_names.Name] | None = None
+    delimiter: str | None = None
+
+
+def recognizes(file: log.LogFile) -> bool:
     """Return whether a file has logged samples, or is the results file beside them."""
     cells = file.table.rows[0].cells if file.table.rows else {}
     return is_lm_eval(cells) or _is_results(cells)
 
 
-def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
+def read(file: log.LogFile, options: log.LogOptions, before: log.ShownBefore) -> log.Log:
     """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
     prompts. Raise `DataError` if the file has only results, the layout is unknown, or the prompts contradict `options`."""
     if _is_results(file.table.rows[0].cells):
@@ -54,7 +70,7 @@ def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
             "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details."
         )
     run = find_run(file.path)
-    head = Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
+    head = log.Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
     return replies_in_rows(head, run, file.table, options, before)
 
 
@@ -64,11 +80,11 @@ def _is_results(cells: Cells) -> bool:
 
 
 def replies_in_rows(
-    head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore
-) -> Log:
+    head: log.Log, run: LmEvalRun, table: SourceTable, options: log.LogOptions, before: log.ShownBefore
+) -> log.Log:
     """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
-    names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
+    names = {row.line: checked_names.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     whole = replace(table, rows=rows)
     try:
@@ -83,7 +99,7 @@ def replies_in_rows(
     prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(head.file, head.kind, asked, options)
-    make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
+    make = partial(log.LogReply, model=options.name or run.model, view=how.view, template=how.template)
     written = [_written(row.cells) for row in rows]
     way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written))
     made, wrong = rows_or_faults(
@@ -112,7 +128,7 @@ def replies_in_rows(
 class _Way:
     """How the replies of a log are read: the delimiter before each choice, and what rows without prompts scored."""
 
-    make: Callable[..., LogReply]
+    make: Callable[..., log.LogReply]
     delimiter: str
     text_view: bool
     naming: Naming
@@ -123,12 +139,14 @@ def _one_filter(
 ) -> tuple[tuple[SourceRow, ...], list[str]]:
     """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
     said = [str(row.cells.get("filter", "none")) for row in rows]
-    filters, known = list(dict.fromkeys(said)), names_in(said)
+    filters, known = list(dict.fromkeys(said)), checked_names.names_in(said)
     if wanted is not None and wanted not in filters:
-        raise UsageError(f"{name}: there is no filter {wanted!r}; expected one of {listed(filters, known)}")
+        raise UsageError(
+            f"{name}: there is no filter {wanted!r}; expected one of {checked_names.listed(filters, known)}"
+        )
     taken = wanted or filters[0]
     kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
-    others = listed((one for one in filters if one != taken), known)
+    others = checked_names.listed((one for one in filters if one != taken), known)
     shown = known.get(taken, "of the first row")
     note = f"the filter {shown} was used, not {others} (to change this, use --filter)"
     return kept, [note] * (len(filters) > 1)
@@ -146,7 +164,7 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     return out
 
 
-def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) -> LogReply:
+def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way) -> log.LogReply:
     values, make = _log_likelihoods(row.cells), partial(way.make, row.line, item=item)
     if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
@@ -171,24 +189,26 @@ def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) ->
 
 
 def _contradictions(
-    made: Sequence[tuple[SourceRow, LogReply]], targets: Collection[str]
+    made: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
     """Return faults for rows whose metrics contradict their scores or pick and the key, which finds misread keys and
     choices, and a note about rows in which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
-        said, norms = scores_of_row(row.cells), _norms(reply)
+        said, norms = log.scores_of_row(row.cells), _norms(reply)
         plain = _written(row.cells) in targets
         for metric, right in said.items():
             if not reply.scores:
-                against = blamed = pick_contradicts(right, reply.item, reply.pick, plain=plain)
+                against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
             elif metric == "exact_match" and not right:
                 # In a task with scores, this means that the key is not the greedy continuation.
                 continue
             else:
-                every = score_contradicts(right, reply.item.key, norms.values())
+                every = log.score_contradicts(right, reply.item.key, norms.values())
                 against = (
-                    score_contradicts(right, reply.item.key, [norms[metric]]) if metric in norms else every
+                    log.score_contradicts(right, reply.item.key, [norms[metric]])
+                    if metric in norms
+                    else every
                 )
                 blamed = (against and metric == "acc") or (every and "acc" not in said)
             if blamed:
@@ -209,7 +229,7 @@ def _contradictions(
     return faults, [note] * bool(other_norm)
 
 
-def _norms(reply: LogReply) -> dict[str, tuple[float, ...]]:
+def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
     """Return the scores of a reply by the metric of lm-eval that compares them. Labels have equal lengths."""
     scores, norms = reply.scores, {"acc": reply.scores}
     if not reply.by_text:
@@ -227,7 +247,7 @@ def _log_likelihoods(cells: Cells) -> list[float]:
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
-            return [number_or_nan(_innermost(response)) for response in responses]
+            return [log.number_or_nan(_innermost(response)) for response in responses]
     return []
 
 
@@ -247,3 +267,60 @@ def _written(cells: Cells) -> str | None:
     """Return the text generated by a model, after the filter of the task, or None if it is not text."""
     text = _innermost(cells.get("filtered_resps", cells.get("resps")))
     return text if isinstance(text, str) else None
+
+
+def find_run(path: Path) -> LmEvalRun:
+    """Return the lm-eval run of a log, as described by its results file or else by the names of the log and its folder."""
+    match = _LOGGED.fullmatch(path.stem)
+    task, date = (match["task"], match["date"]) if match else (path.stem, None)
+    tree = _results(path.parent, task, date)
+    config = as_object(tree.get("config"))
+    n = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
+    before = as_object(as_object(tree.get("configs")).get(task)).get("target_delimiter")
+    model = log.plain_model(str(tree.get("model_name") or _pretrained(config.get("model_args")) or ""))
+    return LmEvalRun(
+        task=checked_names.path_name(task),
+        model=checked_names.as_name(log.plain_model(str(model or "")))
+        or checked_names.path_name(log.plain_model(path.parent.name)),
+        n=n if isinstance(n, int) else None,
+        facts=_facts(tree, config, task) if tree else None,
+        delimiter=before if isinstance(before, str) else None,
+    )
+
+
+def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
+    """Return the contents of the results file with the same date, or of the only one that contains the task, or nothing."""
+    same = folder / f"results_{date}.json"
+    paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
+    trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]
+    return trees[0] if len(trees) == 1 else {}
+
+
+def _tree(path: Path) -> Mapping[str, Any]:
+    try:
+        return as_object(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _pretrained(arguments: object) -> object:
+    if isinstance(arguments, str):
+        arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
+    said = as_object(arguments)
+    return said.get("pretrained") or said.get("model")
+
+
+def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, checked_names.Name]:
+    return checked_names.facts_of(
+        {
+            "lm_eval": tree.get("lm_eval_version"),
+            "task_version": as_object(tree.get("versions")).get(task),
+            "shots": as_object(tree.get("n-shot")).get(task),
+            "backend": tree.get("model_source") or config.get("model"),
+            "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
+            "revision": config.get("model_sha") or config.get("model_revision"),
+            # Many models share a template. A full digest would look like that of a file and make them the same model.
+            "chat_template": str(tree.get("chat_template_sha") or "")[:16],
+            "transformers": tree.get("transformers_version"),
+        }
+    )

@@ -2,14 +2,19 @@
 
 Positions refer to the choices as shown in the log, not to those of an item. Matching converts them. The repr of these
 classes shows no text.
+
+A log may score its own rows, in many forms: 1.0 and 0.0, true and false, "C" and "I", or words. If these scores contradict
+picks and keys, a key was misread, or scores were assigned to the wrong choices.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from robustify.base.arrays import tied_best
 from robustify.base.redaction import HoldsText
 from robustify.items.views import Hidden, View
 from robustify.reading.loaders.layouts import groups, raw_items
@@ -19,6 +24,12 @@ from robustify.reading.logs.checked_names import NOTHING, Name, as_label, said_n
 
 _ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
 _LISTED = 3
+_RIGHT = frozenset({"1", "1.0", "true", "c", "correct", "right", "yes", "pass"})
+_WRONG = frozenset({"0", "0.0", "false", "i", "incorrect", "wrong", "no", "fail"})
+_OF_RIGHTNESS = re.compile(
+    r"(?:.*_)?(?:acc(?:uracy)?|em|match|correct|right|score|f1|pass)(?:[_@,:].*)?", re.I
+)
+_NORMED_OTHERWISE = re.compile(r"token|pmi|greedy|prob", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +149,11 @@ class LogFile(HoldsText):
 
 
 class LogReader(Protocol):
-    """Reader of one log format: a module with its name and these two functions."""
+    """Reader of one log format: a module, or an object, with its name and these two functions."""
 
-    KIND: str
+    @property
+    def KIND(self) -> str:
+        """Name of the format."""
 
     def recognizes(self, file: LogFile, /) -> bool:
         """Return whether the file has this format, judging by its content."""
@@ -201,3 +214,47 @@ def together(values: Sequence[str]) -> str:
     """Join the first few values, and add the number of remaining values."""
     more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
     return ", ".join(values[:_LISTED]) + more
+
+
+def number_or_nan(value: object) -> float:
+    """Return a number, also one written as text, or NaN if it is unreadable."""
+    try:
+        return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def scored_right(value: object) -> bool | None:
+    """Return whether a score says that an answer is right or wrong, or None if it says neither."""
+    match value:
+        case [one]:
+            return scored_right(one)
+        case Mapping():
+            return scored_right([*value.values()]) if len(value) == 1 else None
+        case str() | bool() | int() | float():
+            word = str(value).strip().casefold()
+            return True if word in _RIGHT else False if word in _WRONG else None
+        case _:
+            return None
+
+
+def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
+    """Return the scores in the cells of a row that say whether its answer is right, by name."""
+    said = {name: scored_right(value) for name, value in cells.items() if _OF_RIGHTNESS.fullmatch(name)}
+    return {n: right for n, right in said.items() if right is not None and not _NORMED_OTHERWISE.search(n)}
+
+
+def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:
+    """Return whether a score contradicts the key under every one of at least one ranking. Ties contradict nothing."""
+    bests = [tied_best(ranked) for ranked in rankings if ranked]
+    if right is None or key is None or not bests:
+        return False
+    return all(len(best) == 1 and (best[0] == key) != right for best in bests)
+
+
+def pick_contradicts(right: bool | None, item: LoggedItem, pick: int | None, *, plain: bool) -> bool:
+    """Return whether a score contradicts a pick and the key. A harness compares texts, so it may not have seen that a
+    reply, such as "(C).", is right unless the reply is `plain`."""
+    if right is None or pick is None or item.key is None:
+        return False
+    return (pick == item.key) != right and (right or plain)

@@ -15,39 +15,11 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.items.item import FEWEST, MOST
 from robustify.items.views import VIEWS, View
+from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import choice_columns, usual_names
 from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.loaders.loaded import said_columns
-from robustify.reading.loaders.rows import (
-    SourceRow,
-    SourceTable,
-    json_kind,
-    require_text,
-    rows_or_faults,
-    whole,
-)
-from robustify.reading.logs.checked_names import (
-    NOTHING,
-    Name,
-    as_label,
-    columns_of,
-    headings,
-    listed,
-    names_in,
-    path_name,
-    said_name,
-    topics_in,
-)
-from robustify.reading.logs.log import (
-    Log,
-    LogFile,
-    LoggedItem,
-    LogOptions,
-    LogReply,
-    ShownBefore,
-    topic_notes,
-)
-from robustify.reading.logs.own_scores import number_or_nan, pick_contradicts, scored_right
+from robustify.reading.logs import checked_names, log
 from robustify.reading.logs.prompts import Naming, assumed, naming, whole_number
 
 KIND = "picks"
@@ -85,7 +57,7 @@ class _Columns:
     """Columns of a table: of the picks by model ("" if all models share a column), of all other parts, and of the choices.
     A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
-    picks: Mapping[Name, str]
+    picks: Mapping[checked_names.Name, str]
     parts: Mapping[str, str]
     choices: str | tuple[str, ...] | None
 
@@ -94,14 +66,14 @@ class _Columns:
 class _Said(HoldsText):
     """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
 
-    model: Name
+    model: checked_names.Name
     choices: tuple[str, ...]
     parts: Mapping[str, object]
 
     def text(self, part: str) -> str:
         """Return a part as text, or "" if it is neither text nor a whole number."""
         said = self.parts.get(part)
-        number = whole(said)
+        number = rows.whole(said)
         return str(said if number is None else number).strip() if isinstance(said, str | int | float) else ""
 
     @property
@@ -114,7 +86,7 @@ class _Said(HoldsText):
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, bool) else number_or_nan(value)
+    return float(value) if isinstance(value, bool) else log.number_or_nan(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +99,8 @@ class _Reading:
     picks: Naming
     k: int
     views: Mapping[str, View]
-    models: Mapping[str, Name]
-    topics: Mapping[str, Name]
+    models: Mapping[str, checked_names.Name]
+    topics: Mapping[str, checked_names.Name]
     probable: bool
 
 
@@ -137,31 +109,33 @@ def mapping(pairs: Iterable[str]) -> dict[str, str]:
     return said_columns(pairs, PARTS)
 
 
-def recognizes(_: LogFile) -> bool:
+def recognizes(_: log.LogFile) -> bool:
     """Return whether a file can be read as a table. Any other file can, or its columns are refused."""
     return True
 
 
-def read(table_file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
+def read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
     """Read the replies in a table of picks. Raise `DataError` if a part has no column or several, or a view or number of
     choices is unknown. Raise `UsageError` if a mapped column does not exist, or the asked view contradicts the table."""
     file, table = table_file.path.name, table_file.table
     columns = _columns(file, table, options)
-    made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
+    made, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _said)
     reading, notes = _reading(file, [one for _, row in made for one in row], columns, options)
-    replies, more = rows_or_faults(made, lambda row, picks: [_reply(row.line, one, reading) for one in picks])
-    return Log(
+    replies, more = rows.rows_or_faults(
+        made, lambda row, picks: [_reply(row.line, one, reading) for one in picks]
+    )
+    return log.Log(
         file=file,
         kind=KIND,
         sha256=table_file.sha256,
-        task=path_name(re.sub(r"\.[^.]*$", "", file)),
+        task=checked_names.path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, row in replies for reply in row),
         faults=(*table.faults, *faults, *more),
         notes=tuple(filter(None, notes)),
     )
 
 
-def _columns(file: str, table: SourceTable, options: LogOptions) -> _Columns:
+def _columns(file: str, table: rows.SourceTable, options: log.LogOptions) -> _Columns:
     names, said = list(table.rows[0].cells) if table.rows else [], dict(options.columns)
     if table.layout or not names:
         raise DataError(
@@ -186,9 +160,9 @@ def _columns(file: str, table: SourceTable, options: LogOptions) -> _Columns:
     free = [name for name in free if name not in parts.values()]
     parts |= {"first": said["first"]} if "first" in said else {}
     picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
-    if NOTHING not in picks and options.model is not None:
+    if checked_names.NOTHING not in picks and options.model is not None:
         raise UsageError(f"{file}: the table has a column of picks for each model. Remove {options.model}=.")
-    named = NOTHING not in picks or "model" in parts or options.model is not None
+    named = checked_names.NOTHING not in picks or "model" in parts or options.model is not None
     for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
         raise DataError(
             f"{file}: there is no column for the {part}; {_shown(names)}. Use --map {part}=NAME, or --map {part}==VALUE "
@@ -223,11 +197,11 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
     return usual[0] if usual else None
 
 
-def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
+def _picks(file: str, names: Sequence[str], said: str) -> dict[checked_names.Name, str]:
     """Return a mapping from model name to its column of picks, or from "" if all models share a column."""
     if not {"*", ","} & set(said):
-        return {NOTHING: said}
-    models = columns_of(_expanded(said, names), names)
+        return {checked_names.NOTHING: said}
+    models = checked_names.columns_of(_expanded(said, names), names)
     if models is None:
         raise DataError(
             f"{file}: some columns of picks are not named after a model; {_shown(names)}. Name each column after its "
@@ -243,12 +217,12 @@ def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
 
 
 def _shown(names: Sequence[str]) -> str:
-    if known := headings(names):
-        return f"found the columns {listed(names, known, 12)}"
+    if known := checked_names.headings(names):
+        return f"found the columns {checked_names.listed(names, known, 12)}"
     return f"found {len(names)} columns (names not shown, because they may be item text)"
 
 
-def _said(row: SourceRow, columns: _Columns) -> list[_Said]:
+def _said(row: rows.SourceRow, columns: _Columns) -> list[_Said]:
     """Return one pick for each model of a row."""
     choices = () if columns.choices is None else read_choices(row.cells, columns.choices).texts
 
@@ -269,7 +243,7 @@ def _said(row: SourceRow, columns: _Columns) -> list[_Said]:
 
 
 def _reading(
-    file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions
+    file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
 ) -> tuple[_Reading, list[str]]:
     views, noted = _views(file, said, columns, options)
     keys = [one.parts.get("key") for one in said if "key" in one.parts]
@@ -301,22 +275,26 @@ def _reading(
         )
     models = _models(file, said, columns, options)
     named = [one.text("topic") for one in said]
-    topics = topics_in(named, each=len(models) or 1)
+    topics = checked_names.topics_in(named, each=len(models) or 1)
     reading = _Reading(by_key, by_pick, k, views, models, topics, probable)
-    return reading, [noted, counted, *topic_notes(named, topics)]
+    return reading, [noted, counted, *log.topic_notes(named, topics)]
 
 
-def _models(file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions) -> dict[str, Name]:
+def _models(
+    file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
+) -> dict[str, checked_names.Name]:
     """Return the checked model names by cell text. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
-    if NOTHING not in columns.picks:
+    if checked_names.NOTHING not in columns.picks:
         return {}
     column = columns.parts.get("model", "=")
     if column.startswith("="):
-        return {column[1:].strip(): said_name(column[1:].strip())}
+        return {column[1:].strip(): checked_names.said_name(column[1:].strip())}
     names = [text for one in said if (text := one.text("model"))]
-    models = names_in(names, (text for one in said for text in (one.parts.get("stem"), *one.choices)))
+    models = checked_names.names_in(
+        names, (text for one in said for text in (one.parts.get("stem"), *one.choices))
+    )
     if names and not models:
         raise DataError(
             f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
@@ -326,7 +304,7 @@ def _models(file: str, said: Sequence[_Said], columns: _Columns, options: LogOpt
 
 
 def _views(
-    file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions
+    file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
 ) -> tuple[dict[str, View], str]:
     """Return the view of each word in the view column (only "" if there is none), and a note about assumptions."""
     if "view" not in columns.parts:
@@ -348,7 +326,7 @@ def _views(
     return words or dict.fromkeys(found, options.view or "full"), ""
 
 
-def _reply(line: int, said: _Said, reading: _Reading) -> LogReply:
+def _reply(line: int, said: _Said, reading: _Reading) -> log.LogReply:
     item = _item(said, reading)
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
@@ -359,15 +337,17 @@ def _reply(line: int, said: _Said, reading: _Reading) -> LogReply:
     # A row that contradicts itself means that a column or the key was misread.
     if logs and answer["pick"] not in (None, *tied_best(logs)):
         raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
-    if pick_contradicts(right := scored_right(said.parts.get("correct")), item, answer["pick"], plain=True):
+    if log.pick_contradicts(
+        right := log.scored_right(said.parts.get("correct")), item, answer["pick"], plain=True
+    ):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
             "columns."
         )
-    return LogReply(line, model, reading.views[said.text("view")], KIND, item, scores=logs, **answer)
+    return log.LogReply(line, model, reading.views[said.text("view")], KIND, item, scores=logs, **answer)
 
 
-def _item(said: _Said, reading: _Reading) -> LoggedItem:
+def _item(said: _Said, reading: _Reading) -> log.LoggedItem:
     k = len(said.choices) or whole_number(said.text("k")) or reading.k
     if not FEWEST <= k <= MOST and (k or "k" in said.parts):
         found = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
@@ -376,8 +356,8 @@ def _item(said: _Said, reading: _Reading) -> LoggedItem:
     if "key" in said.parts and key is None:
         same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
         which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
-        raise ItemError(f"the key is {json_kind(said.parts['key'])} that {which}")
-    name = as_label(said.text("id"))
-    topic = reading.topics.get(said.text("topic"), NOTHING)
-    stem = require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
-    return LoggedItem(k, stem, said.choices, key, name, id=name, topic=topic)
+        raise ItemError(f"the key is {rows.json_kind(said.parts['key'])} that {which}")
+    name = checked_names.as_label(said.text("id"))
+    topic = reading.topics.get(said.text("topic"), checked_names.NOTHING)
+    stem = rows.require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
+    return log.LoggedItem(k, stem, said.choices, key, name, id=name, topic=topic)

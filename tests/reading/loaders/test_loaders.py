@@ -531,9 +531,12 @@ def test_numbers_as_options_are_found_by_text(read: Read) -> None:
     assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
 
 
-def test_a_json_list_names_the_line_of_each_member(read: Read) -> None:
-    text = json.dumps([{**LISTED, "answer": n} for n in range(3)], indent=1)
-    assert read(text).lines == tuple(at for at, line in enumerate(text.split("\n"), 1) if line == " {")
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_json_list_names_the_line_of_each_member(read: Read, inside: bool) -> None:
+    rows = [{**LISTED, "answer": n} for n in range(3)]
+    text = json.dumps({"about": [1], "data": rows} if inside else rows, indent=1)
+    lines = tuple(at for at, line in enumerate(text.split("\n"), 1) if line == "  {"[not inside :])
+    assert read(text).lines == lines
 
 
 @pytest.mark.parametrize("indent", [None, 2])

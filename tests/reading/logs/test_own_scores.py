@@ -11,7 +11,7 @@ import pytest
 from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, gather, read_log
-from robustify.reading.logs.own_scores import scored_right
+from robustify.reading.logs.log import scored_right
 from tests.support.fake_logs import (
     boxes,
     inspect_sample,

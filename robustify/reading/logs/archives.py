@@ -1,0 +1,197 @@
+"""Readers of archives that hold the answers of many models: Every Eval Ever, OpenCompass, and OpenEval.
+
+Replies are read like the logs of lm-eval. Question and options come from the prompt, because archives keep it as the model
+saw it, unless the archive lists other options apart from it, as for a cloze.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from robustify.base.errors import ItemError
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import unspaced
+from robustify.reading.loaders.rows import Cells, SourceTable, as_object, rows_or_faults
+from robustify.reading.logs.checked_names import as_name, path_name
+from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
+from robustify.reading.logs.lm_eval_requests import NO_TEXTS, last_question, listed_options
+from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model, scores_of_row
+from robustify.reading.marks.labelling import only_labels
+
+_COLUMNS = {"stem": "stem", "choices": "choices", "key": "key", "topic": "topic"}
+_OPENCOMPASS = "opencompass"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Archived(HoldsText):
+    """Reply of a model to a sample, "" if there is none. `keys` are the right answers, in any form. `right` is true if the
+    archive scored it as right. `choices` are the options that the archive lists apart from the prompt."""
+
+    model: str
+    sample: str
+    prompt: str
+    reply: str
+    keys: tuple[str, ...]
+    right: bool = False
+    choices: tuple[str, ...] = ()
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Reader of an archive: how to recognize it, the name of its task, and the replies in a row."""
+
+    KIND: str
+    recognizes: Callable[[LogFile], bool]
+    task: Callable[[LogFile], str]
+    replies: Callable[[LogFile, Cells], Iterable[_Archived]]
+
+    def read(self, file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
+        """Return the log of an archive. A reply that the archive repeats, for example for each of its metrics, counts once.
+        Raise the errors of `replies_in_rows`."""
+        task = path_name(self.task(file))
+        head = Log(file.path.name, self.KIND, file.sha256, task, (), file.table.faults)
+        read, faults = rows_or_faults(
+            ((row, row.cells) for row in file.table.rows), lambda _, cells: list(self.replies(file, cells))
+        )
+        every = [(row, one) for row, found in read for one in found]
+        once = {(r.model, r.topic, r.sample, r.prompt, r.reply): (row, r) for row, r in reversed(every)}
+        several = len({one.topic for _, one in every}) > 1
+        made, unread = rows_or_faults(
+            reversed(once.values()), lambda row, one: replace(row, cells=_as_lm_eval(one, several))
+        )
+        before, own, logs = ShownBefore(), replace(options, columns=_COLUMNS), list[Log]()
+        for model in dict.fromkeys(str(row.cells["model"]) for _, row in made):
+            run = LmEvalRun(task, as_name(plain_model(model)) or path_name(plain_model(model)), facts={})
+            table = SourceTable(tuple(row for _, row in made if row.cells["model"] == model))
+            logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
+        repeated = len(every) - len(once)
+        notes = [f"replies that repeat another one, as for a second metric, were left out: {repeated}"]
+        return replace(
+            head,
+            replies=tuple(reply for log in logs for reply in log.replies),
+            faults=(*head.faults, *faults, *unread, *(fault for log in logs for fault in log.faults)),
+            notes=(*notes[: bool(repeated)], *dict.fromkeys(note for log in logs for note in log.notes)),
+        )
+
+
+def _as_lm_eval(one: _Archived, with_topic: bool) -> dict[str, object]:
+    shown = listed_options(one.prompt, ())
+    apart = () if only_labels(one.choices) else one.choices
+    if apart and (shown is None or sorted(map(unspaced, shown[1])) != sorted(map(unspaced, apart))):
+        shown = last_question(one.prompt), [*apart]
+    if shown is None:
+        raise ItemError(NO_TEXTS)
+    if len(set(one.keys)) != 1:
+        raise ItemError(f"the sample has {len(set(one.keys))} right answers; expected one")
+    return {
+        "model": one.model,
+        "doc_id": one.sample,
+        "doc": {"stem": shown[0], "choices": shown[1], "key": one.keys[0], "topic": one.topic * with_topic},
+        "arguments": [[one.prompt, {}]],
+        "filtered_resps": [one.reply],
+        "exact_match": one.right or None,
+    }
+
+
+def _texts_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a value: a text, a number, an object with a text, or a list of them. Others have none."""
+    match value:
+        case str():
+            return (value,)
+        case int() | float() if not isinstance(value, bool):
+            return (str(value),)
+        case {"text": inner} | {"content": inner} | {"prompt": inner} | {"output": inner}:
+            return _texts_of(inner)
+        case list() | tuple():
+            return tuple(text for one in value for text in _texts_of(one))
+        case _:
+            return ()
+
+
+def _first(value: object) -> str:
+    return "".join(_texts_of(value)[:1])
+
+
+def _last(value: object) -> str:
+    return "".join(_texts_of(value)[-1:])
+
+
+def _with_members(*names: str) -> Callable[[LogFile], bool]:
+    return lambda file: bool(file.table.rows) and {*names} <= set(file.table.rows[0].cells)
+
+
+def _evaluation(file: LogFile) -> str:
+    names = {str(row.cells.get("evaluation_name")) for row in file.table.rows}
+    return names.pop() if len(names) == 1 else file.path.stem
+
+
+def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
+    """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). If there are several evaluations, each is a
+    topic."""
+    shown = as_object(cells.get("input"))
+    attributed = cells.get("answer_attribution")
+    said = map(as_object, attributed if isinstance(attributed, list) else ())
+    final = [one.get("extracted_value") for one in said if one.get("is_terminal")]
+    yield _Archived(
+        model=str(cells.get("model_id")),
+        sample=str(cells.get("sample_id")),
+        prompt=str(shown.get("raw")),
+        reply=_first(final[-1:] or as_object(cells.get("output")).get("raw")),
+        keys=_texts_of(shown.get("reference")),
+        right=as_object(cells.get("evaluation")).get("is_correct") is True,
+        choices=_texts_of(shown.get("choices")),
+        topic=str(cells.get("evaluation_name")),
+    )
+
+
+def _opencompass(file: LogFile, cells: Cells) -> Iterator[_Archived]:
+    """Read a prediction. Perplexities are not read, because they are means over a whole prompt."""
+    yield _Archived(
+        model=file.path.resolve().parent.name,
+        sample=str(cells["id"]),
+        prompt=_last(cells.get("origin_prompt")),
+        reply=_first(cells.get("prediction")),
+        keys=_texts_of(cells.get("gold")),
+    )
+
+
+def _openeval(_: LogFile, cells: Cells) -> Iterator[_Archived]:
+    """Read the first response of each model (`item_schema.json`, v0.1.0). References of HELM's items are their options."""
+    responses = cells.get("responses")
+    every = list(map(as_object, responses if isinstance(responses, list) else ()))
+    by_model = {str(as_object(one.get("model")).get("name")): one for one in reversed(every)}
+    for model, response in reversed(by_model.items()):
+        metrics = [(as_object(one.get("metric")), one.get("value")) for one in response.get("scores") or ()]
+        references = as_object(cells.get("item_content")).get("references") or next(
+            (metric["references"] for metric, _ in metrics if metric.get("references")), ()
+        )
+        tagged = [one for one in references if "correct" in (as_object(one).get("tags") or ())]
+        asked = as_object(response.get("item_adaptation"))
+        yield _Archived(
+            model=model,
+            sample=str(cells.get("item_id")),
+            prompt=_last(asked.get("request_input") or asked.get("input_content")),
+            reply=_first(response.get("response_content")),
+            keys=_texts_of(tagged or references),
+            right=any(scores_of_row({str(metric.get("name")): value for metric, value in metrics}).values()),
+            choices=_texts_of(references) if tagged else (),
+        )
+
+
+def _openeval_task(file: LogFile) -> str:
+    source = as_object(file.table.rows[0].cells.get("item_metadata")).get("source")
+    return str(as_object(source).get("benchmark_name") or source or file.path.stem)
+
+
+ARCHIVES = (
+    Archive(
+        "every-eval-ever",
+        _with_members("evaluation_id", "model_id", "sample_id", "input", "evaluation"),
+        _evaluation,
+        _every_eval_ever,
+    ),
+    Archive(
+        _OPENCOMPASS, lambda file: file.table.outer == _OPENCOMPASS, lambda file: file.path.stem, _opencompass
+    ),
+    Archive("openeval", _with_members("item_content", "responses"), _openeval_task, _openeval),
+)

@@ -1,1 +1,0 @@
-"""Readers of archives that hold the answers of many models: Every Eval Ever, OpenCompass, and OpenEval."""
