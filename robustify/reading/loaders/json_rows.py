@@ -326,6 +326,11 @@ def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
     return []
 
 
+@lru_cache
+def _has_key(names: tuple[str, ...]) -> bool:
+    return bool(usual_names(names, KEYS))
+
+
 def _lm_eval(table: SourceTable) -> SourceTable:
     rows: list[SourceRow] = []
     faults = list(table.faults)
@@ -337,9 +342,9 @@ def _lm_eval(table: SourceTable) -> SourceTable:
         elif seen.get(number) != inner:
             seen[number] = inner
             # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
-            as_what = LOGGED_TARGET if any(usual_names(inner, [rank]) for rank in KEYS) else "target"
+            as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
             target = {as_what: row.cells["target"]} if "target" in row.cells else {}
-            rows.append(replace(row, cells={**inner, **target}))
+            rows.append(SourceRow(row.line, row.number, {**inner, **target}))
     return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
 
 

@@ -45,12 +45,15 @@ def _pairs(cells: Cells) -> list[tuple[str, str]]:
 
 def _pair(member: object) -> tuple[str, str] | None:
     match member:
-        case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
-            return context, continuation
-        case {"arg_0": str(context), "arg_1": {}} | [str(context), {}, *_]:
-            return context, ""
+        case dict():
+            context, continuation = member.get("arg_0"), member.get("arg_1")
+        case [context, continuation, *_]:
+            pass
         case _:
             return None
+    if not isinstance(context, str) or not isinstance(continuation, str | dict):
+        return None
+    return context, continuation if isinstance(continuation, str) else ""
 
 
 def _number(name: str) -> int:

@@ -125,15 +125,19 @@ class ShownBefore:
 
     def __init__(self) -> None:
         self._key: object = None
+        self._task = NOTHING
         self._shown: Shown = {}, [], []
 
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
     ) -> Shown:
         """Return the items, faults, and notes of an item table, reusing those of the last log if the tables are equal."""
-        key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults, task
-        if key != self._key:
-            self._key, self._shown = key, logged_items(file, table, options, task, names)
+        key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
+        # The task stands only in the names of groups.
+        grouped = task != self._task and any(item.group for item in self._shown[0].values())
+        if key != self._key or grouped:
+            self._key, self._task = key, task
+            self._shown = logged_items(file, table, options, task, names)
         items, faults, notes = self._shown
         return items, [*faults], [*notes]
 
