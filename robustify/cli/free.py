@@ -29,14 +29,10 @@ if TYPE_CHECKING:
     from robustify.freeform.settings import FreeSettings
 
 OUT = out_option("Write grades, summary, and report here.", type=DIR)
-CONFIG = click.option(
-    "--config", type=FILE, help="Read other settings from the `free:` block of this YAML file."
-)
+CONFIG = click.option("--config", type=FILE, help="Read other settings from the `free:` block of this file.")
 JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this server: http://HOST:PORT/v1.")
 JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
-HUMAN = click.option(
-    "--human", type=FILE, help="Read human labels with item_id, annotator, and verdict or labels."
-)
+HUMAN = click.option("--human", type=FILE, help="Read labels: item_id, annotator, and verdict or labels.")
 MAX_UNSCORED = click.option(
     "--max-unscored",
     type=click.FloatRange(0, 1),
@@ -72,7 +68,7 @@ def free() -> None:
 @free.command("grade")
 @click.argument("rows", metavar="ROWS...", nargs=-1, required=True, type=FILE)
 @click.option(
-    "--items", type=FILE, help="Read the questions from this file if ROWS contain only IDs and predictions."
+    "--items", type=FILE, help="Read the questions from this file if ROWS have only IDs and predictions."
 )
 @click.option("--rel-tol", type=float, help="Accept numbers within this relative tolerance [default: 0.05].")
 @click.option(
@@ -124,7 +120,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:
         raise click.UsageError(
-            "The command needs a judge. Use --judge URL, or set `judge:` in the `free:` block."
+            "The command needs a judge. Use --judge URL, or set `judge:` in a `free:` block."
         )
     return _grade(settings, read_nugget_rows(rows), given)
 

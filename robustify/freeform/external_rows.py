@@ -85,7 +85,7 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
         made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance))
     if min(len({plain_words(one.text) for one in made}), len({one.id for one in made})) < len(made):
         raise DataError(
-            f"Two of the {len(made)} nuggets repeat words or an ID. State each fact once, with its own ID."
+            f"Two of {len(made)} nuggets repeat words or an ID. State each fact once, with its own ID."
         )
     return tuple(made)
 
@@ -97,9 +97,8 @@ def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
 
 def _refuse_restricted(row: Row) -> None:
     if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
-        raise AuthorisationError(
-            "The rows belong to a restricted set. Add a `free:` block to the config of its adapter instead."
-        )
+        mend = "Add a `free:` block to the config of its adapter instead."
+        raise AuthorisationError(f"The rows belong to a restricted set. {mend}")
 
 
 def read_items(path: Path) -> list[FreeItem]:
@@ -151,9 +150,7 @@ def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
     texts |= {answer.text.casefold() for answer in rows.answers}
     models = [answer.model for answer in rows.answers]
     words = [model for model in models if as_name(model) and model.casefold() not in texts]
-    named: dict[str, str] = (
-        {} if numbered else {**names_in(models, texts), **dict(zip(words, words, strict=True))}
-    )
+    named: dict[str, str] = {} if numbered else {**names_in(models, texts), **{word: word for word in words}}
     withheld = [model for model in dict.fromkeys(models) if model not in named]
     named |= {model: f"model {n}" for n, model in enumerate(withheld, start=1)}
     topics = topics_in(item.topic for item in rows.items)
@@ -246,7 +243,5 @@ def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
     unknown = len(facts.keys() - {item.id for item in items})
     if unknown:
-        raise DataError(
-            f"{path.name}: nuggets are given for {unknown} unknown item IDs. Remove these IDs, or add their items."
-        )
+        raise DataError(f"{path.name}: has {unknown} unknown item IDs. Remove these IDs, or add their items.")
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]

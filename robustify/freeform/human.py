@@ -57,10 +57,8 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
             return read
-    one = "verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID"
-    raise DataError(
-        f"The row is no human label. Expected item_id, annotator, and {one} ({', '.join(SUPPORT)})."
-    )
+    one = f"verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})"
+    raise DataError(f"The row is no human label. Expected item_id, annotator, and one of {one}.")
 
 
 def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
@@ -156,8 +154,7 @@ def compare_gradings(
         raise UsageError("The two gradings have no judged answer in common. Grade the same answers.")
     sides, items = (ours, theirs), [g.item_id for g in theirs]
     read = [
-        [not any(one.error_type for one in g.judge.attempts) if g.judge else True for g in side]
-        for side in sides
+        [g.judge is None or not any(a.error_type for a in g.judge.attempts) for g in side] for side in sides
     ]
     rows = [
         _compared("scored", [[g.score is not None for g in side] for side in sides], items),

@@ -5,7 +5,7 @@ assume that every unscored answer is wrong or right.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -52,12 +52,8 @@ def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
                 [one for one in ours if one in theirs],
                 {g.item_id for g in they} & {g.item_id for g in we},
             )
-            pair = {
-                "kind": kind,
-                "model": model,
-                "other": other,
-                "left_out": len(ours.keys() ^ theirs.keys()),
-            }
+            left_out = len(ours.keys() ^ theirs.keys())
+            pair = {"kind": kind, "model": model, "other": other, "left_out": left_out}
             if len(items) < LEAST_COVERAGE * len(both):
                 yield {**pair, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
                 continue
@@ -130,17 +126,19 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
+    def score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
+        # A grade without labels has the same bounds in each score.
+        blank = {
+            "value": grade.score,
+            "lower": 0.0,
+            "upper": 1.0 if grade.score is None else grade.score,
+            "n": 1,
+        }
+        return (grade.nugget_scores or {}).get(name, blank)
+
     means = {}
     for name in NUGGET_SCORES:
-        # A grade without labels has the same bounds in each score.
-        blank = [
-            {"value": g.score, "lower": 0.0, "upper": 1.0 if g.score is None else g.score, "n": 1}
-            for g in grades
-        ]
-        scores = [
-            g.nugget_scores[name] if g.nugget_scores else one for g, one in zip(grades, blank, strict=True)
-        ]
-        asked = [score for score in scores if score["n"]]
+        asked = [score for grade in grades if (score := score_of(grade, name))["n"]]
         read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
         mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
         ends = {end: float(np.mean([s[end] for s in asked])) if asked else None for end in ("lower", "upper")}

@@ -15,9 +15,8 @@ from robustify.items.orders import own
 from robustify.items.views import VIEWS, by_chat, inferring_prompt, names, template
 
 _PASSAGE, _QUESTION = "A spider is no insect.\n\n", "How many legs does a spider have?"
-INVENTED = Item(
-    "invented", key=1, sealed=ItemText(_PASSAGE + _QUESTION, ("six", "eight", "ten"), len(_PASSAGE))
-)
+_TEXT = ItemText(_PASSAGE + _QUESTION, ("six", "eight", "ten"), len(_PASSAGE))
+INVENTED = Item("invented", key=1, sealed=_TEXT)
 """Item for which a prompt is rendered if the user gives none."""
 _INFERRING = "infer_question/choices-v1"
 
@@ -51,16 +50,13 @@ def prompt_for(
     if not _is_view(prompt_id):
         key = item.choices[item.key]
         given = {"question": item.stem, "query": item.stem, "reference": key, "answer": key, "passage": key}
-        turns = example_of(
-            template_named(prompt_id, extra_dirs), format_type, {} if item is INVENTED else given
-        )
+        chosen = template_named(prompt_id, extra_dirs)
+        turns = example_of(chosen, format_type, {} if item is INVENTED else given)
         return {f"{at} {turn.role}": turn.content for at, turn in enumerate(turns, start=1)}
     view, _, name = prompt_id.partition("/")
     found = template(next(one for one in VIEWS if one == view), name)
     if not found.can_ask(item):
-        raise UsageError(
-            f"{prompt_id}: hides the passage, and this item has none. Choose an item with a passage."
-        )
+        raise UsageError(f"{prompt_id}: hides a passage, and this item has none. Choose one with a passage.")
     asked = found.requests(item, own(item.k))
     parts = {"context": asked[0].context}
     parts |= {f"continuation {at}": one.continuation for at, one in enumerate(asked, start=1)}

@@ -107,11 +107,8 @@ class FreeSettings(Settings):
         turns = list[Message]()
         for at, (of, row) in enumerate(self._solved):
             if of.name == template.name:
-                counted = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}"}
-                turns += [
-                    rendered(template, {**given, **counted, **row})[-1],
-                    Message("assistant", row["reply"]),
-                ]
+                own = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}", **row}
+                turns += [rendered(template, {**given, **own})[-1], Message("assistant", row["reply"])]
         return turns
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:

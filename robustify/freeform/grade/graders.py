@@ -53,9 +53,7 @@ def grade_answer(
             blank = blank_nuggets(item, row.model)
             return replace(blank, status="needs_judge", reason="nuggets_need_a_judge")
         return grade_nuggets(item, row.text, judge, settings, row.model)
-    found = _by_rules(item, row.text, settings).graded(
-        item.kind, GRADERS[item.kind], item.reference, item.id, row.model
-    )
+    found = _by_rules(item, row.text, settings).graded(item, row.model, item.kind, GRADERS[item.kind])
     if item.kind == "numeric":
         found = replace(found, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
     undecided = found.status == "needs_judge"
@@ -63,9 +61,8 @@ def grade_answer(
     if judge is None or mode == "deterministic" or closed:
         return found
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
-    word = judged_reply(
-        blank, judge, settings.judged_by(item.kind), _shown(item, row.text, settings), settings
-    )
+    template, shown = settings.judged_by(item.kind), _shown(item, row.text, settings)
+    word = judged_reply(blank, judge, template, shown, settings)
     if mode == "both" and not undecided:
         differs = word.score is not None and word.score != found.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
@@ -78,9 +75,7 @@ def require_grading(settings: FreeSettings, judge: object) -> str:
     extra `free` are not installed."""
     require_packages()
     if judge is None and settings.who in ("judge", "both"):
-        raise UsageError(
-            f"Mode {settings.who} needs a judge. Name one with --judge, or with `judge:` in the free block."
-        )
+        raise UsageError(f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the free block.")
     return settings.who
 
 
@@ -151,7 +146,8 @@ def grade_nuggets(
         # A judge may still read an answer that is too long for the rules.
         if text.status != "scored":
             unread = blank_nuggets(item, model).nuggets
-            return replace(text.graded("nuggets", GRADERS["nuggets"], None, item.id, model), nuggets=unread)
+            graded = text.graded(item, model, "nuggets", GRADERS["nuggets"])
+            return replace(graded, nuggets=unread, reference=None)
         text = shown_answer(answer)
     cast, attempts = list[list[tuple[str | None, ErrorType | None]]](), list[Attempt]()
     for vote in range(settings.asking.votes):

@@ -39,15 +39,13 @@ class Ruling(HoldsText):
     status: Status = "scored"
     error_type: ErrorType | None = None
 
-    def graded(
-        self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
-    ) -> GradeResult:
+    def graded(self, item: FreeItem, model: str, kind: GradedKind, grader: str) -> GradeResult:
         """Convert this decision into a grade."""
         status: Status = "needs_judge" if self.status == "scored" and self.score is None else self.status
         verdict = "correct" if self.score else "incorrect" if status == "scored" else "not_attempted"
         return GradeResult(
-            item_id, model, kind, grader, status, self.score, None if self.score is None else verdict, self.reason,
-            extracted=self.extracted, reference=reference, flags=self.flags, error_type=self.error_type,
+            item.id, model, kind, grader, status, self.score, None if self.score is None else verdict, self.reason,
+            extracted=self.extracted, reference=item.reference, flags=self.flags, error_type=self.error_type,
         )  # fmt: skip
 
 

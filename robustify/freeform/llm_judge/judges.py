@@ -251,9 +251,8 @@ def ask_labels(
     errors: list[ErrorType | None] = [None] * n
 
     def read(reply: Completion) -> tuple[ErrorType | None, str]:
-        parsed = parse_labels_multi_format(
-            reply.text, n, format_type=format_type, finish_reason=reply.finish_reason
-        )
+        end = reply.finish_reason
+        parsed = parse_labels_multi_format(reply.text, n, format_type=format_type, finish_reason=end)
         for i, label in enumerate(parsed.labels or [None] * n):
             if labels[i] is None:
                 labels[i], errors[i] = label, None if label else parsed.error_type
@@ -307,9 +306,8 @@ def judged_reply(
     if len(cast) == 1 and vote.verdict is None:
         vote = Vote(None, 0.0, attempts[-1].error_type)
     own, verdict = judge.name == result.model, vote.verdict
-    trace = JudgeTrace(
-        judge.name, template.id, template.sha256, tuple(attempts), tuple(cast), vote.agreement, own
-    )
+    calls, share = tuple(attempts), vote.agreement
+    trace = JudgeTrace(judge.name, template.id, template.sha256, calls, tuple(cast), share, own)
     flags = (*result.flags, "self_judging") if own else result.flags
     graded = replace(result, judge=trace, method="votes" if len(cast) > 1 else "judge", flags=flags)
     if verdict is None:
