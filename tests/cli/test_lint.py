@@ -24,6 +24,11 @@ ONLY = ("--select", "R012,R061")
 SAME = ("red box", "tin box", "old box", "wet box")
 Row = tuple[str, tuple[str, ...], int]
 
+TYPED = {
+    "sailboat": "salboat", "lighthouse": "lightthouse", "teaspoon": "teaspaon", "wardrobe": "wardorbe",
+    "candle": "cadnle", "blanket": "balnket", "lantern": "lanetrn", "bucket": "bukcet", 
+    "basket": "bakset", "curtain": "cutrain", "window": "widnow", "mirror": "mirorr", "carpet": "capret",
+}  # fmt: skip
 FIRES: dict[str, list[Row]] = {
     "R001": [("Which?", ("red box ", *SAME[1:]), 0), ("Which?", ("red box", "tin box\t", "old", "wet"), 0)],
     "R002": [("Which?", ("red box.", *SAME[1:]), 0)],
@@ -39,6 +44,7 @@ FIRES: dict[str, list[Row]] = {
     "R031": [("Which?", ("it never stops", "it stops"), 1)] * 12,
     "R032": [("Which?", ("it often stops", "it stops"), 0)] * 12,
     "R033": [("Which?", ("it does not stop", "it stops"), 1)] * 12,
+    "R034": [(f"Which {right}?", (f"a {wrong}", f"a {right}"), 1) for right, wrong in TYPED.items()],
     "R041": [("Which?", (*SAME, "all of the above"), 4)],
     "R051": [("The one who tunes the piano is an", ("expert", "dancer", "waiter", "baker"), 0),
              ("A box of this sort is called a ____ in the shop", ("uniform", "apron", "oven", "axle"), 0)],
@@ -63,6 +69,11 @@ SPARED: list[Row] = [
     ("¿Qué es a", ("uno", "casa", "perro", "gato"), 0),
     ("这是什么?", ("盒子", "桌子", "椅子", "窗子"), 2),
     ("Which is longer?", ("a red box", "a tin box of wood", "a wet box of woods", "an old box of woods"), 3),
+    (
+        "Which trial of a sailboat?",
+        ("the trail of a sailboat", "trials of sailboats", "sailing", "a teaspoonful"),
+        0,
+    ),
     ("Where does the train go to?", ("trains", "running", "walking", "going"), 0),
 ]
 

@@ -3,6 +3,7 @@
 The sentences about an item's cues and the rules of `lint` are about the same differences.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from robustify.judging.baselines.wording import (
 
 Marks = Callable[[Sequence[str], str], Sequence[bool]]
 """Function of options and their question that returns which options have a cue, or () if that is unknown."""
+SHORTEST_TYPED, SHORTEST_EDITED = 5, 7
+"""Fewest letters of a word in which two neighboring letters may be swapped, or one missing, added, or replaced."""
 CLEARLY, FEWEST_CHARS = 0.4, 10
 """Smallest difference in length that stands out: a share of the next length, and a number of characters."""
 
@@ -109,5 +112,34 @@ CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
 ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
 REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
 POINTER = Cue(_if(points_elsewhere), "refers to the other options")
+TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error")
+"""Only the words of other texts show a typing error: `typing_errors` marks the options."""
 OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
+
+
+def typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
+    """Mark the options of each item, given with its question, that have a typing error.
+
+    It is a word that occurs only once in all texts and is one error from a word that occurs more often. The first two and
+    the last two letters are right unless two are swapped, because endings make other words.
+    """
+    words = [[words_of(text) for text in (*choices, stem)] for choices, stem in texts]
+    times = Counter(word for item in words for text in item for word in text)
+    often = {word for word, n in times.items() if n > 1 and len(word) >= SHORTEST_TYPED}
+    gaps = {gap for word in often if len(word) >= SHORTEST_EDITED for gap in _without_a_letter(word)}
+    shorter = {rest for _, rest in gaps}
+
+    def is_error(word: str) -> bool:
+        if times[word] > 1 or len(word) < SHORTEST_TYPED or not word.isalpha():
+            return False
+        swapped = [word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(1, len(word) - 1)]
+        if not often.isdisjoint(swapped) or len(word) < SHORTEST_EDITED:
+            return not often.isdisjoint(swapped)
+        return word in shorter or any(gap in gaps or gap[1] in often for gap in _without_a_letter(word))
+
+    return [[any(map(is_error, choice)) for choice in item[:-1]] for item in words]
+
+
+def _without_a_letter(word: str) -> list[tuple[int, str]]:
+    return [(i, word[:i] + word[i + 1 :]) for i in range(2, len(word) - 2)]

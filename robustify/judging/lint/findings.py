@@ -14,6 +14,7 @@ from typing import Literal
 from robustify.base.errors import counted
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import words_of
+from robustify.judging.lint.cues import TYPING_ERROR, typing_errors
 from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
 from robustify.reading.loaders.loaded import Loaded
 
@@ -89,10 +90,14 @@ def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None
 
 
-def marks_of(items: Sequence[Item]) -> dict[str, list[Sequence[bool]]]:
+def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, list[Sequence[bool]]]:
     """Return which options of each item have each cue, by the code of its rule."""
     texts = [(item.choices, item.question or item.stem) for item in items]
-    return {code: [cue.marks(*one) for one in texts] for code, cue in CUES.items()}
+    return {
+        code: typing_errors(texts) if cue is TYPING_ERROR else [cue.marks(*one) for one in texts]
+        for code, cue in CUES.items()
+        if code in codes
+    }
 
 
 def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:

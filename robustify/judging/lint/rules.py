@@ -49,6 +49,7 @@ RULES: dict[str, LintRule] = {
     "R031": LintRule("absolute", _EVENLY, cues.ABSOLUTE),
     "R032": LintRule("hedge", _EVENLY, cues.HEDGE),
     "R033": LintRule("negation", _EVENLY, cues.NEGATION),
+    "R034": LintRule("typing-error", "correct the word", cues.TYPING_ERROR, alone=True),
     "R041": LintRule("other-options", "replace it with an answer of its own", cues.POINTER, alone=True),
     "R051": LintRule("article", "write “a/an”, or change the options", grammar.AFTER_ARTICLE, alone=True),
     "R052": LintRule("plural", "use one number in all options", grammar.IN_NUMBER, alone=True),

@@ -20,6 +20,8 @@ from markupsafe import Markup
 
 from robustify.base.files import write_text
 from robustify.items.item import Item
+from robustify.judging.lint.cues import Cue
+from robustify.judging.lint.findings import marks_of
 from robustify.judging.lint.rules import CUES
 from robustify.judging.screen.consensus import Verdicts
 from robustify.report.explaining import Row, said_of, with_item
@@ -52,16 +54,15 @@ def write_explorer(
     positions = sorted(order[: max(1, int(np.count_nonzero(sizes <= MOST_CHARACTERS)))])
     rows = [json.loads(kept[i]) for i in positions]
     island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
+    marks = marks_of(items, [rule]).get(rule)
     for shown_item, i in zip(island["items"], positions, strict=True):
-        shown_item["marked"] = key_mark(rule, items[i])
+        shown_item["marked"] = key_mark(CUES[rule], marks[i], items[i].key) if marks else ""
     write_text(folder / EXPLORER, page(island))
 
 
-def key_mark(rule: str, item: Item) -> str:
-    """Return what the key has or lacks unlike other options by this rule of `lint`, or "" if options do not differ."""
-    cue = CUES.get(rule)
-    marks = cue.marks(item.choices, item.question or item.stem) if cue else ()
-    return "" if cue is None or len(set(marks)) < 2 else cue.having if marks[item.key] else cue.lacking
+def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
+    """Return what the key has or lacks unlike other options, or "" if options do not differ in the cue."""
+    return "" if len(set(marks)) < 2 else cue.having if marks[key] else cue.lacking
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
