@@ -24,11 +24,11 @@ ONLY = ("--select", "R012,R061")
 SAME = ("red box", "tin box", "old box", "wet box")
 Row = tuple[str, tuple[str, ...], int]
 
+LONG = "sailboat lighthouse teaspoon wardrobe notebook keyboard umbrella doorbell backpack raincoat postcard snowball"
 TYPED = {
-    "sailboat": "salboat", "lighthouse": "lightthouse", "teaspoon": "teaspaon", "wardrobe": "wardorbe",
-    "candle": "cadnle", "blanket": "balnket", "lantern": "lanetrn", "bucket": "bukcet", 
-    "basket": "bakset", "curtain": "cutrain", "window": "widnow", "mirror": "mirorr", "carpet": "capret",
-}  # fmt: skip
+    word: f"{word[:3]}{(word[4] + word[3], word[4], word[3] + 'x' + word[4], 'x' + word[4])[at % 4]}{word[5:]}"
+    for at, word in enumerate(LONG.split())
+}
 FIRES: dict[str, list[Row]] = {
     "R001": [("Which?", ("red box ", *SAME[1:]), 0), ("Which?", ("red box", "tin box\t", "old", "wet"), 0)],
     "R002": [("Which?", ("red box.", *SAME[1:]), 0)],
