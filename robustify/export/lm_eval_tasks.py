@@ -22,7 +22,7 @@ import yaml
 
 from robustify.export.writing import Heading, commented, write_parquet
 from robustify.items.item import Item, item_row
-from robustify.items.views import DEFAULT_TEMPLATE, View, template
+from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden, View, template
 from robustify.judging.cloze import Profile
 
 VERSION = 1
@@ -35,12 +35,13 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """An lm-eval task: splits of a run, asked under one view."""
+    """An lm-eval task: splits of a run, asked under one view with its default template or another."""
 
     ending: str
     splits: tuple[str, ...]
     view: View
     says: str
+    template: str | None = None
 
 
 TASKS = (
@@ -51,21 +52,36 @@ TASKS = (
               "the kept items without their question, in the benchmark's own order"),
     SplitTask("cloze", ("cloze",), "cloze", "the items that can be asked without choices, by their texts"),
 )  # fmt: skip
+QUESTION = "{% set question = stem[question_at:] %}"
+"""Template prefix that defines the question after a passage."""
 
 
-def write_tasks(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]]) -> None:
-    """Write the data of each split that has items, and one YAML file per task."""
+def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
+    """Return the tasks of a run whose screen hid this part of its items."""
+    if hidden not in BEFORE_A_QUESTION:
+        return TASKS
+    says = f"the kept items without their {hidden}, in the benchmark's own order"
+    without = SplitTask("kept_choices_only", ("kept_passages",), "choices_only", says, NO_PASSAGE)
+    return tuple(without if one.ending == without.ending else one for one in TASKS)
+
+
+def write_tasks(
+    folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], hidden: Hidden = "question"
+) -> None:
+    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid."""
     tag = task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
+    if hidden in BEFORE_A_QUESTION:
+        splits = {**splits, "kept_passages": [item for item in splits["kept"] if item.question is not None]}
     data = {
         split: write_data(folder, heading, split, [item_row(item) for item in items])
         for split, items in splits.items()
         if items
     }
-    for task in TASKS:
+    for task in tasks_for(hidden):
         if not (paths := [data[split] for split in task.splits if split in data]):
             continue
-        name, used = task_name(heading.benchmark, task.ending), template(task.view)
+        name, used = task_name(heading.benchmark, task.ending), template(task.view, task.template)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
         head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
         whole = f"All tasks of this run at once: --tasks {tag}"
@@ -100,8 +116,11 @@ def starting(folder: str, name: str) -> list[str]:
 
 def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
     """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
-    source = files("robustify.items") / "templates" / task.view / f"{DEFAULT_TEMPLATE[task.view]}.yaml"
-    words, by_letter = yaml.safe_load(source.read_bytes()), template(task.view).by_letter
+    used = template(task.view, task.template)
+    words = yaml.safe_load(
+        (files("robustify.items") / "templates" / task.view / f"{used.name}.yaml").read_bytes()
+    )
+    prefix = LETTERS * used.by_letter + QUESTION * used.hides_passage
     return {
         "task": name,
         **({"tag": [tag]} if tag else {}),
@@ -109,11 +128,11 @@ def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "")
         "output_type": "multiple_choice",
         "num_fewshot": 0,
         "description": words["description"],
-        "doc_to_text": (LETTERS if by_letter else "") + words["context"],
-        "doc_to_choice": _LETTER_LIST if by_letter else "choices",
+        "doc_to_text": prefix + words["context"],
+        "doc_to_choice": _LETTER_LIST if used.by_letter else "choices",
         "doc_to_target": "key",
         "target_delimiter": words["continuation"].split("{")[0],
-        "metric_list": accuracies("acc", *[] if by_letter else ["acc_norm"]),
+        "metric_list": accuracies("acc", *[] if used.by_letter else ["acc_norm"]),
         "metadata": {"version": VERSION},
     }
 
@@ -155,17 +174,20 @@ HEAD = (
 )
 
 
-def write_restricted_tasks(folder: Path, heading: Heading, there: Collection[str], profile: Profile) -> None:
+def write_restricted_tasks(
+    folder: Path, heading: Heading, there: Collection[str], profile: Profile, hidden: Hidden = "question"
+) -> None:
     """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`).
 
     The task over all items states if the undecided are missing. Cloze has no split, so its task names all items and the
     `profile`, by which the loader skips items. The profile `labels` has none: human decisions are not exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for task in TASKS:
+    for task in tasks_for(hidden):
         cloze, says = task.view == "cloze", f"{task.says}."
-        missing = [split for split in (_ALL if cloze else task.splits) if split not in there]
-        present = [split for split in (_ALL if cloze else task.splits) if split in there]
+        splits = _ALL if cloze else ("kept",) if task.template else task.splits
+        missing = [split for split in splits if split not in there]
+        present = [split for split in splits if split in there]
         if (cloze and profile == "labels") or not present or set(missing) - {"undecided"}:
             continue
         if missing:
@@ -174,7 +196,8 @@ def write_restricted_tasks(folder: Path, heading: Heading, there: Collection[str
         tree = task_tree(name, task, [], tag=task_name(heading.benchmark, "robustify"))
         # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
         del tree["dataset_path"], tree["dataset_kwargs"]
-        kwargs = {"splits": [f"splits/{s}.json" for s in present], **({"cloze": profile} if cloze else {})}
+        only = {"cloze": profile} if cloze else {"passages": True} if task.template else {}
+        kwargs = {"splits": [f"splits/{s}.json" for s in present], **only}
         tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
         run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
         write_yaml(folder / f"{name}.yaml", heading.lines(says, *HEAD, run), tree)

@@ -25,7 +25,7 @@ def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
     """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
     with exporting(run, folder, kept) as (staging, heading):
         tasks, splits = staging / "lm_eval_tasks", {name: exported_items(run, name, trim) for name in SPLITS}
-        write_tasks(tasks, heading, splits)
+        write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"))
         write_free_task(tasks, heading, free_rows(splits["kept"]))
     return files_of(folder)
 

@@ -154,8 +154,8 @@ def write_parquet(
     import pyarrow as pa
     from pyarrow import parquet
 
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = pa.table({name: [row.get(name, "") for row in rows] for name in names})
+    absent = {name: type(value)() for row in rows for name, value in row.items()}
+    table = pa.table({name: [row.get(name, none) for row in rows] for name, none in absent.items()})
     if signature is not None:
         digest = hashlib.sha256(signature.encode())
         for batch in table.to_batches():

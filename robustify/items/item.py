@@ -26,6 +26,7 @@ class _Rest(TypedDict, total=False):
     """Arguments of `Item` that few callers give, by name."""
 
     group: str
+    question_at: int
     sealed: ItemText
 
 
@@ -35,7 +36,8 @@ class Item(HoldsText):
 
     `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
     benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
-    "". `sealed` carries unchanged text through `dataclasses.replace`. Other callers must not set it. Raise `ItemError`
+    "". `question_at` is where the question begins in a stem that starts with a passage. `sealed` carries unchanged
+    text through `dataclasses.replace`. Other callers must not set it. Raise `ItemError`
     if there are fewer than 2 or more than 26 choices, or the key is out of range.
     """
 
@@ -55,12 +57,13 @@ class Item(HoldsText):
         **more: "Unpack[_Rest]",
     ) -> None:
         group, sealed = more.pop("group", ""), more.pop("sealed", None)
+        question_at = more.pop("question_at", 0)
         if more:
             raise TypeError(f"Item() got an unexpected argument: {', '.join(more)}")
         if sealed is None or stem is not None or choices is not None:
             old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
             new_stem = old_stem if stem is None else stem
-            at = sealed.question_at if sealed is not None and stem is None else 0
+            at = sealed.question_at if sealed is not None and stem is None else question_at
             sealed = ItemText(new_stem, old_choices if choices is None else choices, at)
         _check(id, sealed, key)
         for name, value in (("id", id), ("key", key), ("topic", topic), ("group", group), ("sealed", sealed)):
@@ -114,8 +117,8 @@ class Item(HoldsText):
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and group if there is one.
-    It contains the text."""
+    """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and if there are any, group
+    and question_at, where the question begins after a passage. It contains the text."""
     row = {
         "id": item.id,
         "stem": item.stem,
@@ -123,7 +126,8 @@ def item_row(item: Item) -> dict[str, Any]:
         "key": item.key,
         "topic": item.topic,
     }
-    return row | ({"group": item.group} if item.group else {})
+    more = {"group": item.group, "question_at": item.sealed.question_at}
+    return row | {name: value for name, value in more.items() if value}
 
 
 def _check(id: str, text: ItemText, key: int) -> None:

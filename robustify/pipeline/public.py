@@ -117,7 +117,7 @@ class PublicPolicy:
                     write_items(staged / ROBUST, splits["kept"])
                 if not summary.halting:
                     heading = Heading(config.name, manifest["signature"], standing(summary))
-                    write_tasks(staged / "lm_eval_tasks", heading, splits)
+                    write_tasks(staged / "lm_eval_tasks", heading, splits, config.hidden)
             notes = [*config.notes, *asked.data.get("notes", ())]
             beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})

@@ -131,6 +131,7 @@ class RestrictedPolicy:
                     Heading(self.config.name, manifest["signature"], page.state),
                     there=list(splits),
                     profile=self.config.cloze.profile,
+                    hidden=self.config.hidden,
                 )
         with owner_only():
             asked.log(folder)

@@ -64,20 +64,26 @@ _SHORT = "sxwc"
 refused anywhere in such an argument."""
 
 
-def local_items(splits: Sequence[str], cloze: str | None = None, **_given: object) -> Mapping[str, Any]:
+def local_items(
+    splits: Sequence[str], cloze: str | None = None, passages: bool = False, **_given: object
+) -> Mapping[str, Any]:
     """Return `{"test": dataset}` with the items of all hashed splits in the given files. The items stay in memory.
 
-    `cloze` names a profile that excludes items which cannot be asked without their choices. Raise `AuthorisationError`
-    if the licence, data or key is missing, or lm-eval would save text, and `DataError` if the splits belong to several
-    sets, or IDs match no local item.
+    `cloze` names a profile that excludes items which cannot be asked without their choices, and `passages` excludes items
+    without a passage. Raise `AuthorisationError` if the licence, data or key is missing, or lm-eval would save text, and
+    `DataError` if the splits belong to several sets, or IDs match no local item.
     """
     from datasets import Dataset
 
     require_silence(sys.argv)
-    return {"test": Dataset.from_list(documents([read_split(Path(name)) for name in splits], cloze))}
+    return {
+        "test": Dataset.from_list(documents([read_split(Path(name)) for name in splits], cloze, passages))
+    }
 
 
-def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[str, object]]:
+def documents(
+    splits: Sequence[Split], cloze: str | None = None, passages: bool = False
+) -> list[dict[str, object]]:
     """Return the items of some splits in the order of the data, with the fields that task files read."""
     sets = {(s.dataset, s.version) for s in splits}
     if len(sets) != 1:
@@ -89,7 +95,7 @@ def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[st
             wanted -= set(excluded(copy, ClozeSettings(profile=cloze)))
         case str():
             raise DataError(f"cloze: {cloze[:40]!a} is not a profile; expected cross-ref or strict.")
-    return [item_row(item) for item in copy if item.id in wanted]
+    return [item_row(i) for i in copy if i.id in wanted and not (passages and i.question is None)]
 
 
 def require_silence(argv: Sequence[str]) -> None:

@@ -63,6 +63,7 @@ _ITEM_CELLS: dict[str, Any] = {
     "choices": (list[str], ...),
     "key": (int, ...),
     "group": (str, ""),
+    "question_at": (int, 0),
 }
 _ITEM: TypeAdapter[Any] = TypeAdapter(_part("Item", **_ITEM_CELLS))
 _Defect: Any = _part("Defect", kind=(str, ...), item=(str, ...))

@@ -11,15 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
+from pyarrow import parquet
 
 from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
 from robustify.export.lm_eval_tasks import task_name, write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
-from robustify.items.views import View, template
+from robustify.items.views import NO_PASSAGE, View, template
+from robustify.reading.loaders import Source, load
+from robustify.runs.run import write_items
+from robustify.runs.stored import split_items
 from tests.support.exported_run import made_up
 from tools.tasks import BY_HAND, ROOT, TEMPLATES, write_demo_tasks, write_templates
 from tools.tasks import FOLDER as TASK_FOLDER
@@ -121,6 +126,29 @@ def test_the_data_of_another_set_run_or_content_have_another_name(
     )
     assert first == again
     assert not first & other
+
+
+def test_a_run_that_hid_the_passage_has_a_task_that_hides_it_too(tmp_path: Path) -> None:
+    """The task hid the question, whatever the screen hid."""
+    passage = "A lamp hangs in the hall.\n\n"
+    items = [
+        Item(f"p{at}", f"{passage} Where is lamp {at}?", ("the hall", "the attic"), at % 2, question_at=len(passage))
+        for at in range(3)
+    ]  # fmt: skip
+    write_items(tmp_path / "kept.jsonl", [*items, *KEPT])
+    kept = list(split_items(tmp_path / "kept.jsonl"))
+    assert [item.question for item in kept[:3]] == [item.question for item in items]
+    assert load(Source(path=str(tmp_path / "kept.jsonl"))).items[0].stem == items[0].stem
+    write_tasks(tmp_path / "tasks", HEADING, {"kept": kept, "cloze": kept}, "passage")
+    tree = yaml.safe_load((tmp_path / "tasks" / "demo_benign_kept_choices_only.yaml").read_text())
+    (data,) = tree["dataset_kwargs"]["data_files"]["test"]
+    rows = parquet.read_table(tmp_path / data).to_pylist()
+    assert [row["id"] for row in rows] == [item.id for item in items]
+    asked = template("choices_only", NO_PASSAGE)
+    for row, item in zip(rows, items, strict=True):
+        shown = tree["description"] + jinja2.Template(tree["doc_to_text"]).render(**row)
+        assert shown == asked.requests(item, own(item.k))[0].context
+        assert "hangs" not in shown
 
 
 @pytest.mark.parametrize("kind", TYPED)
