@@ -56,8 +56,8 @@ Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | p
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Finished run. A notebook displays the first screen of its report. `folder` contains its files (docs/files.md). If
-    no `out` folder was given, the folder is temporary and is removed with this object."""
+    """Finished run, which a notebook displays as the first screen of its report. `folder` contains its files
+    (docs/files.md), and is removed with this object if no `out` folder was given."""
 
     folder: Path
     run: Run = field(repr=False)
@@ -76,8 +76,7 @@ class Audit:
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the option picked without the
-        question."""
+        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the option picked blind."""
         import pandas as pd
 
         self._require_rows(VERDICTS)
@@ -96,8 +95,8 @@ class Audit:
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 % interval). For a restricted
-        run, only the numbers of its released page."""
+        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 % interval), or the numbers of
+        a restricted run's released page."""
         import pandas as pd
 
         if not self.run.restricted:
@@ -109,19 +108,18 @@ class Audit:
 
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:
-            raise AuthorisationError(
-                f"{self.folder} is a restricted run, which keeps no data on single items. Use its `summary`, or open a "
-                "public run."
-            )
+            kept = "which keeps no data on single items. Use its `summary`, or open a public run."
+            raise AuthorisationError(f"{self.folder} is a restricted run, {kept}")
         if name not in self.run.manifest["files"]:
             raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.")
         self.run.require_unchanged(name)
         self.run.require_ordinary()
 
     def __str__(self) -> str:
-        if self.run.restricted:
-            return "\n".join(released_lines(self.run.released, str(self.folder)))
-        return "\n".join(closing(self.run.summary, str(self.folder)))
+        run, folder = self.run, str(self.folder)
+        return "\n".join(
+            released_lines(run.released, folder) if run.restricted else closing(run.summary, folder)
+        )
 
     def _repr_html_(self) -> str:
         if self.run.restricted:
@@ -130,11 +128,8 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """Settings of the rule by which the screen flags items.
-
-    `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores each option's `text`
-    (for small models). `limit` uses only the first items. `name` names the benchmark.
-    """
+    """Settings of the screen: `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or
+    scores each option's `text`. `limit` uses only the first items. `name` names the benchmark."""
 
     criterion: str
     mode: str
@@ -154,12 +149,10 @@ def audit(
 ) -> Audit:
     """Audit a benchmark, as `robustify CONFIG` does. Without models, rules and a probe audit the options.
 
-    `data` is a config (a YAML file or the name of a shipped config), an items file, or items, whose texts may be shown if
-    `public` is true. A config contains this setting. `models` replace those of the config and run on `device`, such as
-    `cuda:0`. `out` is the folder of the run, by default a temporary one that is removed with the result. `progress` is
-    shown on stderr. `rule` are settings of the screen, with the keys of `Rule`.
-
-    Raise `RobustifyError` if a setting is invalid, a step fails, or `public` or `out` is required but missing.
+    `data` is a config (a YAML file or the name of a shipped config), an items file, or items. Unless a config says so,
+    `public` must be true, because item texts are shown. `models` replace those of the config and run on `device`, such as
+    `cuda:0`. `out` is the folder of the run, by default a temporary one. `progress` is shown on stderr. `rule` are settings
+    of the screen (`Rule`). Raise `RobustifyError` if a setting is invalid or missing, or a step fails.
     """
     overrides = _overrides(rule)
     if "mode" in rule:
@@ -167,9 +160,8 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
         if not public and not is_config(path):
-            raise UsageError(
-                f"{Path(path).name} is not a config. If its item texts may be shown, set public=True."
-            )
+            name = Path(path).name
+            raise UsageError(f"{name} is not a config. If its item texts may be shown, set public=True.")
         config = configs.config_for(path, models, overrides, public=public)
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
@@ -185,18 +177,15 @@ def open(run: str | Path) -> Audit:
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge the answers of a run again with another `criterion` or `mode`, which takes seconds and needs no
-    model. The run is unchanged, and the new one is in `out`, by default a temporary folder. Raise `RobustifyError` if the
-    run is restricted, or `robustify judge` would refuse it."""
+    """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
+    new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
     return _in(out, lambda to: steps.rejudge(found, _overrides(rule), to))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices and need no model.
-
-    Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items, the accuracy by
-    chance, and notes. Raise `RobustifyError` if the set is restricted."""
+    """Score simple rules that see only the choices: a row each with value, n, low and high (95 %), and ties. `attrs` has
+    the number of items, the accuracy by chance, and notes. Raise `RobustifyError` if the set is restricted."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table
@@ -213,12 +202,9 @@ def heuristics(data: Data) -> "pd.DataFrame":
 def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
     """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row per model.
 
-    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered.
-    Rows have `value`, `n`, `low`, and `high` (95 %) of
-    the adjusted score, and `raw`, the mean of all hits. `attrs` has the worth of the weights and the remaining cues found
-    by auditors, in the form of `adjustment` in a run's summary.
-
-    Raise `RobustifyError` if the set is restricted, hits do not match the items, or items are too few.
+    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered. Rows have
+    `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` is `adjustment`
+    of a run's summary. Raise `RobustifyError` if the set is restricted, hits do not match, or items are too few.
     """
     import numpy as np
     import pandas as pd
@@ -251,19 +237,12 @@ def import_logs(
 
     `logs` are files, each written as `[MODEL=][VIEW:]FILE`, and `data` the benchmark file whose items they answer. `view`
     is the view in which the items were asked, and `columns` maps parts to columns of a table, if the logs do not show it.
-    `out` is as in `audit`. `rule` are the `name` of the benchmark and the `criterion` of the screen.
-
-    Raise `RobustifyError` if `robustify import` would refuse the logs.
+    `rule` are the `name` and the `criterion`. Raise `RobustifyError` if `robustify import` would refuse the logs.
     """
-    paths = [parse_log_path(str(log)) for log in logs]
-    options = LogOptions(view=view, columns=columns or {})
+    paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
     name, items = rule.pop("name", None), [] if data is None else [Path(data)]
-
-    def work(to: Path) -> Run:
-        overrides = _overrides(rule)
-        return from_logs.import_logs(paths, to, data=items, options=options, name=name, overrides=overrides)
-
-    return _in(out, work)
+    given: dict[str, Any] = {"data": items, "options": options, "name": name, "overrides": _overrides(rule)}
+    return _in(out, lambda to: from_logs.import_logs(paths, to, **given))
 
 
 def _overrides(rule: Rule) -> dict[str, object]:
@@ -295,17 +274,18 @@ def _loaded(data: Data) -> tuple[Loaded, steps.SetPolicy]:
 
 
 def _path(data: Any, place: Path) -> str:
-    """Return `data` if it is a path. Otherwise, write the items to a file in `place` and return its path."""
+    """Return `data` if it is a path, or else the path of a file in `place` with the items."""
     if isinstance(data, str | Path):
         return str(data)
     rows = data.to_dict("records") if hasattr(data, "to_dict") else data
     try:
         lines = [json.dumps(_row(row), default=methodcaller("tolist"), ensure_ascii=False) for row in rows]
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"items cannot be written as JSON ({type(error).__name__}); expected a file, a DataFrame, or a list of items "
-            "or of rows with strings, numbers, and lists"
-        ) from None
+        expected = (
+            "expected a file, a DataFrame, or a list of items or of rows with strings, numbers, and lists"
+        )
+        why = type(error).__name__
+        raise UsageError(f"items cannot be written as JSON ({why}); {expected}") from None
     write_text(place / "items.jsonl", "".join(f"{line}\n" for line in lines))
     return str(place / "items.jsonl")
 
@@ -326,14 +306,10 @@ def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
             if value is not None:
                 yield {"field": name, **_flat({"value": value, "n": n, "ci": ci})}
             yield from _rows(more, name)
-        case dict():
-            for key, one in tree.items():
+        case dict() | list():
+            for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
                 yield from _rows(one, f"{name}.{key}".lstrip("."))
-        case list():
-            yield from _rows(dict(enumerate(tree)), name)
-        case None:
-            return
-        case _:
+        case bool() | int() | float() | str():
             yield {"field": name, **_flat({"value": tree})}
 
 

@@ -1,8 +1,7 @@
-"""Answer table, which is written when models are asked and read when their answers are judged.
+"""Answer table, which is written when models are asked and read when their answers are judged. It has no item text.
 
-A row records one item, asked of one model in one order under one template. The table contains no item text. The rows of
-an item are in the order in which it was asked. The first row has the plain order: the first rotation for the screen, and
-the benchmark's order for the full view.
+A row records one item, asked of one model in one order under one template. The first row of an item has the plain order:
+the first rotation for the screen, and the benchmark's order for the full view.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,27 +23,15 @@ from robustify.base.arrays import Floats, Ints, tied_best
 from robustify.base.errors import DataError
 from robustify.items.item import MOST
 
-SCHEMA = pa.schema(
-    [
-        ("item", pa.string()),
-        ("view", pa.string()),
-        ("model", pa.string()),
-        ("order", pa.list_(pa.int16())),
-        ("template", pa.string()),
-        ("key", pa.int16()),
-        ("pick", pa.int16()),
-        ("correct", pa.float64()),
-        ("scores", pa.list_(pa.float64())),
-        ("n_chars", pa.list_(pa.int32())),
-        ("n_bytes", pa.list_(pa.int32())),
-        ("n_tokens", pa.list_(pa.int32())),
-        ("tie", pa.int16()),
-        ("error", pa.string()),
-    ]
-)
+_WORDS = dict.fromkeys(("item", "view", "model"), pa.string())
+_COUNTS = dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), pa.list_(pa.int32()))
+SCHEMA = pa.schema({
+    **_WORDS, "order": pa.list_(pa.int16()), "template": pa.string(), "key": pa.int16(), "pick": pa.int16(),
+    "correct": pa.float64(), "scores": pa.list_(pa.float64()), **_COUNTS, "tie": pa.int16(), "error": pa.string(),
+})  # fmt: skip
 ROTATION = "rotation"
 """Column that `Answers` adds to tables without it, such as older files."""
-OPTIONAL = pa.schema([(ROTATION, pa.int16()), ("draws", pa.int16()), ("at_most", pa.float64())])
+OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.float64()})
 """Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
 
 
@@ -52,10 +39,9 @@ OPTIONAL = pa.schema([(ROTATION, pa.int16()), ("draws", pa.int16()), ("at_most",
 class Answer:
     """Row of the answer table. Sequences have one entry per choice, in benchmark order.
 
-    `pick` is the index of the best choice (the lowest of `tie` choices that share the best score), or None if there is no
-    readable answer, for the reason `error`. `correct` is the credit: 1/tie if the key is among the best choices, 0 if
-    not, and None if unanswered. If `draws` is set, scores are logs of each letter's share of that many replies. If
-    `at_most` is set, the server did not return the letters whose score is NaN, and it bounds their log-probability."""
+    `pick` is the lowest of the `tie` choices that share the best score, or None for an unreadable answer, with the reason
+    `error`. `correct` is 1/tie if the key is among them, 0 if not, and None if unanswered. With `draws`, scores are logs of
+    each letter's share of that many replies. `at_most` bounds the log-probability of letters whose score is NaN."""
 
     item: str
     view: str
@@ -106,8 +92,7 @@ def answer(
     ranked_by: Sequence[float] | None = None,
     **details: Unpack[Details],
 ) -> Answer:
-    """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores. All sequences
-    have one entry per choice, in benchmark order."""
+    """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores."""
     best = tied_best(scores if ranked_by is None else ranked_by)
     credit = 1 / len(best) if asked.key in best else 0.0
     return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
@@ -119,27 +104,27 @@ def unanswered(asked: Asked, why: str) -> Answer:
 
 
 class Block:
-    """Rows of an answer table as arrays, with r rows and at most K choices per row. They are read on first use.
+    """Rows of an answer table as arrays, with r rows and at most K choices per row, which are read on first use.
 
-    Shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
-    unanswered), `tie`, `k` (number of choices), `rotation` (which rotation of the item's order was shown, -1 if none),
-    `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are known). Shape (r, K): `scores`, `n_chars`,
-    `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond the choices of a row)."""
+    Shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (NaN if unanswered), `tie`,
+    `k` (choices), `rotation` (of the item's order, -1 if none), `draws` (0 if not sampled), and `at_most` (NaN if all
+    scores are known). Shape (r, K): `scores`, `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond k).
+    """
 
     item: Ints
     key: Ints
     pick: Ints
-    correct: Floats
     tie: Ints
     k: Ints
+    order: Ints
+    draws: Ints
+    rotation: Ints
+    correct: Floats
     scores: Floats
     n_chars: Floats
     n_bytes: Floats
     n_tokens: Floats
-    order: Ints
-    draws: Ints
     at_most: Floats
-    rotation: Ints
 
     def __init__(
         self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
@@ -169,9 +154,8 @@ class Block:
                 return _ints(column, 0 if name == "draws" else -1)
             case "correct" | "at_most":
                 return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-            case "order":
-                return _padded(column, np.int64, self._width, fill=-1)
-        return _padded(column, np.float64, self._width, fill=np.nan)
+        dtype, fill = (np.int64, -1) if name == "order" else (np.float64, np.nan)
+        return _padded(column, dtype, self._width, fill=fill)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """Return the rows for which `mask` (r,) is true."""
@@ -242,12 +226,11 @@ class Answers:
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
         found = table.column_names
-        missing = [name for name in SCHEMA.names if name not in found]
-        repeated = sorted({name for name in found if found.count(name) > 1})
+        wrong = [name for name in dict.fromkeys((*SCHEMA.names, *found)) if found.count(name) != 1]
         fault = None
-        if missing or repeated:
-            fault = f"columns {', '.join(missing or repeated)} are {'missing' if missing else 'repeated'}"
-        elif empty := [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]:
+        if wrong:
+            fault = f"columns {', '.join(wrong)} are missing or repeated"
+        elif empty := [c for c in (*_WORDS, "template", "order") if table[c].null_count]:
             fault = f"column {empty[0]} has empty cells"
         else:
             schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
@@ -293,9 +276,8 @@ class Answers:
         for column in columns:
             encoded = _one(self.table[column].dictionary_encode())
             asking = asking * len(encoded.dictionary) + np.asarray(encoded.indices, dtype=np.int64)
-        kinds, first, which = np.unique(asking, return_index=True, return_inverse=True)
-        sorted_rows = np.argsort(which, kind="stable")
-        parts = np.split(sorted_rows, np.cumsum(np.bincount(which, minlength=len(kinds)))[:-1])
+        _, first, which, n = np.unique(asking, return_index=True, return_inverse=True, return_counts=True)
+        parts = np.split(np.argsort(which, kind="stable"), np.cumsum(n)[:-1])
         rows = {}
         for kind in np.argsort(first).tolist():
             view, model, template = (self.table[name][int(first[kind])].as_py() for name in columns)
@@ -305,9 +287,7 @@ class Answers:
     def block(self, view: str, model: str, template: str | None = None) -> Block:
         """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
         asked = [
-            rows
-            for (v, m, t), rows in self._rows.items()
-            if (v, m) == (view, model) and template in (None, t)
+            r for (v, m, t), r in self._rows.items() if (v, m) == (view, model) and template in (None, t)
         ]
         rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
         # Contiguous rows are sliced without a copy.

@@ -119,15 +119,9 @@ class Item(HoldsText):
 def item_row(item: Item) -> dict[str, Any]:
     """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and if there are any, group
     and question_at, where the question begins after a passage. It contains the text."""
-    row = {
-        "id": item.id,
-        "stem": item.stem,
-        "choices": list(item.choices),
-        "key": item.key,
-        "topic": item.topic,
-    }
+    row = {name: getattr(item, name) for name in ("id", "stem", "choices", "key", "topic")}
     more = {"group": item.group, "question_at": item.sealed.question_at}
-    return row | {name: value for name, value in more.items() if value}
+    return row | {"choices": list(item.choices)} | {name: value for name, value in more.items() if value}
 
 
 def _check(id: str, text: ItemText, key: int) -> None:

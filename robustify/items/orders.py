@@ -1,7 +1,6 @@
 """Orders in which the choices of an item are shown.
 
-Every order depends only on the item's ID. With one generator for the whole list, dropping an item would change the
-letters of all later items, and cached answers would be scored against the wrong key.
+Every order depends only on the item's ID, so that dropping an item changes no letter of later items.
 """
 
 import functools
@@ -41,8 +40,7 @@ def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
 
 
 def spread_and_turned(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """Return the orders from `spread`, then the missing rotations of the benchmark's order. The first min(n, k!) orders are
-    random, except that the benchmark's order is first. All k rotations are included."""
+    """Return the orders from `spread`, then the missing rotations of the benchmark's order."""
     return tuple(dict.fromkeys((*spread(item_id, k, n, seed), *rotations(own(k)))))
 
 

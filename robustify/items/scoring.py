@@ -27,9 +27,8 @@ FULL_OF: dict[Mode, str] = {"letter": "full", "text": "full_text"}
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
     """Return the scores by which choices are compared (r, K), with NaN for missing values.
 
-    `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, and `tokens` by tokens. `sum` keeps the
-    sum of log-probabilities. `pmi` subtracts the score of the same choice without the stem, from the first row of each
-    item in `unconditional`."""
+    `chars` divides by code points (lm-eval's acc_norm), and `pmi` subtracts the score of the same choice without the stem,
+    from the first row of each item in `unconditional`."""
     match norm:
         case "sum":
             return block.scores
@@ -64,10 +63,9 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return a mask (r, K) of the choices that share the best score, within a relative 1e-6.
+    """Return which choices share the best of the scores (r, K), within a relative 1e-6. `k` (r,) is the number of choices.
 
-    `scores` is (r, K), and `k` (r,) is the number of choices. A row is unanswered, with no best choice, if a score is
-    missing or the best score is not finite."""
+    A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
     there = np.arange(scores.shape[1]) < k[:, None]
     whole = ~(np.isnan(scores) & there).any(axis=1) & (k > 0)
     present = np.where(there & whole[:, None], scores, -np.inf)

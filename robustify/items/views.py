@@ -1,7 +1,6 @@
 """Prompts: views, their templates, and the requests that ask about an item. Only this module gives options their letters.
 
-A view determines what a model sees, and a template determines the wording. Templates are versioned and hashed files,
-because a filtered set is only as reproducible as the prompt that filtered it.
+A view determines what a model sees, and a template, a versioned and hashed file, determines the wording.
 """
 
 import hashlib
@@ -97,37 +96,27 @@ class Template:
 
 def inferring_prompt(item: Item) -> str:
     """Return a prompt that shows only the choices of an item and asks the model to infer its question."""
-    parts = yaml.safe_load(
-        (files("robustify.items") / "templates/infer_question/choices-v1.yaml").read_text("utf-8")
-    )
+    path = files("robustify.items") / "templates/infer_question/choices-v1.yaml"
+    parts = yaml.safe_load(path.read_bytes())
     return _JINJA.from_string(parts["context"]).render(choices=item.choices)
 
 
 @cache
 def template(view: View, name: str | None = None) -> Template:
-    """Return the template with the given name, or the default template of the view. Raise `UsageError` if the template
-    does not exist. The message lists the available ones."""
+    """Return the template with the given name, or the view's default. Raise `UsageError` if it does not exist."""
     wanted = name or DEFAULT_TEMPLATE[view]
     path = files("robustify.items") / "templates" / view / f"{wanted}.yaml"
     if wanted not in names(view):
         raise UsageError(
             f"template {wanted!r} of view {view} is unknown; expected one of {', '.join(names(view))}"
         )
-    raw = path.read_bytes()
-    parts = yaml.safe_load(raw)
-    digest = hashlib.sha256(
-        "\0".join([view, parts["description"], parts["context"], parts["continuation"]]).encode()
-    ).hexdigest()
-    return Template(
-        view,
-        wanted,
-        digest,
-        parts["description"],
-        _JINJA.from_string(parts["context"]),
-        _JINJA.from_string(parts["continuation"]),
-        by_letter="letter" in parts["continuation"],
-        hides_passage="{{ question" in parts["context"],
-    )
+    parts = yaml.safe_load(path.read_bytes())
+    hashed = "\0".join([view, parts["description"], parts["context"], parts["continuation"]])
+    digest = hashlib.sha256(hashed.encode()).hexdigest()
+    context, continuation = (_JINJA.from_string(parts[name]) for name in ("context", "continuation"))
+    by_letter, hides_passage = "letter" in parts["continuation"], "{{ question" in parts["context"]
+    about = view, wanted, digest, parts["description"]
+    return Template(*about, context, continuation, by_letter, hides_passage)
 
 
 def by_chat(context: str, letters: Sequence[str]) -> str:

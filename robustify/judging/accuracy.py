@@ -1,8 +1,4 @@
-"""Credits of each model by view, and paired comparisons of models.
-
-A view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that both
-answered.
-"""
+"""Credits of each model by view (None if not asked), and paired comparisons of models on the items that both answered."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -55,9 +51,8 @@ def scored(
 ) -> Scored:
     """Return one model's tie-fair credits by view, with the mode of the `full` question and the rules of the screen.
 
-    `full` and the cloze use the first row of each item, which shows its original order. The choices-only views average
-    over rotations. Texts are scored per character, and in the screen by its norm. `voted` (n, K) marks the choices that
-    share a voter's best score in the screen, which need not be computed again.
+    `full` and the cloze use the first row of each item, and the choices-only views average over rotations. Texts are
+    scored per character, and in the screen by its norm. `voted` (n, K) marks a voter's best choices in the screen.
     """
     other: Mode = "letter" if rules.mode == "text" else "text"
     question = first_block(answers, FULL_OF[full], model).first()
@@ -90,8 +85,8 @@ def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
 def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = None) -> Score | None:
     """Return a model's accuracy on items whose longest choice is the key, minus its accuracy on all others.
 
-    None without credits, or if either group is empty. An item with tied longest choices counts in both groups by its
-    tie-fair credit. The interval is Newcombe's, or a cluster bootstrap if `groups` is given.
+    None without credits, or if either part is empty. An item with tied longest choices counts in both by its tie-fair
+    credit. The interval is Newcombe's, or a cluster bootstrap if `groups` is given.
     """
     if won is None:
         return None
@@ -134,26 +129,6 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
     return None if np.isnan(won).all() else index.spread(block, won)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Paired comparison of two models: ties, and items that only the first (`b`) or only the second (`c`) got right."""
-
-    b: int
-    c: int
-    tied: int
-    difference: Difference
-    p: float | None
-    p_mid: float | None
-
-    def entry(self, p_holm: float | None, level: float) -> Paired:
-        """Return the summary entry, with a minimum detectable difference only if the result is not significant."""
-        found, null = self.difference, p_holm is not None and p_holm > LEVEL
-        mde = None if found.error is None or not null else detectable(found.error, level)
-        counts = {"n": found.n, "b": self.b, "c": self.c, "tied": self.tied}
-        difference = Quantity.of(found)
-        return Paired(**counts, difference=difference, p=self.p, p_mid=self.p_mid, p_holm=p_holm, mde=mde)
-
-
 def pairs(
     ctx: Context, credits: Mapping[str, Credits], balance: Balanced | None = None
 ) -> dict[str, Pair] | None:
@@ -164,7 +139,7 @@ def pairs(
     """
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
-    compared: dict[tuple[str, str, str, str], Compared] = {}
+    compared: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
     for (a, b), view in product(combinations(models, 2), PAIRED):
         one, two = credits[a].get(view), credits[b].get(view)
         if one is None or two is None:
@@ -173,12 +148,14 @@ def pairs(
         for split, mask in (("all", inside), ("kept", inside & parts.kept)):
             groups = None if parts.groups is None else parts.groups[mask]
             compared[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
-    tests = [one.p_mid for one in compared.values() if one.p_mid is not None]
-    corrected, level = iter(holm(tests)), 1 - LEVEL / max(1, len(tests))
-    entries = {
-        place: one.entry(None if one.p_mid is None else next(corrected), level)
-        for place, one in compared.items()
-    }
+    tested = {place: paired.p_mid for place, (paired, _) in compared.items() if paired.p_mid is not None}
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    entries = {}
+    for place, (paired, found) in compared.items():
+        p_holm = corrected.get(place)
+        null = found.error is not None and p_holm is not None and p_holm > LEVEL
+        mde = detectable(found.error or 0.0, 1 - LEVEL / len(tested)) if null else None
+        entries[place] = paired.model_copy(update={"p_holm": p_holm, "mde": mde})
     table = {}
     for a, b in combinations(models, 2):
         views = {
@@ -193,8 +170,8 @@ def pairs(
     return table or None
 
 
-def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compared:
-    """Compare two models' credits (n,), with NaN for unanswered items.
+def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
+    """Compare two models' credits (n,), with NaN for unanswered items. Return the test, and the difference with its error.
 
     McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit count only as `tied`. With
     `groups` (n,), the p-values come from the exact sign-flip test of the group sums.
@@ -206,4 +183,8 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
     together = None if groups is None else groups[there]
     exact, mid = sign_flip(better, together) if whole.any() else (None, None)
-    return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), exact, mid)
+    found, counts = paired_difference(one, two, together), {"b": b, "c": c, "tied": int(np.sum(~whole))}
+    tested = Paired(
+        n=found.n, **counts, difference=Quantity.of(found), p=exact, p_mid=mid, p_holm=None, mde=None
+    )
+    return tested, found

@@ -1,8 +1,7 @@
-"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them.
+"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them (docs/filter.md).
 
-Weights can make cues worthless even if the filter can flag no item. Fresh probes and the encoder look for keys under the
-weights. What they find is balanced too, and fresh ones look again (multiaccuracy, Kim et al. 2019). `docs/filter.md`
-explains what the adjusted score estimates, and under which conditions.
+Fresh probes and the encoder look for keys under the weights. What they find is balanced too, and fresh ones look again
+(multiaccuracy, Kim et al. 2019).
 """
 
 from collections.abc import Mapping
@@ -21,14 +20,8 @@ from robustify.judging.baselines.near_duplicates import balanced_folds, content_
 from robustify.judging.context import Context
 from robustify.judging.screen.ranking import OptionScores
 from robustify.judging.screen.votes import models_asked
-from robustify.judging.stats.balance import (
-    balancing,
-    taken_out,
-    weighted_difference,
-    weighted_rate,
-    weights,
-    worth,
-)
+from robustify.judging.stats import balance
+from robustify.judging.stats.balance import weights, worth
 from robustify.judging.stats.tests import LEVEL
 from robustify.judging.summary.quantity import Reason, Score
 from robustify.judging.summary.scored import AdjustedDifference, Adjustment, LeftToFind
@@ -50,11 +43,8 @@ _PARTITIONS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Balancing weights of n items, with their summary entry.
-
-    `weight` (n,) has mean 1 and is NaN for items without a key or text. `groups` (n,) are the clusters, or None if items
-    are independent. `cues` (n, c) are the balanced columns.
-    """
+    """Balancing weights of n items, with their summary entry. `weight` (n,) has mean 1 and is NaN for items without a key
+    or text. `groups` (n,) are clusters, if any, and `cues` (n, c) the balanced columns."""
 
     weight: Floats
     groups: Ints | None
@@ -70,20 +60,20 @@ class Balanced:
         """Return the weighted mean of a model's credits (n,), or None if there are no credits or the score is withheld."""
         if won is None or self.scored is None:
             return None
-        return Score.of(weighted_rate(won, self.weight, self.groups))
+        return Score.of(balance.weighted_rate(won, self.weight, self.groups))
 
     def taken_out(self, won: Floats | None) -> Score | None:
         """Return the points of a model's credits (n,) that the cues earn: the mean less the weighted mean."""
         if won is None or self.scored is None:
             return None
-        found = taken_out(won, self.weight, self.cues, self.groups)
+        found = balance.taken_out(won, self.weight, self.cues, self.groups)
         return Score.of(found, mde=found.mde)
 
     def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
         """Return the weighted difference between two models' credits on the items that both answered."""
         if one is None or two is None or self.scored is None:
             return None
-        found, p = weighted_difference(one, two, self.weight, self.groups)
+        found, p = balance.weighted_difference(one, two, self.weight, self.groups)
         return AdjustedDifference.of(found, p=p) if found.n else None
 
 
@@ -114,16 +104,14 @@ def balanced(ctx: Context) -> Balanced | None:
 
 def _solved(cues: Cues, n: int) -> Floats:
     columns = np.column_stack([np.empty((n, 0)), *cues.values()])
-    return weights(columns, balancing(columns))
+    return weights(columns, balance.balancing(columns))
 
 
 def _refitted(
     auditors: "_Auditors", cues: Cues, weight: Floats
 ) -> tuple[Cues, Floats, dict[str, LeftToFind]]:
-    """Return the cues, with those that auditors found, the weights (n,) that balance them, and what is left.
-
-    Fresh auditors look under the weights until they find nothing, or further weights would be worth too little.
-    """
+    """Return the cues, with those that auditors found, the weights (n,) that balance them, and what is left, once fresh
+    auditors find nothing, or further weights would be worth too little."""
     for times in range(REFITS + 1):
         logits = auditors.logits(times)
         left, more = auditors.left(logits, weight), dict(cues)
@@ -145,29 +133,21 @@ def _finds(one: LeftToFind, p: float) -> bool:
 
 
 def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
-    """Return the cues of items with a known key by name, leaving out constant columns.
-
-    They are what the scorer gives to the key (`strategy`), the contributions of the key's form and words, and the tie-fair
-    credits of four length heuristics.
-    """
+    """Return the cues of items with a known key by name, without constant columns: what the scorer gives to the key
+    (`strategy`), the contributions of its form and words, and the tie-fair credits of four length heuristics."""
     known, there = scores.known, scores.there[scores.known]
     rows, key = np.flatnonzero(known), ctx.index.key[known]
+    by_rule = listed_credit(ctx.items or (), RULES).items()
     found = {
         "form": scores.surface[rows, key],
         "words": scores.words[rows, key],
-        **{
-            name: won[known] - 1 / there.sum(axis=1)
-            for name, won in listed_credit(ctx.items or (), RULES).items()
-        },
+        **{name: won[known] - 1 / there.sum(axis=1) for name, won in by_rule},
     }
     return strategy("scorer", scores.logits[known], there, key, scores.fold[known]) | _scaled(found)
 
 
 def strategy(name: str, logits: Floats, there: Bools, key: Ints, fold: Ints) -> dict[str, Floats]:
-    """Return the cues of a strategy by name: its centered logit of the key, the key's probability, and the pick.
-
-    `logits` and `there` are (n, K), `key` and `fold` are (n,).
-    """
+    """Return the cues of a strategy with logits (n, K): its centered logit of the key, the key's probability, the pick."""
     log_p, at = tempered(logits, there, key, fold), (np.arange(len(key)), key)
     chance = 1 / there.sum(axis=1)
     found = {
@@ -218,8 +198,7 @@ def _withheld(weight: Floats) -> Reason | None:
 class _Auditors:
     """Auditors of the weights of m items with a known key: fresh probes, and the cross-fitted encoder if it was asked.
 
-    They see all m items, or a sample if there are too many to balance what they find. Of the items that they see, `key` is
-    (s,) and `there` is (s, K).
+    They see all m items, or a sample if there are too many to balance what they find: `key` is (s,), `there` (s, K).
     """
 
     def __init__(self, ctx: Context, scores: OptionScores) -> None:
@@ -253,15 +232,12 @@ class _Auditors:
 
     def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:
         """Return the auditors that saw all items and that fresh ones can follow. The encoder has one further cross-fit."""
-        return [
-            name
-            for name, one in logits.items()
-            if self._all
-            and (
-                name in FROM_TEXT
-                or (times == 0 and len(self._templates(name)) > 1 and not np.isnan(one[self.there]).any())
-            )
-        ]
+
+        def fresh(name: str) -> bool:
+            whole = not np.isnan(logits[name][self.there]).any()
+            return name in FROM_TEXT or (times == 0 and len(self._templates(name)) > 1 and whole)
+
+        return [name for name in logits if self._all and fresh(name)]
 
     def left(self, logits: Mapping[str, Floats], weight: Floats) -> dict[str, LeftToFind]:
         """Return what auditors with these logits (s, K) gain over chance under the weights (m,)."""
@@ -269,10 +245,8 @@ class _Auditors:
         together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
         won = {name: credit(_picked(one, self.there), self.key) for name, one in logits.items()}
         found = gains(won, self.there.sum(axis=1), weight[self._seen], together[self._rows])
-        return {
-            name: one.model_copy(update={"kind": "probe" if name in FROM_TEXT else "encoder"})
-            for name, one in found.items()
-        }
+        kinds = {name: "probe" if name in FROM_TEXT else "encoder" for name in found}
+        return {name: one.model_copy(update={"kind": kinds[name]}) for name, one in found.items()}
 
 
 def _picked(logits: Floats, there: Bools) -> Bools:

@@ -1,7 +1,6 @@
-"""Calibration of model probabilities, and the temperature that calibrates them.
+"""Calibration of model probabilities, and the temperature that calibrates them, which cannot change the best choice.
 
-A temperature rescales confidence but cannot change the best choice, so accuracies are never scaled. On few items, even a
-calibrated model has a positive calibration error, so its expected value is reported as well.
+On few items, even a calibrated model has a positive calibration error, so its expected value is reported as well.
 """
 
 import math
@@ -24,8 +23,7 @@ _TRIALS = 1 << 20
 
 
 def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
-    """Return each model's calibration on the full question and on cloze, on all and on kept items. Texts are scored per
-    character."""
+    """Return each model's calibration on the full question and on cloze, on all and on kept items."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
         rows = ctx.first_rows(view, name)
@@ -52,9 +50,9 @@ def calibration(
     """Return the calibration of a softmax over the choices, or None if fewer than 10 items were answered.
 
     `scores` (n, K) are log probabilities up to a constant per item. `groups` (n,) are resampled together. `ece` is the
-    expected calibration error in 15 equal-width bins (Guo et al. 2017), which is biased upward on few items.
-    `ece_if_calibrated` is its mean for keys drawn from the model's confidence, and `ece_p` is the share of draws that reach
-    the observed error. `ece_ci` is conservative, because a plain bootstrap never covers the error of a calibrated model.
+    expected calibration error in 15 equal-width bins (Guo et al. 2017). `ece_if_calibrated` is its mean for keys drawn from
+    the model's confidence, and `ece_p` the share of draws that reach the observed error. `ece_ci` is conservative, because
+    a plain bootstrap never covers the error of a calibrated model.
     """
     won, _, tie = picks(scores, key, k)
     rows = tie > 0
@@ -132,10 +130,7 @@ def _place(confidence: Floats) -> Ints:
 
 
 def _if_calibrated(confidence: Floats, seed: int) -> Floats:
-    """Return simulated calibration errors (draws,) of a calibrated model with these confidences.
-
-    Items are drawn individually up to a million trials. Beyond that, each bin's gap is drawn from its normal limit.
-    """
+    """Return simulated calibration errors (draws,) of a calibrated model: of items, or of the normal limits of many."""
     rng, place, n = np.random.default_rng(seed), _place(confidence), len(confidence)
     if n * DRAWS <= _TRIALS:
         right = rng.random((DRAWS, n)) < confidence
@@ -150,10 +145,8 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
 def _resampled(
     place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the mean gap in each bin and the mean loss as one array (16,), with bootstrap replicates.
-
-    Many units are first combined into random bags, which have the same spread at a lower cost (Wolter 2007).
-    """
+    """Return the mean gap in each bin and the mean loss (16,), with bootstrap replicates. Many units are first combined
+    into random bags, which have the same spread at a lower cost (Wolter 2007)."""
     table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
     units = np.arange(len(loss)) if groups is None else np.unique(groups, return_inverse=True)[1]
     bags = groups if clusters(len(loss), groups) <= _MOST_BAGS else units % _MOST_BAGS
@@ -161,10 +154,9 @@ def _resampled(
 
 
 def temperature(logits: Floats, key: Ints) -> float:
-    """Return the temperature T that minimizes the log loss of softmax(logits / T).
+    """Return the temperature T that minimizes the log loss of softmax(logits / T), which is convex in 1/T.
 
-    `logits` (n, K) are -inf beyond an item's choices. The loss is convex in 1/T, so its slope has one root. The result is
-    1000 for scores without signal, and 0.001 for scores that are never wrong.
+    `logits` (n, K) are -inf beyond an item's choices. T is 1000 without signal, and 0.001 for scores that are never wrong.
     """
     columns = np.ascontiguousarray(logits.T)  # (choices, items), because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))

@@ -55,9 +55,9 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
 def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = None) -> str | None:
     """Return why an item is excluded from cloze under a profile, or None if it is kept.
 
-    Every profile excludes `empty_choice` and `repeated_key_text`, because no score of texts can tell such choices apart.
-    `cross-ref` adds choices that refer to other choices, and stems that refer to them as "of the following". `strict` adds
-    every stem that may need its choices. `labels` uses given decisions by item ID instead (true: cannot be cloze).
+    Every profile excludes `empty_choice` and `repeated_key_text`. `cross-ref` adds choices that refer to other choices, and
+    stems that refer to them as "of the following". `strict` adds every stem that may need its choices. `labels` uses given
+    decisions by item ID instead (true: cannot be cloze).
     """
     if not all(c.strip() for c in item.choices):
         return "empty_choice"
@@ -158,10 +158,8 @@ class _Decision(BaseModel):
 
 
 def cloze_labels(path: Path) -> Mapping[str, bool]:
-    """Read JSON lines `{"id": ..., "is_mcqa_only": true}` as a mapping from item ID to whether the item is unsuited to
-    cloze.
-
-    The judge of Deep Ignorance (appendix I.5) uses the same field, so its output can be read without changes.
+    """Read JSON lines `{"id": ..., "is_mcqa_only": true}`, as the judge of Deep Ignorance (appendix I.5) writes them, as a
+    mapping from item ID to whether the item is unsuited to cloze.
 
     Raises:
         UsageError: the file does not exist.

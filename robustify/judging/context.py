@@ -45,8 +45,8 @@ _CONFLICT = "conflicting_key: the same question and choices have another key els
 class Rules:
     """Settings for judging.
 
-    `alternatives` are compared with `screen` but do not affect verdicts. `mode` is that of the full question, if it was
-    asked. `part` is true if a limit truncated the benchmark. `hidden` is what voters did not see of an item.
+    `alternatives` are compared with `screen`. `mode` is that of the full question, if it was asked. `part` is true if a
+    limit truncated the benchmark. `hidden` is what voters did not see of an item.
     """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
@@ -65,7 +65,7 @@ class Facts:
     """Facts about the benchmark that are not in the answer table.
 
     `topics` and `groups` map item IDs to names. `n_quarantined` counts rows that were set aside. `defects` are `{"kind",
-    "item", ...}`. `overlap` lists the items found in text files, and `free` has the grades of free responses.
+    "item", ...}`.
     """
 
     name: str
@@ -79,10 +79,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Split membership and attributes of each item (n,).
+    """Split membership of each item (n,), the credit of the longest choice (NaN if unknown), and the number of its topic.
 
-    `longest` is the credit of the longest-choice heuristic, NaN if unknown. `topic` is a topic number. `groups` are
-    resampled together (None if items are independent). `k` is the number of choices (None to omit chance levels).
+    `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit chance).
     """
 
     flagged: Bools
@@ -98,8 +97,8 @@ class Parts:
 class Context:
     """Shared inputs of all measures.
 
-    `votes` and `screened` belong to the run's own rule. `ranking` is the question-free scorer's ranking, and `decision` its
-    cutoff at the run's q, whichever rule decides. `cloze_excluded` gives exclusion reasons by item ID.
+    `votes` and `screened` belong to the run's own rule. `ranking` is the question-free scorer's, and `decision` its cutoff
+    at the run's q, whichever rule decides. `cloze_excluded` gives exclusion reasons by item ID.
     """
 
     answers: Answers
@@ -233,23 +232,17 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
     templates = sorted({t for v, _, t in askings if v == view})
-    if templates:
-        if rules.template is not None and rules.template not in templates:
-            raise UsageError(
-                f"screen.template: {rules.template} was not asked. Expected one of {', '.join(templates)}."
-            )
-        template, _ = who_votes(answers, rules)
-        there = models_asked(answers, view, template)
-        if absent := [name for name in rules.voters if name not in there]:
-            raise UsageError(
-                f"screen.voters: {', '.join(absent)} did not answer {view} with template {template}. "
-                f"Choose from {', '.join(there)}."
-            )
-        return
-    strangers = sorted(set(rules.voters) - {m for _, m, _ in askings})
     other = next((mode for mode, asked in VIEW_OF.items() if models_asked(answers, asked)), None)
-    if rules.template is not None or strangers or (rules.voters and other is not None):
-        named = f"voters: {', '.join(strangers or rules.voters)}"
-        setting = named if rules.voters else f"template: {rules.template}"
-        expected = "Remove it." if other is None else f"Set `mode: {other}`, which was asked."
-        raise UsageError(f"screen.{setting} cannot be used, because no model was asked {view}. {expected}")
+    if templates:
+        there = models_asked(answers, view, who_votes(answers, rules)[0])
+    else:
+        there = () if other else tuple({m: None for _, m, _ in askings})
+    if rules.template not in (None, *templates):
+        named, fit = f"template: {rules.template}", templates
+    elif absent := [name for name in rules.voters if name not in there]:
+        named, fit = f"voters: {', '.join(absent)}", list(there)
+    else:
+        return
+    instead = f"Expected some of {', '.join(fit)}." if fit else "Remove it."
+    instead = instead if templates or other is None else f"Set `mode: {other}`, which was asked."
+    raise UsageError(f"screen.{named} cannot be used with the answers under {view}. {instead}")

@@ -1,7 +1,6 @@
 """Evidence for flagged items: the option picked without the question, its probability, and the cues behind it.
 
-The evidence consists of numbers and codes from the question-free scorer's ranking and the votes, without any text. h, the
-probability that the pick is the key, is calibrated on the items of other folds (`decoy_filter`).
+It consists of numbers and codes from the question-free scorer's ranking and the votes, without any text.
 """
 
 import math
@@ -74,8 +73,7 @@ class Evidence:
     """Evidence on n items: their ranking without the question, the decision on it, the votes, and c cues.
 
     `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
-    (n,) by surface feature. `likeness` has (n,) by kind, the similarity of the real question to those that models inferred
-    from the options.
+    (n,) by surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred.
     """
 
     ranking: Ranking
@@ -109,9 +107,8 @@ class Evidence:
     def named(self) -> Ints:
         """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED).
 
-        A cue is reported if it contributes at least `LEAST_SHARE` of the support for the pick. Textual cues precede the
-        models' votes, and larger contributions precede smaller ones. If no cue reaches that share, only the largest is
-        reported.
+        A cue is reported if it contributes at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come
+        before the votes of models.
         """
         n, c = self.carried.shape
         out = np.full((n, MOST_NAMED), NO_CUE)
@@ -135,10 +132,8 @@ class Evidence:
 
 
 def evidence(ctx: Context) -> Evidence | None:
-    """Return the evidence on each item, regardless of the rule that flags it, or None if the ranking has no picks.
-
-    If the item texts are known, features that something else brings count as its cue (`_brought_by`).
-    """
+    """Return the evidence on each item, or None if the ranking has no picks. If the item texts are known, features that
+    something else brings count as its cue (`_brought_by`)."""
     ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
     if not (pick >= 0).any():
         return None
@@ -149,25 +144,19 @@ def evidence(ctx: Context) -> Evidence | None:
     # A feature and a part share a name.
     named = [(CUE_OF[n], n, v) for n, v in features.items()] + [(PART_OF[n], n, v) for n, v in parts.items()]
     for cue, name, values in named:
-        brought = (by == "length") & (name in BY_LENGTH) | ~np.isin(by, ("length", "none")) & (
-            name in BY_MARK
-        )
+        marked = ~np.isin(by, ("length", "none"))
+        brought = (by == "length") & (name in BY_LENGTH) | marked & (name in BY_MARK)
         total[cue] = total.get(cue, 0.0) + np.where(brought, 0.0, values)
         for of in CUES if brought.any() else ():
             if (here := brought & (by == of)).any():
                 total[of] = total.get(of, 0.0) + np.where(here, values, 0.0)
     if items is not None and "numbers" in total:
-        every = np.array(
-            [x > 0 and _all_numbers(item) for x, item in zip(total["numbers"], items, strict=True)]
-        )
+        numbers = zip(total["numbers"], items, strict=True)
+        every = np.array([x > 0 and not any(map(math.isnan, first_numbers(i.choices))) for x, i in numbers])
         total |= {"number_values": total["numbers"] * every, "numbers": total["numbers"] * ~every}
     cues = tuple(cue for cue in CUES if cue in total)
     carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
     return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, _likenesses(ctx))
-
-
-def _all_numbers(item: Item) -> bool:
-    return not any(map(math.isnan, first_numbers(item.choices)))
 
 
 def _likenesses(ctx: Context) -> Mapping[str, Floats]:
@@ -202,17 +191,17 @@ def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = N
     p_shortcut = found.decision.shortcut
     likely = np.where(flagged, np.nan_to_num(p_shortcut, nan=-1.0), -1.0)
     order = np.lexsort((-np.nan_to_num(found.ranking.p_pick), -likely))[:LISTED].tolist()
-    rows = [
-        (found.ranking.items[at], float(p_shortcut[at]), found.leading[at]) for at in order if likely[at] > 0
-    ]
+    names = found.ranking.items
     return entries.CueCounts(
         n=int(np.count_nonzero(among)),
-        cues=dict(
-            sorted(((c, q) for c, q in shown.items() if q.value), key=lambda one: -(one[1].value or 0.0))
-        ),
+        cues={c: shown[c] for c in sorted(shown, key=lambda c: -(shown[c].value or 0.0)) if shown[c].value},
         names={} if items is None else cue_names(items, led, found.ranking.group),
         whole=None if items is None else whole_cue(items),
-        likeliest=tuple(entries.LikelyItem(item=item, p_shortcut=p, cue=cue) for item, p, cue in rows),
+        likeliest=tuple(
+            entries.LikelyItem(item=names[at], p_shortcut=float(p_shortcut[at]), cue=found.leading[at])
+            for at in order
+            if likely[at] > 0
+        ),
     )
 
 
@@ -222,11 +211,8 @@ def _at_pick(table: Floats, pick: Ints) -> Floats:
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that brings each pick's generic features (n,), or "none".
-
-    This is `length` if the pick is much longer than all others. Otherwise it is the cue of a mark that only the pick has,
-    if it is not the longest without it, or `numbers` if all options are numbers, because more digits are longer.
-    """
+    """Return the cue that brings each pick's generic features (n,): `length` if the pick is much longer than all others, or
+    the cue of a mark that only the pick has, if it is not the longest without it, or `numbers` if all are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
         if p < 0:

@@ -50,11 +50,10 @@ class FreeRow(BaseModel, strict=True, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class FreeGrades:
-    """Grades of the free responses of a run.
+    """Grades of the free responses of a run: `lines` of free.jsonl, at most one per model and item, and `free` of run.json.
 
-    `lines` are the rows of free.jsonl, at most one per model and item. The other fields come from `free` in run.json.
     `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out` counts the
-    items that were not asked by reason. Raise `DataError` if some lines are not grades.
+    items that were not asked by reason.
     """
 
     lines: tuple[Mapping[str, Any], ...]
@@ -63,13 +62,11 @@ class FreeGrades:
 
     @cached_property
     def rows(self) -> list[FreeRow]:
-        """Grades as typed rows."""
+        """Grades as typed rows. Raise `DataError` if some lines are not grades."""
         try:
             return [FreeRow.model_validate(line) for line in self.lines]
         except ValidationError:
-            raise DataError(
-                "free.jsonl: some lines are not grades. Restore the file that robustify wrote."
-            ) from None
+            raise DataError("free.jsonl: some lines are not grades. Restore the file.") from None
 
     @property
     def sha256(self) -> str:
@@ -141,7 +138,7 @@ def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> Fr
         raise DataError("run.json: the record of the judge is damaged. Run the audit again.") from None
     at_item = {name: i for i, name in enumerate(index.items)}
     if any(row.item_id not in at_item for row in rows):
-        raise DataError("free.jsonl: a grade is of an unknown item. Restore the file that robustify wrote.")
+        raise DataError("free.jsonl: a grade is of an unknown item. Restore the file.")
     at = [at_item[row.item_id] for row in rows]
     score = np.full(len(index), np.nan)
     asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)

@@ -1,6 +1,6 @@
 """Guardrails: checks of a summary before its split is published, each with a limit and a reason.
 
-A check is passed, failed or not evaluated. One that is not evaluated says why, and does not lower the state of the run.
+A check that is not evaluated says why, and does not lower the state of the run.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,7 @@ class Limits(BaseModel):
     """Limits of the guardrails. Shares are from 0 to 1, and divergences are in nats.
 
     A run with fewer than `min_items` items is a trial. `max_one_place` limits the share of a voter's letters at one
-    position. Topics with fewer than `min_topic_n` items only warn. `residual_margin` is how far above chance an independent
-    auditor may be. Topic drift must exceed `max_kl` and have a p-value below `kl_p` to fail.
+    position. `residual_margin` is how far above chance an independent auditor may be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -40,7 +39,6 @@ class Limits(BaseModel):
 
 _Result = tuple[bool | None, float | str | None, float, Reason] | str
 """Whether the check passed or None, its value, its limit and its reason, or the code of why it is not evaluated."""
-_STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "not evaluated"}
 
 
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
@@ -51,20 +49,18 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
         if isinstance(found, str):
             found = None, None, getattr(limits, limit), Reason.of("not_judged", why=found)
         passed, value, at, reason = found
+        state: State = "not evaluated" if passed is None else "passed" if passed else "failed"
         out.append(
-            Guardrail(
-                name=name, state=_STATES[passed], value=value, limit=at, reason=reason, halts_export=halts
-            )
+            Guardrail(name=name, state=state, value=value, limit=at, reason=reason, halts_export=halts)
         )
     return tuple(out)
 
 
 def topic_collapse(summary: Summary, limits: Limits) -> _Result:
-    """Check that no topic lost significantly more than `topic_loss` of its items.
+    """Check that no topic of at least `min_topic_n` items lost significantly more than `topic_loss` of its items.
 
-    Only topics with at least `min_topic_n` items can fail. The upper Clopper-Pearson bound decides, because small topics
-    often lose half of their items by chance. Clustered items count by their effective number. Not evaluated with one topic,
-    and if the topics that lost more have too few items.
+    The upper Clopper-Pearson bound decides, because small topics often lose half of their items by chance. Clustered items
+    count by their effective number. Not evaluated with one topic, and if the topics that lost more have too few items.
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None:
@@ -88,12 +84,8 @@ def topic_collapse(summary: Summary, limits: Limits) -> _Result:
         Reason.of("topic_count", name=name, before=row.before, after=row.after)
         for name, row in (lost or low).items()
     )
-    return (
-        False if lost else None,
-        worst,
-        limit,
-        Reason.of("topics_lost" if lost else "topics_small", topics=named),
-    )
+    reason = Reason.of("topics_lost" if lost else "topics_small", topics=named)
+    return False if lost else None, worst, limit, reason
 
 
 def topic_drift(summary: Summary, limits: Limits) -> _Result:
@@ -119,8 +111,7 @@ def enough_kept_items(summary: Summary, limits: Limits) -> _Result:
 def unanswered_share(summary: Summary, limits: Limits) -> _Result:
     """Check that missing answers affect at most `max_unanswered` of the items.
 
-    The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer. If
-    the other voters disagree, no item is undecided because of a failed voter, and everything is kept.
+    The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer.
     """
     screen, limit = summary.screen, limits.max_unanswered
     if screen is None or not screen.asked:
@@ -134,10 +125,7 @@ def unanswered_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def ties_share(summary: Summary, limits: Limits) -> _Result:
-    """Check that no voter has tied best choices in more than `max_ties` of its answers.
-
-    Many ties indicate coarse arithmetic: in public bfloat16 logs, one answer in seven was a tie. A tie is not a vote.
-    """
+    """Check that no voter has tied best choices in more than `max_ties` of its answers, as with coarse arithmetic."""
     counted = [
         (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
         for name, voter in ({} if summary.screen is None else summary.screen.voters).items()
@@ -152,16 +140,18 @@ def ties_share(summary: Summary, limits: Limits) -> _Result:
 def voters_by_position(summary: Summary, limits: Limits) -> _Result:
     """Check that no voter always picks the same position, unless letters are forced.
 
-    A voter fails if the lower bound of its share at a position is above `max_one_place`, and the lower bound of its excess
-    over the keys' share is above 0. Without the second condition, a voter that is always right could fail.
+    A voter fails if the lower bound of its share at a position is above `max_one_place`, and that of its excess over the
+    keys' share above 0, because a voter that is always right must not fail.
     """
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
         return "no_letters"
     forced, found = screen.force_letters, []
-    for name, at in ((name, voter.favoured) for name, voter in screen.voters.items()):
-        picked, excess = (None, None) if at is None else (at.picked.ci, at.excess.ci)
-        if at is not None and picked and excess and picked[0] > limit and excess[0] > 0:
+    for name, voter in screen.voters.items():
+        if (at := voter.favoured) is None:
+            continue
+        picked, excess = at.picked.ci, at.excess.ci
+        if picked and excess and picked[0] > limit and excess[0] > 0:
             share = {"picked": at.picked.value, "n": at.picked.n, "low": picked[0], "keys": at.keys}
             reason = Reason.of("one_position", voter=name, position=at.position, **share, forced=forced)
             found.append((picked[0], reason))
@@ -171,11 +161,8 @@ def voters_by_position(summary: Summary, limits: Limits) -> _Result:
 
 
 def undecided_share(summary: Summary, limits: Limits) -> _Result:
-    """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
-
-    The check also fails if nobody voted and the items with known text are too few to rank. It is not evaluated if the
-    filter is not, because items depend on each other.
-    """
+    """Check that at most `max_undecided` of the items are undecided. It also fails if nobody voted and the items with known
+    text are too few to rank, and is not evaluated if items depend on each other."""
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
         return False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS)

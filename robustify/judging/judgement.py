@@ -28,10 +28,9 @@ from robustify.judging.summary.scored import Model
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a run.
+    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID.
 
-    `cloze_excluded` gives the reasons of items excluded from cloze. `evidence` covers the items that could be ranked.
-    `balance` has the weights of the adjusted score with their cues, unless they are withheld. `analysed` needs five models.
+    `balance` has the weights of the adjusted score, unless they are withheld. `analysed` needs five models.
     """
 
     verdicts: Verdicts

@@ -43,9 +43,9 @@ SET = ""
 
 @dataclass(frozen=True, slots=True)
 class Disclosed:
-    """Place of a measure on the released page: its group and its rank of importance, of the `parts` and rules named.
+    """Place of a measure on the released page: its group, and its rank of importance, in which models alternate.
 
-    Measures of one rank alternate by model. A number that is not `charged` follows from numbers that are.
+    Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are.
     """
 
     group: Group
@@ -97,11 +97,8 @@ class PerItem:
     cloze: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """Measure that is computed at once, by the name of a model or rule."""
-
-    found: Callable[[MeasureInput], Mapping[str, Measured]]
+Whole = Callable[[MeasureInput], Mapping[str, Measured]]
+"""Measure that is computed at once, by the name of a model or rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +126,15 @@ class Measure:
 
     def of(self, summary: Summary) -> Mapping[str, Measured]:
         """Return the values in a summary, by model or rule, or under `SET`."""
-        if isinstance(self.compute, OfPart):
-            found = self.compute.found(summary)
-            return {} if found is None else {SET: found}
         stored = summary.measures
         match self.scope:
-            case "set":
-                return {SET: stored.set[self.name]} if self.name in stored.set else {}
             case "model":
                 return stored.model.get(self.name, {})
             case "rule":
                 return stored.rule.get(self.name, {})
+        of = self.compute
+        found = of.found(summary) if isinstance(of, OfPart) else stored.set.get(self.name)
+        return {} if found is None else {SET: found}
 
     def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
         """Return the values of a judgement, by model or rule. Empty if another part of the summary has them."""
@@ -147,10 +142,10 @@ class Measure:
             case PerItem(values):
                 won = {name: values(model) for name, model in given.models.items()}
                 return {name: self.mean(v, given.ctx.parts) for name, v in won.items() if v is not None}
-            case Whole(found):
-                return found(given)
             case OfPart():
                 return {}
+            case whole:
+                return whole(given)
 
     def mean(self, values: Floats, parts: Parts) -> Measured:
         """Return the mean of the values (n,) on each part, compared with chance if they are credits."""
@@ -175,8 +170,7 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> S
     """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
 
     The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
-    not significant, `mde` is the increase detectable with 80 % power. The residual audit accounts for chance after
-    selection.
+    not significant, `mde` is the increase detectable with 80 % power.
     """
     measured, alone = rate(won, groups), rate(won).ci
     if k is None or alone is None:
@@ -208,29 +202,26 @@ def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
         scores = {name: score(given, name) for name in given.models}
         return {name: Measured(all=one) for name, one in scores.items() if one is not None}
 
-    return Whole(found)
+    return found
 
 
-def _adjusted(view: str) -> Whole:
+def _weighted(view: str, of: Callable[[Balanced, Floats | None], Score | None] = Balanced.rate) -> Whole:
+    """Return what the balancing weights give for a model's credits under a view."""
+
     def score(given: MeasureInput, name: str) -> Score | None:
-        balance = given.balance
-        return None if balance is None else balance.rate(given.models[name].credits.get(view))
+        won = given.models[name].credits.get(view)
+        return None if given.balance is None else of(given.balance, won)
 
     return _each(score)
 
 
-def _test_taking(given: MeasureInput, name: str) -> Score | None:
-    balance = given.balance
-    return None if balance is None else balance.taken_out(given.models[name].credits.get("full"))
-
-
 def _longest_gap(view: str) -> Whole:
     """Return how much more accurate a model is if the longest choice is the key."""
-
-    def gap(given: MeasureInput, name: str) -> Score | None:
-        return heuristic_gap(given.scores(view, name), given.ctx.parts.longest, given.ctx.parts.groups)
-
-    return _each(gap)
+    return _each(
+        lambda given, name: heuristic_gap(
+            given.scores(view, name), given.ctx.parts.longest, given.ctx.parts.groups
+        )
+    )
 
 
 def _full_less(view: str) -> Whole:
@@ -262,18 +253,13 @@ def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
         parts = given.ctx.parts
         return {name: _on_parts(parts, partial(of, graded)) for name, graded in given.free.items()}
 
-    return Whole(found)
-
-
-def _rules(given: MeasureInput) -> dict[str, Measured]:
-    return {name: Measured(**parts) for name, parts in rule_scores(given.ctx).items()}
+    return found
 
 
 def _reader(given: MeasureInput) -> dict[str, Measured]:
-    """Return how often the cross-fitted probe is right, which sees only the options of an item, and no question.
+    """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too good.
 
-    It is one reader, named in advance, because the best of several would be too good by chance. Its own hits are more
-    variable than guesses, so that they are compared with chance by refits of the fresh probe with permuted keys, if any.
+    Its hits vary more than guesses, so that refits of the fresh probe with permuted keys compare them with chance, if any.
     """
     ctx = given.ctx
     block = ctx.answers.block(PROBE_VIEW, PROBE).first()
@@ -318,8 +304,8 @@ TOPICS_RANK = 60
 _ALL: tuple[PartName, ...] = ("all",)
 
 MEASURES = (
-    Measure("reader", "flags", "accuracy", "set", Disclosed("audit", 65, _ALL), Whole(_reader)),
-    Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), Whole(_flagged)),
+    Measure("reader", "flags", "accuracy", "set", Disclosed("audit", 65, _ALL), _reader),
+    Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), _flagged),
     Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _of_screen(_by_chance)),
     Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL),
             _of_screen(lambda s: s.excess_over_chance and s.excess_over_chance.p)),
@@ -332,19 +318,19 @@ MEASURES = (
     Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),
             _of_probe(lambda probe: Measured(all=_score(probe.chance)))),
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
-    Measure("adjusted", "scores", "accuracy", "model", None, _adjusted("full")),
+    Measure("adjusted", "scores", "accuracy", "model", None, _weighted("full")),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
     Measure("cloze_chars", "cloze", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
     Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),
     Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
     Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
     Measure("choices_only_by_text", "modes", "accuracy", "model", None, _credit("choices_only_by_text")),
-    Measure("adjusted_choices_only", "modes", "accuracy", "model", None, _adjusted("choices_only")),
+    Measure("adjusted_choices_only", "modes", "accuracy", "model", None, _weighted("choices_only")),
     Measure("free_lower", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=0.0))),
     Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
     Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
     Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
-    Measure("test_taking", "gaps", "points", "model", None, _each(_test_taking)),
+    Measure("test_taking", "gaps", "points", "model", None, _weighted("full", Balanced.taken_out)),
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
     Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
@@ -356,7 +342,7 @@ MEASURES = (
     Measure("cloze_sum", "norms", "accuracy", "model", None, _credit("cloze_sum")),
     Measure("cloze_pmi", "norms", "accuracy", "model", None, _credit("cloze_pmi")),
     Measure("rule", "rules", "accuracy", "rule",
-            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), Whole(_rules)),
+            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), lambda given: rule_scores(given.ctx)),
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}

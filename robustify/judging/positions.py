@@ -1,7 +1,7 @@
 """Effect of the order of choices: position bias, and how accuracy and picks vary over orders.
 
-Position bias is how much more often a model picks a position than the key occupies it: a model that is always right picks
-the positions of the keys. Statistics of orders use only the items answered in every order of a set.
+Position bias is how much more often a model picks a position than the key occupies it. Statistics of orders use only the
+items answered in every order of a set.
 """
 
 import math
@@ -15,16 +15,8 @@ from robustify.items.answers import Block
 from robustify.items.scoring import as_compared, best
 from robustify.judging.context import Context
 from robustify.judging.screen.votes import first_block
-from robustify.judging.stats.intervals import (
-    FEWEST_CLUSTERS,
-    Interval,
-    bootstrap,
-    clopper_pearson,
-    clusters,
-    effective_size,
-    rate,
-    wilson,
-)
+from robustify.judging.stats import intervals
+from robustify.judging.stats.intervals import effective_size, rate, wilson
 from robustify.judging.stats.tests import holm, sign_flip
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.scored import Moved, OnePosition, Orders, Permutation, PositionBias, Stability
@@ -55,7 +47,7 @@ def picked_by_position(rows: Block) -> Floats:
 
 
 def position_share(block: Block) -> list[float] | None:
-    """Return the share of picks at each displayed position, or None without picks. Tied picks share equally."""
+    """Return the share of picks at each displayed position, or None without picks."""
     there = block.where(_shown(block))
     return [float(share) for share in picked_by_position(there).mean(axis=0)] if len(there) else None
 
@@ -67,9 +59,8 @@ def _shown(block: Block) -> Bools:
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
     """Return the position of more than half of a voter's picks, or None if there is none.
 
-    `picked` is the mean over items of the share of an item's orders in which the voter picked that position. Answers to one
-    item are dependent, so n counts items (Wilson). `keys` is the corresponding share of keys, and `excess` is the
-    difference. `groups`, by row of the block, are resampled together.
+    `picked` is the mean over items of the share of an item's orders in which the voter picked that position, so n counts
+    items. `keys` is the share of keys. `groups` (r,) are resampled together.
     """
     there = _shown(block)
     rows = block.where(there)
@@ -81,9 +72,7 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     at = int(picked.mean(axis=0).argmax())
     if picked[:, at].mean() <= 0.5:
         return None
-    share, keys = (
-        np.bincount(item, weights=column[:, at].astype(np.float64)) / asked for column in (picked, key)
-    )
+    share, keys = (np.bincount(item, weights=of[:, at].astype(np.float64)) / asked for of in (picked, key))
     ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
     return FavouredPosition(
         position=at,
@@ -97,8 +86,7 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     """Compare the positions of a model's picks with those of the keys, using the first row of each item.
 
     None without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
-    reverse, with Holm's correction over positions. `groups` are resampled together, and the test flips the signs of their
-    sums.
+    reverse, with Holm's correction over positions. `groups` (r,) count as one unit each.
     """
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
@@ -121,14 +109,14 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     return PositionBias(n=len(rows), positions=tuple(positions))
 
 
-def _gap_interval(gap: Floats, groups: Ints | None) -> Interval | None:
-    units = clusters(len(gap), groups)
-    if units < FEWEST_CLUSTERS:
+def _gap_interval(gap: Floats, groups: Ints | None) -> intervals.Interval | None:
+    units = intervals.clusters(len(gap), groups)
+    if units < intervals.FEWEST_CLUSTERS:
         return None
     if np.ptp(gap) > 0:
-        return bootstrap(gap, groups=groups)
+        return intervals.bootstrap(gap, groups=groups)
     # Resampling constant values gives no interval, so bound the share of unseen picks instead.
-    value, unseen = float(gap[0]), clopper_pearson(0, units)[1]
+    value, unseen = float(gap[0]), intervals.clopper_pearson(0, units)[1]
     return max(-1.0, value - unseen), min(1.0, value + unseen)
 
 
@@ -147,24 +135,21 @@ def permutation(ctx: Context) -> Permutation:
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
     """Return how a model's accuracy and picks vary with the order of choices, or None if too few orders were answered.
 
-    The main fields describe the random orders, including the original order, or the rotations if there are no random
-    orders. `groups` (r,) marks clustered rows, which widen the intervals.
+    The main fields describe the random orders, including the original order, or the rotations if there are no others.
+    `groups` (r,) are clusters of rows.
     """
     spread, turned = orders_asked(block)
     several = int(np.count_nonzero(np.bincount(block.item) >= 2))
     random, rotations = (moved(block, rows, several, groups) for rows in (spread, turned))
     top = random or rotations
-    if top is None:
-        return None
-    return Stability(**dict(top), is_voter=is_voter, rotations=rotations)
+    return None if top is None else Stability(**dict(top), is_voter=is_voter, rotations=rotations)
 
 
 def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
     """Return how much answers vary over a set of orders, or None if no item was answered in every order.
 
-    `rows` (items, orders) is padded with -1. The accuracy of an order counts the items that have an order of that rank.
-    `flip_rate` is the share of other orders whose pick differs from the first. `consistency` is the share of items with the
-    same pick in all orders. A tied pick agrees with no pick.
+    `rows` (items, orders) is padded with -1. `flip_rate` is the share of other orders whose pick differs from the first,
+    and `consistency` the share of items with the same pick in all orders. A tied pick agrees with no pick.
     """
     rows = rows[((block.pick[rows] >= 0) | (rows < 0)).all(axis=1)]
     rows = rows[:, : int((rows >= 0).sum(axis=1).max(initial=0))]
@@ -196,12 +181,11 @@ def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> O
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
     """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
 
-    Both begin with the item's own order (rotation 0). A random order may also be a rotation.
-    If rotations were asked as well, the random set has the first order and all orders that are not rotations. Rotations
-    fill it up to the size of a set without overlap.
+    Both begin with the item's own order (rotation 0). If all rotations were asked as well, the random set has the first
+    order and all orders that are not rotations, and is filled with rotations, because a random order may be one.
     """
     if not len(block):
-        return np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+        return (np.zeros((0, 0), dtype=np.int64),) * 2
     _, item, asked = np.unique(block.item, return_inverse=True, return_counts=True)
     k = np.zeros(len(asked), dtype=np.int64)
     k[item] = block.k
@@ -246,8 +230,8 @@ def _orders_due(size: int, k: Ints) -> Ints:
 def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None:
     """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed.
 
-    This tests the program. An item of a model's block changes if its pick differs between two orders, or a score differs by
-    more than 1e-3 nats. None if no item was answered in two orders.
+    An item of a model's block changes if its pick differs between two orders, or a score by more than 1e-3 nats. None if no
+    item was answered in two orders.
     """
     changed = n = 0
     for block in blocks:

@@ -1,7 +1,6 @@
 """Effect of the filter on accuracy and topics, compared with random removal of as many items.
 
-Items of a passage are often removed together. A random removal therefore permutes the kept shares among groups of similar
-size, which preserves the clustering.
+A random removal permutes the kept shares among groups of similar size, because items of a passage are removed together.
 """
 
 import math
@@ -14,8 +13,8 @@ from scipy.special import gammaln, ndtr
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Context, Parts
-from robustify.judging.stats.intervals import Interval, clusters, effective_size, rate, wilson
-from robustify.judging.stats.tests import NORMAL, benjamini_hochberg
+from robustify.judging.stats.intervals import NORMAL, Interval, clusters, effective_size, rate, wilson
+from robustify.judging.stats.tests import benjamini_hochberg
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.scored import RandomRemoval
 from robustify.judging.summary.screened import TopicRow, Topics
@@ -39,9 +38,9 @@ def topic_effects(ctx: Context) -> Topics | None:
 
 @dataclass(frozen=True)
 class Removal:
-    """Share of each group that the filter kept, for random removals that permute these shares among groups of similar size.
+    """Share of each group that the filter kept, which random removals permute among groups of similar size (a stratum).
 
-    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,). A stratum has groups of similar size.
+    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,).
     """
 
     group: Ints
@@ -61,10 +60,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and variance of the sum of `values` (n,) over the items that random removals keep.
-
-        Within a group, every subset of the kept size is equally likely.
-        """
+        """Return the mean and variance of the sum of `values` (n,) over the items that random removals keep."""
         of = np.unique(self.stratum, return_inverse=True)[1]
         n = np.bincount(of)
 
@@ -91,11 +87,10 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on Robust compared with random removals of as many items of each topic.
+    """Return the accuracy on kept items compared with random removals of as many items of each topic.
 
-    The measure is `full`, or cloze if `full` was not asked. None if neither was asked or no item is kept. The comparison is
-    descriptive and not a test: random removals ignore the answers, but the accuracy of a voter, or of a model with similar
-    errors, falls by selection alone.
+    The measure is `full`, or cloze if `full` was not asked. None if neither was asked or no item is kept. It is not a test,
+    because the accuracy of a voter, or of a model with similar errors, falls by selection alone.
     """
     view = "cloze_chars" if credits.get("full") is None else "full"
     won = credits.get(view)
@@ -127,15 +122,12 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Return each topic before and after the filter, and the divergence of the topic mix. Arguments have one entry per
-    item.
+    """Return each topic (n,) before and after the filter, and the divergence of the topic mix.
 
     A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the observed
-    one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` controls the false
-    discovery rate over topics (Benjamini and Hochberg 1995). `kl_nats` is KL(after || before) in nats with Jeffreys
-    smoothing, `kl_null` is its mean over `draws` random removals, and `p` is the share of them that diverge as much.
-    `units` is the effective number of items of a topic, or its number of groups if they are few. All p-values and
-    divergences are None if no item is kept.
+    one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` is adjusted (Benjamini
+    and Hochberg 1995). `units` is the effective number of items of a topic, or its number of groups if they are few. All
+    p-values and divergences (`mix_drift`) are None if no item is kept.
     """
     names, index = numbered(list(map(str, topic_of)))
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
@@ -145,7 +137,7 @@ def topics(
     adjusted = p
     if after.any():
         found = _unusual(before, after) if null is None else _as_far(null, after)
-        p, adjusted = found.tolist(), benjamini_hochberg(found.tolist())
+        p, adjusted = found, benjamini_hochberg(found)
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
         ci: Interval | None = wilson(a, b)
@@ -158,26 +150,25 @@ def topics(
     return Topics(by_topic=rows, **mix_drift(before, after, null, draws=draws, seed=seed))
 
 
-def _as_far(null: Floats, after: Ints) -> Floats:
+def _as_far(null: Floats, after: Ints) -> list[float]:
     """Return the two-sided p-value of each topic's number of kept items (t,), estimated from random removals."""
     mean = null.mean(axis=0)
     reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
-    return np.asarray((1 + reached) / (1 + len(null)))
+    found: list[float] = ((1 + reached) / (1 + len(null))).tolist()
+    return found
 
 
-def _unusual(before: Ints, after: Ints) -> Floats:
+def _unusual(before: Ints, after: Ints) -> list[float]:
     """Return the exact two-sided p-value of each topic's kept count (t,), summed over all counts no more likely."""
     n, kept = int(before.sum()), int(after.sum())
-    low, high = np.maximum(0, kept - (n - before)), np.minimum(before, kept)
-    size = high - low + 1
-    topic = np.repeat(np.arange(len(before)), size)
-    x = np.arange(len(topic)) - np.repeat(np.cumsum(size) - size, size) + low[topic]
-    b = before[topic]
-    log = _choose(b, x) + _choose(n - b, kept - x) - _choose(n, kept)
-    found = log[np.cumsum(size) - size + after - low]
-    # The slack makes counts of equal probability compare as equal despite rounding.
-    tail = np.where(log <= found[topic] + 1e-7, np.exp(log), 0.0)
-    return np.minimum(1.0, np.bincount(topic, weights=tail, minlength=len(before)))
+    p = []
+    for b, a in zip(before.tolist(), after.tolist(), strict=True):
+        x = np.arange(max(0, kept - (n - b)), min(b, kept) + 1)
+        log = _choose(b, x) + _choose(n - b, kept - x) - _choose(n, kept)
+        # The slack makes counts of equal probability compare as equal despite rounding.
+        tail = np.where(log <= log[x == a] + 1e-7, np.exp(log), 0.0)
+        p.append(min(1.0, float(tail.cumsum()[-1])))
+    return p
 
 
 def _choose(n: Ints | int, x: Ints | int) -> Floats:

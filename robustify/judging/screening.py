@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from robustify.judging.screen.votes import (
 )
 from robustify.judging.stats.intervals import rate
 from robustify.judging.summary import screened as entries
-from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
@@ -58,8 +59,8 @@ def benchmark(ctx: Context) -> entries.Benchmark:
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
         key_spread=key_spread(index.key, index.k),
         defects={
-            k: entries.DefectCount(n=len(i), items=tuple(dict.fromkeys(i))[:LISTED_DEFECTS])
-            for k, i in faulty.items()
+            kind: entries.DefectCount(n=len(items), items=tuple(dict.fromkeys(items))[:LISTED_DEFECTS])
+            for kind, items in faulty.items()
         },
         parallel_items=0 if ctx.items is None else parallel_items(ctx.items).unnamed,
     )
@@ -95,7 +96,7 @@ def split_sizes(ctx: Context) -> entries.Splits:
     )
 
 
-def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
+def rule_scores(ctx: Context) -> dict[str, Measured]:
     """Return the scores of the heuristics by name, on all, kept, flagged and cloze items that exist.
 
     If keys influenced a split, only the choices that would have put the item there as the key count as possible keys.
@@ -103,7 +104,7 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
     if first_template(ctx.answers, "heuristic") is None:
         return {}
     parts, screened = ctx.parts, ctx.screened
-    out: dict[str, dict[str, Score]] = {}
+    out: dict[str, dict[str, Any]] = {}
     for part, mask, could in (
         ("all", np.ones(len(ctx.index), dtype=bool), None),
         ("kept", parts.kept, screened.would_keep),
@@ -113,8 +114,8 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
         if mask.any():
             options = None if could is None else ctx.in_table(could)
             for name, row in heuristic_scores(ctx.answers, ctx.in_table(mask), options).items():
-                out.setdefault(name, {})[part] = Score.model_validate(row)
-    return out
+                out.setdefault(name, {})[part] = row
+    return {name: Measured(**parts) for name, parts in out.items()}
 
 
 def screen(ctx: Context) -> entries.Screen:
@@ -160,32 +161,21 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
 
 
 def _cutoff(ctx: Context) -> entries.DecoyCut:
-    rules, found = ctx.rules.screen, ctx.decision.cutoff
-    return entries.DecoyCut(
-        q=rules.fdr,
-        ranked=found.n,
-        threshold=found.threshold,
-        hits=found.hits,
-        misses=found.misses,
-        decoys=found.decoys,
-        false_share=Quantity.of(found.false_share),
-        groups=found.groups,
-    )
+    found = asdict(ctx.decision.cutoff)
+    return entries.DecoyCut(q=ctx.rules.screen.fdr, ranked=found.pop("n"), **found)
 
 
 def _chance_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields that `Flags` and `ByPosition` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
-    latent = (
-        Quantity(n=0)
-        if chance.latent is None
-        else Quantity(value=chance.latent, n=chance.n, ci=chance.latent_ci)
-    )
+    known = chance.latent is not None
     excess = entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
     return {
         "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
         "excess_over_chance": None if chance.excess is None else excess,
-        "latent_shortcut_rate": latent,
+        "latent_shortcut_rate": Quantity(
+            value=chance.latent, n=chance.n if known else 0, ci=chance.latent_ci
+        ),
     }
 
 
@@ -211,16 +201,16 @@ def _off(positions: KeyPositions | None) -> entries.OffPosition | None:
 
 def _voters(ctx: Context) -> dict[str, entries.Voter]:
     votes, credit = ctx.votes, ctx.votes.credit()
-    out: dict[str, entries.Voter] = {}
-    for m, name in enumerate(votes.voters):
-        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name)
-        out[name] = entries.Voter(
+    by_text = ctx.rules.screen.mode == "text"
+    return {
+        name: entries.Voter(
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
             unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
             ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
-            **{"position_share": None, **by_letter},
+            **({"position_share": None} if by_text else _by_letter(ctx, name)),
         )
-    return out
+        for m, name in enumerate(votes.voters)
+    }
 
 
 def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
@@ -236,8 +226,7 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
 
 
 def _d4(ctx: Context) -> entries.D4Rule | None:
-    found = d4_votes(ctx.answers, ctx.votes, ctx.rules.screen, ctx.index)
-    if found is None:
+    if (found := d4_votes(ctx.answers, ctx.votes, ctx.rules.screen, ctx.index)) is None:
         return None
     rule, cast = found
     fields = flag_fields(ctx.screen(cast, rule).chance(ctx.repeated))
@@ -245,11 +234,8 @@ def _d4(ctx: Context) -> entries.D4Rule | None:
 
 
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
-    """Return one row for each rule that differs from the run's own.
-
-    `jaccard` compares the items flagged by both rules. It is None if neither rule flags an item or the rule's voters were
-    not asked.
-    """
+    """Return one row for each rule that differs from the run's own. `jaccard` of the flagged items is None if neither rule
+    flags an item or the rule's voters were not asked."""
     removed = ctx.screened.outcome == FLAGGED
     rows = []
     for name, rule, votes in _rules(ctx):

@@ -1,8 +1,7 @@
 """Run folders: their files, manifest, lock, and atomic replacement.
 
-Files are written to a staging folder and moved into place, with `run.json` last. A folder without `run.json` is not a
-run. `run.json` contains the SHA-256 of every other file, so that changes are detected. No clock, user, host, or absolute
-path is recorded, so that the same inputs give the same bytes.
+Files are written to a staging folder and moved into place. `run.json` is last, and contains the SHA-256 of every other
+file. No clock, user, host, or absolute path is recorded, so that the same inputs give the same bytes.
 """
 # pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
@@ -17,17 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
+from robustify.base import files
 from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
-from robustify.base.files import (
-    OTHER_FOLDER,
-    locked,
-    move_up,
-    sha256,
-    staging,
-    writable,
-    write_json,
-    write_texts,
-)
+from robustify.base.files import move_up, sha256, staging, writable, write_json
 from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
@@ -77,10 +68,8 @@ class Run:
     def summary(self) -> Summary:
         """Summary from `summary.json`. Raises `AuthorisationError` for a restricted run, which has only a released page."""
         if self.restricted:
-            raise AuthorisationError(
-                f"{self.folder} is a restricted run. Only its released page (report.html, summary.json) can be shown; "
-                "expected a public run"
-            )
+            shown = "Only its released page (report.html, summary.json) can be shown; expected a public run"
+            raise AuthorisationError(f"{self.folder} is a restricted run. {shown}")
         return read(json_file(self.folder / "summary.json"))
 
     @property
@@ -143,15 +132,19 @@ class Run:
         position = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
+    def verdict_cells(self, column: str) -> dict[str, str]:
+        """Return a column of `verdicts.csv` by item."""
+        return dict(zip(self.verdict_table["item"], self.verdict_table[column], strict=True))
+
     @property
     def topics(self) -> dict[str, str]:
         """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""
-        return dict(zip(self.verdict_table["item"], self.verdict_table["topic"], strict=True))
+        return self.verdict_cells("topic")
 
     @property
     def verdicts(self) -> dict[str, str]:
         """Verdict of each item, from `verdicts.csv`."""
-        return dict(zip(self.verdict_table["item"], self.verdict_table["verdict"], strict=True))
+        return self.verdict_cells("verdict")
 
     def verdict_rows(self) -> list[dict[str, str]]:
         """Return the rows of `verdicts.csv` as dictionaries."""
@@ -164,21 +157,18 @@ class Run:
 
     def require_unchanged(self, *names: str) -> None:
         """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
-        changed = [
-            self.folder / name
-            for name, digest in self.manifest["files"].items()
-            if (name in names or not names)
-            and not ((self.folder / name).is_file() and sha256(self.folder / name) == digest)
-        ]
+        digests = {
+            self.folder / name: d for name, d in self.manifest["files"].items() if name in (names or (name,))
+        }
+        changed = [path for path, digest in digests.items() if not path.is_file() or sha256(path) != digest]
         if changed:
             hint = "is missing or was changed after the run. Restore it or judge again."
             raise DataError(*(f"{path} {hint}" for path in changed))
 
 
 def open_run(folder: Path) -> Run:
-    """Open the run in a folder. Raise `UsageError` if the folder does not exist, or has no `run.json`, as an unfinished
-    run, `DataError` if `run.json` has another format, and `AuthorisationError` if the seal of a restricted run is
-    invalid, or the key to verify it is missing."""
+    """Open the run in a folder. Raise `UsageError` if there is no finished run, `DataError` if `run.json` has another
+    format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key to verify it is missing."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; expected a run folder")
     if not (folder / MANIFEST).is_file():
@@ -201,15 +191,15 @@ def open_run(folder: Path) -> Run:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder for one run, until the block or the process ends. A folder created here is removed if it stays
-    empty. Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
+    """Lock the folder for one run, until the block or the process ends, and remove a folder created here if it stays empty.
+    Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
     there = folder.is_dir()
     lock = folder / ".run.lock"
     with contextlib.ExitStack() as stack:
-        with writable(folder, OTHER_FOLDER):
+        with writable(folder, files.OTHER_FOLDER):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locked(lock, wait=False))
+                stack.enter_context(files.locked(lock, wait=False))
             except BlockingIOError:
                 raise ResourceError(
                     f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR."
@@ -229,16 +219,14 @@ def refuse_foreign(folder: Path) -> None:
         return
     others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
     if others:
-        found = f"{len(others)} files but no {MANIFEST}"
-        raise ResourceError(
-            f"{folder} contains {found}; expected an empty folder or an earlier run. Choose another folder with -o DIR."
-        )
+        expected = "expected an empty folder or an earlier run. Choose another folder with -o DIR."
+        raise ResourceError(f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}")
 
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them. Raise
-    `ResourceError` if the disk is full, or the folder cannot be written."""
+    """Create a staging folder whose files move to `folder` when the block ends, until the next run replaces them. Raise
+    `ResourceError` if the folder cannot be written."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         _move(place, folder, _files(place), set(_listed(folder / _WRITING)), replaces=False)
@@ -250,9 +238,8 @@ def replacing(
     manifest: Mapping[str, Any],
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last. `finish` seals it
-    once all digests are known. Raise `ResourceError` if the disk is full, or the folder cannot be written. The old run is
-    then intact or gone, never mixed with the new one."""
+    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last, sealed by `finish`.
+    Raise `ResourceError` if the folder cannot be written. The old run is then intact or gone, never mixed with the new."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.
@@ -297,7 +284,7 @@ def write_items(path: Path, items: Iterable[Item]) -> None:
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as JSON Lines."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    write_texts(path, (encode(row) + "\n" for row in rows))
+    files.write_texts(path, (encode(row) + "\n" for row in rows))
 
 
 def _listed(path: Path) -> list[str]:

@@ -75,7 +75,8 @@ _ROWS: dict[str, Any] = {
     "lines": (list[_Span], []),
     "notes": (list[str], []),
 }
-_NAME, _ORIGIN = {"name": (str, ...)}, {"from": (str | None, ...), "left_out": (int, ...)}
+_NAME: dict[str, Any] = {"name": (str, ...)}
+_ORIGIN: dict[str, Any] = {"from": (str | None, ...), "left_out": (int, ...)}
 _Block = dict[str, Any] | None
 _SETTINGS: dict[str, Any] = {
     **_NAME,

@@ -102,7 +102,7 @@ def other_column(name: str, values: list[str | None]) -> pa.Table:
 
 TABLES: dict[str, tuple[pa.Table, str]] = {
     "something else": (pa.table({"item": ["a"], "view": ["v"]}), "columns model, order"),
-    "a column twice": (Answers.of(three()).table.append_column("item", [["a", "b", "c"]]), "columns item are repeated"),
+    "a column twice": (Answers.of(three()).table.append_column("item", [["a", "b", "c"]]), "columns item are"),
     **{f"an empty {name}": (other_column(name, ["x", None, "y"]), f"column {name} has empty cells")
        for name in ("item", "view", "model", "template")},
 }  # fmt: skip

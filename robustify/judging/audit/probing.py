@@ -16,7 +16,8 @@ from robustify.judging.baselines.conditional_logit import centred, drawn
 from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.meaning import places
 from robustify.judging.stats.balance import Z, weighted_mean
-from robustify.judging.stats.tests import LEVEL, NORMAL, holm
+from robustify.judging.stats.intervals import NORMAL
+from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.scored import LeftToFind
 
 Kind = Literal["form", "words", "characters", "meaning"]

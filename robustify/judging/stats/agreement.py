@@ -1,7 +1,4 @@
-"""Chance-corrected agreement between raters: kappa.
-
-Undefined values (a single class, or nothing to compare) are None, never 0 or 1. Intervals resample whole items.
-"""
+"""Chance-corrected agreement between raters: kappa. Undefined values are None. Intervals resample whole items."""
 
 import math
 from collections.abc import Sequence
@@ -78,31 +75,20 @@ def agreement(
 def _kappa_interval(
     cells: Floats, k: int, weights: Weights | None, groups: Ints | None, seed: int
 ) -> tuple[float, float] | None:
-    if clusters(len(cells), groups) < FEWEST_CLUSTERS:
+    units = clusters(len(cells), groups)
+    if units < FEWEST_CLUSTERS:
         return None
 
-    def kappas(means: Floats) -> Floats:
-        return kappa_of(means.reshape(-1, k, k), weights)
-
-    low, high = bootstrap(cells, kappas, groups, seed=seed)
+    low, high = bootstrap(cells, lambda of: kappa_of(of.reshape(-1, k, k), weights), groups, seed=seed)
     if low < high:
         return low, high
-    # If one rater gives one label to all items, kappa is 0 whatever the other says.
-    return (
-        (_lower_bound_without_disagreement(cells, k, weights, clusters(len(cells), groups)), high)
-        if high > 0
-        else None
-    )
-
-
-def _lower_bound_without_disagreement(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
-    """Return a lower bound on kappa for raters who never disagree, because resampling then shows no spread.
-
-    Up to Wilson's upper bound of the share of `units` may disagree, each by the largest cost.
-    """
+    if high <= 0:
+        return None  # if one rater gives one label to all items, kappa is 0 whatever the other says
+    # Resampling raters who never disagree shows no spread, so up to Wilson's bound of the units may disagree most.
     table, cost = cells.mean(axis=0).reshape(k, k), _disagreement_weights(k, weights)
     by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
-    return max(-1.0, 1 - (1 - wilson(units, units)[0]) * float(cost.max()) / by_chance)
+    unseen = 1 - wilson(units, units)[0]
+    return max(-1.0, 1 - unseen * float(cost.max()) / by_chance), high
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:

@@ -1,15 +1,13 @@
 """Entropy balancing: the most equal weights under which all columns have mean zero.
 
-Of all weights that make the weighted mean of every column zero, entropy balancing (Hainmueller 2012, Political Analysis
-20:25) takes those with the least relative entropy to equal weights. It is a calibration with minimal divergence (Deville
-and Saerndal 1992, JASA 87:376). The weights are exp(-c l), where l minimizes a convex function with one variable per
-column.
+The weights are exp(-c l), where l minimizes a convex function with one variable per column (Hainmueller 2012, Political
+Analysis 20:25). It is a calibration with minimal divergence (Deville and Saerndal 1992, JASA 87:376).
 """
 
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.judging.stats.intervals import Rate
+from robustify.judging.stats.intervals import Rate, group_sums
 from robustify.judging.stats.tests import Difference
 
 RIDGE = 10.0
@@ -54,9 +52,8 @@ def worth(weight: Floats) -> float:
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
     """Return the largest subset (n,) found whose `columns` (n, c) each sum to about zero, and its largest absolute sum.
 
-    A linear program bounds each column sum by `MOST_OFF`. It selects at most c items in part, and these are dropped. Then,
-    among randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound.
-    A small set may not reach it.
+    A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among randomly
+    drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if ever.
     """
     from scipy.optimize import linprog
 
@@ -82,16 +79,11 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
 
 
 def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the weighted mean of x (n,) and its standard error, given fixed weights.
-
-    The error is the sandwich over groups: sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w.
-    """
+    """Return the weighted mean of x (n,) and its standard error, given fixed weights: the sandwich over groups,
+    sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w."""
     total = float(weight.sum())
     mean = float((weight * x).sum() / total)
-    off = weight * (x - mean)
-    if groups is not None:
-        off = np.bincount(np.unique(groups, return_inverse=True)[1], weights=off).astype(np.float64)
-    return mean, float(np.sqrt((off**2).sum())) / total
+    return mean, float(np.sqrt((group_sums(weight * (x - mean), groups) ** 2).sum())) / total
 
 
 def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) -> Rate:
@@ -122,8 +114,7 @@ def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | No
     """Return the mean less the weighted mean of credits (n,), ignoring NaN (unanswered).
 
     The weights balance `columns` (n, c), whose means are partly chance. The error therefore has two terms: what the columns
-    predict of an item's credit, and its residual times the difference of both weights (calibration estimators, Deville and
-    Saerndal 1992). With fixed weights, one difference in three would be significant if nothing is given away.
+    predict of an item's credit, and its residual times the difference of both weights (Deville and Saerndal 1992).
     """
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
@@ -133,7 +124,6 @@ def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | No
     heavy = design.T * share
     fit = design @ (np.linalg.pinv(heavy @ design, hermitian=True) @ (heavy @ x))
     off = (fit - fit.mean()) / n + (x - fit) * (1 / n - share)
-    if groups is not None:
-        off = np.bincount(np.unique(groups[there], return_inverse=True)[1], weights=off).astype(np.float64)
+    off = group_sums(off, None if groups is None else groups[there])
     value, error = float(x.mean() - share @ x), float(np.sqrt((off**2).sum()))
     return Difference(value, n, (value - Z * error, value + Z * error), error)

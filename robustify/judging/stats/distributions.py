@@ -10,12 +10,10 @@ from robustify.judging.stats.intervals import Interval
 
 LEAST_P = 1e-40
 """Tail probabilities are exact down to this value, and smaller ones are reported as this value."""
-
 LATTICE = 1 << 18
 """Maximum number of lattice points for a tail. Beyond it, callers use the normal limit."""
 LEAST_LATTICE_P = 1e-12
 """Below this value, the rounding error of the transform is larger than the probability."""
-
 _NOTHING = -160.0
 """Logarithm of a factor that is too small to affect a sum."""
 
@@ -23,8 +21,7 @@ _NOTHING = -160.0
 def poisson_binomial(p: Floats) -> Floats:
     """Return the exact distribution (n + 1,) of the number of successes in n independent trials.
 
-    `p` (n,) are the success probabilities. Equal probabilities are combined into binomials, which are convolved pairwise.
-    Tails below 1e-40 are truncated, so a million trials take well under a second.
+    Equal probabilities in `p` (n,) are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut.
     """
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
@@ -47,11 +44,6 @@ def _binomial(n: int, q: float) -> tuple[int, Floats]:
     return _trimmed(0, np.asarray(np.exp(log), dtype=np.float64))
 
 
-def _summed(a: tuple[int, Floats], b: tuple[int, Floats]) -> tuple[int, Floats]:
-    (i, x), (j, y) = a, b
-    return _trimmed(i + j, np.convolve(x, y))
-
-
 def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:
     there = np.flatnonzero(mass >= LEAST_P)
     return start + int(there[0]), mass[there[0] : there[-1] + 1]
@@ -61,7 +53,8 @@ def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
     """Return the distribution of a sum of independent integers, each given by its minimum and its probabilities."""
     left = list(parts) or [(0, np.ones(1))]
     while len(left) > 1:
-        merged = [_summed(a, b) for a, b in zip(left[::2], left[1::2], strict=False)]
+        pairs = zip(left[::2], left[1::2], strict=False)
+        merged = [_trimmed(i + j, np.convolve(x, y)) for (i, x), (j, y) in pairs]
         left = merged + ([left[-1]] if len(left) % 2 else [])
     return left[0]
 

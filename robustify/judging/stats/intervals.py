@@ -1,8 +1,7 @@
 """Confidence intervals: Wilson for display, Clopper-Pearson for decisions, and the bootstrap for other statistics.
 
-Clustered items, such as those of one passage, contain less information than independent ones. For them, Wilson and
-Clopper-Pearson use the effective sample size (Korn and Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the
-input and do not count in n.
+For clustered items, such as those of one passage, Wilson and Clopper-Pearson use the effective sample size (Korn and
+Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the input and do not count in n.
 """
 
 import math
@@ -20,8 +19,8 @@ FEWEST_CLUSTERS = 10
 """Minimum number of items or groups for a bootstrap interval. With fewer, the interval is too narrow."""
 FEWEST_GROUPS = 30
 """Minimum number of groups for the interval of a rate. With fewer, the design effect is too uncertain."""
-
-_NORMAL = NormalDist()
+NORMAL = NormalDist()
+"""Standard normal distribution."""
 _CELLS = 1 << 22
 
 
@@ -41,16 +40,14 @@ class Rate:
 def rate(credit: Floats, groups: Ints | None = None) -> Rate:
     """Return the mean of credits (n,) in [0, 1] with a Wilson interval, ignoring NaN (unanswered).
 
-    With `groups` (n,), the interval uses `effective_size` and is None if that is None. If credits are shared (1/t), the
-    interval is wider than necessary, because a credit between 0 and 1 varies less than a coin of the same mean.
-    `shared_rate` takes the sharing into account.
+    With `groups` (n,), the interval uses `effective_size` and is None if that is None. If credits are shared (1/t), it is
+    wider than necessary, and `shared_rate` is narrower.
     """
     there = ~np.isnan(credit)
     answered = credit[there]
-    n = len(answered)
-    if n == 0:
+    if not len(answered):
         return Rate(None, 0, None)
-    mean = float(answered.mean())
+    n, mean = len(answered), float(answered.mean())
     size = effective_size(answered, None if groups is None else groups[there])
     return Rate(mean, n, None if size is None else wilson(mean * size, size))
 
@@ -58,9 +55,8 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
     """Return the mean of shared credits (n,), which are 1/t if the key is among the t best of k choices, otherwise 0.
 
-    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t: the distance of a limit from the sum is the root of
-    the summed squared distances of its parts. An item tied between all of its choices has credit 1/k whatever its key is,
-    so it adds no variance. Without ties, the interval is Wilson's, as in `rate`.
+    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has credit
+    1/k whatever its key is, so it adds no variance. Without ties, the interval is Wilson's, as in `rate`.
     """
     n = len(credit)
     if n == 0:
@@ -96,7 +92,7 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
     p = float(credit.mean())
     if not np.ptp(credit):
         return float(drawn)
-    off = np.bincount(np.unique(groups, return_inverse=True)[1], weights=credit - p)
+    off = group_sums(credit - p, groups)
     square = float(off @ off)
     if not square:
         return float(n)
@@ -110,12 +106,10 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Return Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001). `n` may be an effective
-    size.
-    """
+    """Return Wilson's score interval (Wilson 1927; Brown, Cai and DasGupta 2001). `n` may be an effective size."""
     if n == 0:
         return 0.0, 1.0
-    z = _NORMAL.inv_cdf(0.5 + level / 2)
+    z = NORMAL.inv_cdf(0.5 + level / 2)
     p = successes / n
     middle = p + z * z / (2 * n)
     half = z * math.sqrt(max(0.0, p * (1 - p)) / n + z * z / (4 * n * n))
@@ -148,10 +142,9 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Return the percentile bootstrap interval of a function of column means, resampling items or groups.
+    """Return the percentile bootstrap interval of a function of column means, resampling items or groups (n,).
 
-    `values` is (n,) or (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,), so differences and
-    ratios of means are single vector operations. Items of a group (n,) are drawn together.
+    `values` is (n,) or (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,).
     """
     table = values[:, None] if values.ndim == 1 else values
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,8 +154,7 @@ def bootstrap(
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
     """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement.
 
-    Equal rows are counted and drawn together (multinomial). The distribution is that of drawing items one by one, but the
-    cost depends only on the number of distinct rows.
+    Equal rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows.
     """
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)
@@ -170,9 +162,9 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
         rows, counts = _distinct(table)
         sizes = np.ones(len(rows))
     else:
-        _, group = np.unique(groups, return_inverse=True)
-        sums = np.stack([np.bincount(group, weights=column) for column in table.T], axis=1)
-        rows, counts = _distinct(np.column_stack([sums, np.bincount(group)]))
+        group = np.unique(groups, return_inverse=True)[1]
+        sums = [np.bincount(group, weights=column) for column in table.T]
+        rows, counts = _distinct(np.column_stack([*sums, np.bincount(group)]))
         rows, sizes = rows[:, :-1], rows[:, -1]
     rng = np.random.default_rng(seed)
     n, chunk = int(counts.sum()), max(1, _CELLS // len(rows))
@@ -188,14 +180,20 @@ def clusters(n: int, groups: Ints | None = None) -> int:
     return n if groups is None else len(np.unique(groups))
 
 
+def group_sums(values: Floats, groups: Ints | None) -> Floats:
+    """Return the sum of the values (n,) of each group (g,), or the values themselves if `groups` (n,) is None."""
+    if groups is None:
+        return values
+    return np.asarray(
+        np.bincount(np.unique(groups, return_inverse=True)[1], weights=values), dtype=np.float64
+    )
+
+
 def interval(draws: Floats, level: float = 0.95) -> Interval:
     """Return the percentile interval of draws, ignoring NaN, or NaN if no draw is left."""
-    known = draws[~np.isnan(draws)]
-    if not len(known):
-        return math.nan, math.nan
-    tail = (1 - level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return float(low), float(high)
+    known, tail = draws[~np.isnan(draws)], (1 - level) / 2
+    low, high = np.quantile(known, [tail, 1 - tail]).tolist() if len(known) else (math.nan, math.nan)
+    return low, high
 
 
 def _distinct(table: Floats) -> tuple[Floats, Ints]:

@@ -6,19 +6,16 @@ A null result always comes with the difference that would have been significant.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints
 from robustify.judging.stats.distributions import LEAST_LATTICE_P, lattice_tail
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, NORMAL, Interval, clusters, group_sums, wilson
 
 LEVEL = 0.05
 """Default significance level."""
-
-NORMAL = NormalDist()
-"""Standard normal distribution."""
+_Z = NORMAL.inv_cdf(0.975)
 
 
 def significantly_positive(
@@ -30,22 +27,18 @@ def significantly_positive(
 
 def holm(p: Sequence[float]) -> list[float]:
     """Return Holm-adjusted p-values in the given order (Holm 1979)."""
-    ranked = sorted(range(len(p)), key=lambda i: p[i])
-    out, highest = [1.0] * len(p), 0.0
-    for rank, i in enumerate(ranked):
-        highest = max(highest, min(1.0, (len(p) - rank) * p[i]))
-        out[i] = highest
-    return out
+    ranked, out = np.argsort(p, kind="stable"), np.ones(len(p))
+    scaled = np.arange(len(p), 0, -1) * np.asarray(p)[ranked]
+    out[ranked] = np.maximum.accumulate(np.minimum(scaled, 1.0))
+    return out.tolist()
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     """Return p-values adjusted for the false discovery rate, in the given order (Benjamini and Hochberg 1995)."""
-    ranked = sorted(range(len(p)), key=lambda i: p[i], reverse=True)
-    out, lowest = [1.0] * len(p), 1.0
-    for rank, i in enumerate(ranked):
-        lowest = min(lowest, p[i] * len(p) / (len(p) - rank))
-        out[i] = lowest
-    return out
+    ranked, out = np.argsort(p, kind="stable")[::-1], np.ones(len(p))
+    scaled = np.asarray(p)[ranked] * len(p) / np.arange(len(p), 0, -1)
+    out[ranked] = np.minimum.accumulate(np.minimum(scaled, 1.0))
+    return out.tolist()
 
 
 def mcnemar(b: int, c: int) -> tuple[float, float]:
@@ -89,9 +82,6 @@ def items_to_detect(p0: float, rise: float, level: float = 0.95, power: float = 
     return math.ceil(((z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(p1 * (1 - p1))) / rise) ** 2)
 
 
-_Z = NORMAL.inv_cdf(0.975)
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Mean difference over n items answered on both sides. Below 10 units, `ci` and `error` (standard error) are None."""
@@ -120,18 +110,16 @@ class Difference:
 def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
     """Return the mean of `credit` - `other` (n,), each in [0, 1], over items with both. NaN marks unanswered items.
 
-    The interval is Wald's with one item added on each side (Bonett and Price 2012), which allows shared credits and has
-    positive width even if nothing differs. With `groups` (n,), the standard error is clustered (Miller 2024, arXiv
-    2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal distribution.
+    The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard error
+    is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal.
     """
     there = ~np.isnan(credit) & ~np.isnan(other)
     d = credit[there] - other[there]
     n = len(d)
     if not n:
         return Difference(None, 0, None)
-    together = None if groups is None else np.unique(groups[there], return_inverse=True)[1]
-    drawn = n if together is None else int(together.max()) + 1
-    value, wide = float(d.mean()), n + 2
+    together = None if groups is None else groups[there]
+    drawn, value, wide = clusters(n, together), float(d.mean()), n + 2
     if drawn < FEWEST_CLUSTERS:
         return Difference(value, n, None)
     middle = float(d.sum()) / wide
@@ -139,7 +127,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
         error = math.sqrt((float(d @ d) + 2) / wide - middle**2) / math.sqrt(wide)
         z = _Z
     else:
-        off = np.bincount(together, weights=d) - middle * np.bincount(together)
+        off = group_sums(d, together) - middle * group_sums(np.ones(n), together)
         spread = float(off @ off) + (1 - middle) ** 2 + (1 + middle) ** 2
         error = math.sqrt(spread * (drawn + 2) / (drawn + 1)) / wide
         from scipy.special import stdtrit
@@ -157,12 +145,10 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
     """Return the two-sided exact p-value and mid-p of a sum of integers (g,) under random flips of their signs.
 
     For differences of +1 and -1 this is McNemar's exact test. For differences summed by `groups` (g,) it is the clustered
-    form (the exact permutation form of Durkalski et al. 2003). The exact test rejects too rarely, and the mid-p, which
-    counts the observed sum half, about as often as its level says (Fagerland, Lydersen and Laake 2013). Both are at least
-    1e-12, because smaller values are rounding errors.
+    form (Durkalski et al. 2003). The exact test rejects too rarely, and the mid-p about as often as its level says
+    (Fagerland, Lydersen and Laake 2013). Both are at least 1e-12, because smaller values are rounding errors.
     """
-    if groups is not None:
-        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=sums).astype(np.int64)
+    sums = group_sums(sums.astype(np.float64), groups).astype(np.int64)
     size = np.abs(sums[sums != 0])
     distance, total = abs(int(sums.sum())), int(size.sum())
     if not len(size):
@@ -187,8 +173,7 @@ def newcombe(p: float, p_ci: Interval, q: float, q_ci: Interval) -> Interval:
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
     """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval.
 
-    Counts may be sums of credits. The standard error, used for the detectable difference, pools both rates after adding one
-    success and one failure.
+    Counts may be sums of credits. The standard error pools both rates after adding one success and one failure.
     """
     p, q, drawn = x / n, y / m, round(n + m)
     if drawn < FEWEST_CLUSTERS:

@@ -8,7 +8,8 @@ from pydantic import Field
 from robustify.base.arrays import Floats, Ints
 from robustify.judging.accuracy import compare_pair
 from robustify.judging.stats.balance import weighted_difference
-from robustify.judging.stats.tests import LEVEL, NORMAL, detectable, newcombe
+from robustify.judging.stats.intervals import NORMAL
+from robustify.judging.stats.tests import LEVEL, detectable, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
 from robustify.report.format import plain
 from robustify.report.messages import label
@@ -102,8 +103,8 @@ def paired_change(
     """Return the change on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     there = ~np.isnan(x + y if weight is None else x + y + weight)
     if weight is None:
-        tested = compare_pair(y, x, groups)
-        found, p, mid = tested.difference, tested.p, tested.p_mid
+        tested, found = compare_pair(y, x, groups)
+        p, mid = tested.p, tested.p_mid
         same = np.array_equal(x[there], y[there])
     else:
         found, p = weighted_difference(y, x, weight, groups)
