@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.calibrate.adjusted import adjusted, real
 from bench.calibrate.filtering import fdr
-from bench.calibrate.gather import gathered
+from bench.calibrate.shares import gathered
 from bench.calibrate.trial import all_cells, trial
 from robustify.base.files import write_json
 
@@ -35,13 +35,14 @@ def main(arguments: list[str]) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     start, files = time.monotonic(), {}
     with ProcessPoolExecutor(given.jobs) as pool:
-        if given.only in (None, "adjusted") and (found := adjusted(pool, given.scale)) is not None:
+        wanted = PARTS if given.only is None else (given.only,)
+        if "adjusted" in wanted and (found := adjusted(pool, given.scale)) is not None:
             files["adjusted"] = found
-        if given.only in (None, "real") and (left := real(pool)) is not None:
+        if "real" in wanted and (left := real(pool)) is not None:
             files["real"] = left
-        if given.only in (None, "fdr"):
+        if "fdr" in wanted:
             files["fdr"] = fdr(pool, given.scale)
-        if given.only in (None, "grid"):
+        if "grid" in wanted:
             cells = all_cells(given.scale)
             seeds = [range(SEEDS * (i + 1), SEEDS * (i + 1) + c.repeats) for i, c in enumerate(cells)]
             work = [(cell, seed) for cell, some in zip(cells, seeds, strict=True) for seed in some]

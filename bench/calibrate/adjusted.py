@@ -61,8 +61,8 @@ GOALS = {"bias_points": 0.5, "worth": 0.95, "left": 0.1}
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The result of a draw: relative worth of the weights, their status, and by type of model, the errors of three scores
-    and the share of intervals of the adjusted score that contain the truth."""
+    """Relative worth of the weights, their status, and by type of model, the errors of three scores and the share of
+    intervals of the adjusted score that contain the truth."""
 
     worth: float
     status: str
@@ -122,12 +122,9 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
                 covered.setdefault(kind, []).append(rate.ci is not None and rate.ci[0] <= truth <= rate.ci[1])
             for score, value in scores.items():
                 errors.setdefault(kind, {}).setdefault(score, []).append(value - truth)
-    means, part = (
-        {kind: {s: float(np.mean(e)) for s, e in of.items()} for kind, of in errors.items()},
-        found.part,
-    )
+    means = {kind: {s: float(np.mean(e)) for s, e in of.items()} for kind, of in errors.items()}
     within = {kind: float(np.mean(inside)) for kind, inside in covered.items()}
-    return Weighed(part.worth / part.n, part.status, means, within)
+    return Weighed(found.part.worth / found.part.n, found.part.status, means, within)
 
 
 def real(pool: Executor) -> dict[str, Any] | None:
@@ -166,13 +163,12 @@ def remaining(name: str) -> dict[str, Any]:
 
 def _points(found: Sequence[LeftToFind]) -> dict[str, float]:
     """Return the mean gain over partitions in points, before and after weighting, and the mean standard error."""
-    before, after = (
-        [100 * (x or 0.0) for x in of] for of in zip(*((one.before, one.value) for one in found), strict=True)
-    )
-    se = [100 * (one.ci[1] - one.ci[0]) / 3.92 for one in found if one.ci is not None]
-    return {
-        name: rounded(float(np.mean(x))) for name, x in (("before", before), ("after", after), ("se", se))
+    columns = {
+        "before": [one.before for one in found],
+        "after": [one.value or 0.0 for one in found],
+        "se": [(one.ci[1] - one.ci[0]) / 3.92 for one in found if one.ci is not None],
     }
+    return {name: rounded(100 * float(np.mean(column))) for name, column in columns.items()}
 
 
 def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:

@@ -70,8 +70,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """The result of a benchmark: flags, clean items among them, planted items, D / H with its interval, and whether the
-    filter was evaluated."""
+    """Flags of a benchmark, clean items among them, planted items, D / H with its interval, and whether it was evaluated."""
 
     flagged: int
     clean_flagged: int
@@ -160,11 +159,7 @@ def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
     # has a standard error of 0, but is not known exactly.
     varied = scenario.sim.shortcut_rate > 0 and share.std() > 0
     low, high = (mean - error, mean + error) if varied else wilson(any_flag if mean else 0, len(found))
-    inside = [
-        f.ends[0] <= f.clean_flagged / f.flagged <= f.ends[1]
-        for f in found
-        if f.flagged and f.ends is not None
-    ]
+    inside = [f.ends[0] <= f.clean_flagged / f.flagged <= f.ends[1] for f in found if f.flagged and f.ends]
     estimates = [f.estimate for f in found if f.estimate is not None]
     right = sum(f.flagged - f.clean_flagged for f in found)
     return {

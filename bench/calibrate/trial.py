@@ -166,17 +166,13 @@ def alarms(tree: Any) -> dict[str, bool]:
     if tree["guardrails"]:
         failed = [c["name"] for c in tree["guardrails"] if c["state"] == "failed"]
         out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
-    rules = value_at(tree, "measures/rule/rule") or {}
-    if rules:
+    if rules := value_at(tree, "measures/rule/rule"):
         out["heuristics_holm_all"] = any((r["all"]["p_holm"] or 1) <= 0.05 for r in rules.values())
     leaning = value_at(tree, "position_bias") or {}
-    one = next((found for found in leaning.values() if found), None)
-    if one:
+    if one := next(filter(None, leaning.values()), None):
         out["position_bias_holm"] = min(place["p_holm"] for place in one["positions"]) <= 0.05
-    compared = value_at(tree, "pairs") or {}
-    leaves = [pair["full"][split] for pair in compared.values() if pair["full"] for split in ("all", "kept")]
-    if leaves:
-        out["pairs_mcnemar_holm_any"] = any(
-            leaf["p_holm"] is not None and leaf["p_holm"] <= 0.05 for leaf in leaves
-        )
+    full = [pair["full"] for pair in (value_at(tree, "pairs") or {}).values() if pair["full"]]
+    if full:
+        corrected = [pair[split]["p_holm"] for pair in full for split in ("all", "kept")]
+        out["pairs_mcnemar_holm_any"] = any(p is not None and p <= 0.05 for p in corrected)
     return out

@@ -65,12 +65,8 @@ class Drawn:
     def facts(self) -> Facts:
         """Return the facts that the judge knows in addition to the rows."""
         topics = {name: topic_name(t) for name, t in zip(self.ids, self.topic.tolist(), strict=True)}
-        groups = (
-            {}
-            if self.sim.passage == 1
-            else dict(zip(self.ids, map(_passage, self.group.tolist()), strict=True))
-        )
-        return Facts("made up", topics, groups)
+        passages = {name: f"passage {g + 1}" for name, g in zip(self.ids, self.group.tolist(), strict=True)}
+        return Facts("made up", topics, {} if self.sim.passage == 1 else passages)
 
     def items(self) -> list[Item]:
         """Return the items with made-up text."""
@@ -87,9 +83,8 @@ class Drawn:
 
     def answers(self, items: Sequence[Item] | None = None) -> Answers:
         """Return all rows: the screen, the models under test, and the rules on `items`."""
-        parts = [
-            self._screen(p, name) for p, name in enumerate((*self.sim.voter_names, *self.sim.outside_names))
-        ]
+        people = (*self.sim.voter_names, *self.sim.outside_names)
+        parts = [self._screen(p, name) for p, name in enumerate(people)]
         for t, name in enumerate(self.sim.tested_names):
             parts += [self._full(t, name), self._cloze(t, name)]
         return Answers.concat([*parts, guess(items or ())])
@@ -196,10 +191,6 @@ def names(n: int) -> tuple[str, ...]:
     return tuple(f"q{i + 1:06d}" for i in range(n))
 
 
-def _passage(group: int) -> str:
-    return f"passage {group + 1}"
-
-
 def _placed(sim: Simulation, k: Ints, rng: np.random.Generator) -> Ints:
     """Return keys (n,) at uniform positions, or skewed with weights from k to 1 by position."""
     out = rng.integers(0, k)
@@ -268,4 +259,4 @@ def _lists(values_: npt.NDArray[np.generic], lengths: Ints, kind: pa.DataType) -
 
 
 def _same(text: str, n: int) -> pa.Array:
-    return pa.array([text], pa.string()).take(pa.array(np.zeros(n, dtype=np.int64)))
+    return pa.repeat(pa.scalar(text, pa.string()), n)

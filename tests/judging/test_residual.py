@@ -82,11 +82,11 @@ def test_planted_shortcuts_that_no_voter_sees_are_found_by_an_outsider() -> None
 
 def test_on_clean_sets_agreeing_auditors_raise_no_alarm_and_their_own_chance_is_exact() -> None:
     """Voters that share their picks score far below 1/k on what they kept: their own chance says so."""
-    found = [audited(bench(250, 3, agree=0.8, seed=seed)) for seed in range(60)]
-    assert sum(f["state"] == "failed" for f in found) <= 5
+    found = [audited(bench(250, 3, agree=0.8, seed=seed)) for seed in range(30)]
+    assert sum(f["state"] == "failed" for f in found) <= 3
     assert all(f["non_voters"]["v2"]["chance"] < 0.2 < f["chance"] for f in found)
     over = [f["non_voters"]["v2"]["value"] - f["non_voters"]["v2"]["chance"] for f in found]
-    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
+    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(30)
 
 
 def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:

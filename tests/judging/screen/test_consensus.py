@@ -18,7 +18,7 @@ from robustify.judging.screen.chance import Chance
 from robustify.judging.screen.consensus import d4_votes, screened
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules, same_model
-from robustify.judging.screen.votes import TIED, UNANSWERED, cast_votes
+from robustify.judging.screen.votes import TIED, UNANSWERED
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
 
@@ -93,15 +93,6 @@ def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
     assert screened(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
     assert [v.votes for v in screened(votes, unanimous()).verdicts()] == [0, 2, 2, 0]
     assert screened(votes, unanimous()).chance().flagged == 2
-
-
-def test_verdicts_made_undecided_keep_their_votes() -> None:
-    verdicts = screened(votes_of(voted([[0, 0], [0, 1], [0, 0], [1, 1]])), unanimous()).verdicts()
-    found = verdicts.undecided(np.array([True, True, False, False]), "two keys")
-    assert [(v.verdict, v.votes, v.reason) for v in list(found)[:2]] == [
-        ("undecided", 2, "two keys"), ("undecided", 1, "two keys"),
-    ]  # fmt: skip
-    assert list(found)[2:] == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
 
 
 Case = tuple[list[list[int]], int, Criterion, int]
@@ -188,15 +179,6 @@ def test_d4_is_absent_where_a_voter_was_not_asked_by_letter() -> None:
     b = voted([[0, 0]])
     assert of_d4(Answers.of(text_rows(b)), b) is None
     assert of_d4(Answers.of(rows(b, voters=["v0", "other"])), b) is None
-
-
-def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None:
-    b = bench(120, 2, s=0.2, seed=6)
-    for some in (rows(b, rotations=False), own_rows(b), rows(b)):
-        table = Answers.of(some)
-        index = item_index(table, b.ids)
-        found = d4_votes(table, cast_votes(table, unanimous(), index), unanimous(), index)
-        assert screened(found[1], found[0]).chance() == of_d4(table, b)[0]
 
 
 # k of n

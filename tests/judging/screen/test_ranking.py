@@ -11,7 +11,7 @@ from robustify.base.arrays import Ints, tied_best
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.items.scoring import picks
-from robustify.judging.baselines.conditional_logit import fitted, log_probabilities, nested
+from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.screen.certainty import top_options
@@ -123,27 +123,6 @@ def test_items_of_two_options_are_not_ranked_first() -> None:
         flagged = flags(ranking, index.key, 0.1).outcome == FLAGGED
         found.append(flagged[b.shortcut].mean())
     assert np.mean(found) > 0.4
-
-
-def test_logits_are_nested() -> None:
-    rng = np.random.default_rng(0)
-    x, key = rng.normal(size=(60, 3, 2)), rng.integers(0, 3, 60)
-    fold, there = np.arange(60) % 4, np.ones((60, 3), dtype=bool)
-    seen: list[set[int]] = []
-
-    def fit(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        seen.append(set(np.unique(fold[train]).tolist()))
-        return np.asarray(x[test] @ fitted(x[train], key[train], there[train], 1.0))
-
-    z = nested(fit, fold)
-    assert z.shape == (4, 60, 3)
-    assert len(seen) == 4 + 6
-    without = (fold != 1) & (fold != 2)
-    beta = fitted(x[without], key[without], there[without], 1.0)
-    assert z[1][fold == 2] == pytest.approx(x[fold == 2] @ beta)
-    assert z[2][fold == 1] == pytest.approx(x[fold == 1] @ beta)
-    alone = fitted(x[fold != 3], key[fold != 3], there[fold != 3], 1.0)
-    assert z[3][fold == 3] == pytest.approx(x[fold == 3] @ alone)
 
 
 def test_scores_tie_alike_in_rows_and_in_ranked_options() -> None:
