@@ -70,7 +70,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Flags of a benchmark, clean items among them, planted items, D / H with its interval, and whether it was evaluated."""
+    """Flags of a benchmark, clean ones among them, planted items, D / H with its interval, and whether it was evaluated."""
 
     flagged: int
     clean_flagged: int
