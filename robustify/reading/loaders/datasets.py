@@ -175,6 +175,10 @@ LAYOUTS = (
         "{premise}\nWhat is the {question}?", choices=("choice1", "choice2"), key="label", key_is="index",
     ),
     _composed(
+        "copa_xml", "COPA's XML: a premise, its cause or effect, the number of the more plausible alternative.",
+        "{p}\nWhat is the {asks-for}?", choices=("a1", "a2"), key="most-plausible-alternative", key_is="number", id="id",
+    ),
+    _composed(
         "storycloze", "Story Cloze: four sentences, two endings, the number of the right one.",
         "{InputSentence1} {InputSentence2} {InputSentence3} {InputSentence4}", key="AnswerRightEnding",
         choices=("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2"), key_is="number", id="InputStoryid",

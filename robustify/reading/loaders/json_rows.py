@@ -125,7 +125,13 @@ def _value_or_reason(line: str) -> Cells | str:
 
 
 def _object_or_reason(value: object) -> Cells | str:
-    return value if isinstance(value, dict) else f"the row is {json_kind(value)}; expected an object"
+    match value:
+        case dict():
+            return value
+        case [[str(), *_] as turns, [dict(), *_] as asked, str() as name]:
+            # DREAM and C3: a conversation, its questions, and its ID.
+            return {"passage": turns, "questions": asked, "id": name}
+    return f"the row is {json_kind(value)}; expected an object"
 
 
 def _members(
@@ -323,7 +329,17 @@ def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
             inner = [[member] if _is_item(member) else _inner_items(member, depth - 1) for member in value]
             if all(inner):
                 return [{**rest, **one} for found in inner for one in found]
-    return []
+    # The row may have a list of questions and a list of lists of options.
+    lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
+    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
+    n = len(lists[options[0]]) if len(options) == 1 else 0
+    names = {name for name, cell in lists.items() if len(cell) == n}
+    rest = {name: cell for name, cell in cells.items() if name not in names}
+    made: list[Cells] = [
+        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
+        for at in range(n)
+    ]
+    return made if made and _is_item(made[0]) else []
 
 
 @lru_cache

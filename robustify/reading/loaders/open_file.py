@@ -13,8 +13,8 @@ from pathlib import Path
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders import tables
-from robustify.reading.loaders.json_rows import json_rows
-from robustify.reading.loaders.rows import SourceTable
+from robustify.reading.loaders.json_rows import json_rows, whole_object
+from robustify.reading.loaders.rows import SourceTable, table_of
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -70,6 +70,8 @@ def open_rows(path: str, pinned: str | None = None, split: str | None = None) ->
         )
     if kind := _other_kind(data[:_HEAD], data):
         raise DataError(f"{file.name} is {kind}")
+    if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
+        return Opened(tables.xml_rows(file.name, data), digest)
     # Decode invalid bytes to lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     del data
@@ -131,11 +133,8 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
         return "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
     if b"\x00" in head:
         return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
-    as_csv = "Save it as CSV with the columns question, A, B, C, D, and answer."
-    if text.startswith(b"<"):
-        return f"XML, perhaps a quiz export. {as_csv}"
     quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
-    return f"a quiz export (Aiken or GIFT?). {as_csv}" if quiz else None
+    return tables.QUIZ.format("Aiken or GIFT?") if quiz else None
 
 
 def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
@@ -144,8 +143,8 @@ def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
     for file in sorted(file for glob in _PARTS for file in folder.glob(glob)):
         within = [*file.relative_to(folder).parent.parts, _NUMBERED_PART.sub("", file.stem)]
         splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
-    if not splits:
-        raise UsageError(f"{folder} is a folder without .arrow or .parquet files. Give a file of items.")
+    # RACE has a file of JSON for each passage.
+    splits = splits or {"": sorted([*folder.glob("*.txt"), *folder.glob("*.json")])}
     if split is None and len(splits) == 1:
         (split,) = splits
     if split not in splits:
@@ -154,9 +153,17 @@ def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
             "`split: NAME` in the config."
         )
     files = splits[split]
+    if not files:
+        raise UsageError(
+            f"{folder} is a folder without .arrow, .parquet, or JSON files. Give a file of items."
+        )
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
     digest = _require_pinned(
         folder.name, hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest(), pinned
     )
-    return Opened(tables.arrow_rows(folder.name, files), digest)
+    if files[0].suffix in (".arrow", ".parquet"):
+        return Opened(tables.arrow_rows(folder.name, files), digest)
+    texts = (file.read_text("utf-8", "surrogateescape") for file in files)
+    documents = [whole_object(file.name, text) for file, text in zip(files, texts, strict=True)]
+    return Opened(table_of(enumerate(documents, start=1)), digest)

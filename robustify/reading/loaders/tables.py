@@ -1,4 +1,4 @@
-"""Readers for CSV, TSV, Parquet, Arrow, and LogiQA files, which keep the line or row number of each row.
+"""Readers for CSV, TSV, Parquet, Arrow, XML, and LogiQA files, which keep the line or row number of each row.
 
 A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
 header is a fault, and is never padded. Errors about damaged Parquet or Arrow files do not repeat pyarrow's message,
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from robustify.base.errors import DataError, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
@@ -29,6 +30,7 @@ _BLOCK_LINES = 7
 _MOST_ABOVE = 6
 _MOST_UNPACKED = 1 << 30
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
+QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
 _EXCEL_SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)", re.IGNORECASE)
 """Line that Excel writes above a header. Its line break stays, so that lines keep their numbers."""
 
@@ -311,3 +313,41 @@ def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
     if not cells:
         raise DataError(f"{name} has no rows; expected items")
     return table_of(enumerate(cells, start=1), flat=True)
+
+
+def xml_rows(name: str, data: bytes) -> SourceTable:
+    """Read the items of the XML of COPA and MCScript. Raise `DataError` if it cannot be read, is of another kind, or
+    declares entities."""
+    if b"<!ENTITY" in data:
+        raise DataError(
+            f"{name}: the XML declares entities; expected plain text. Replace them by their text."
+        )
+    parser = XMLParser()
+    try:
+        parser.feed(data)
+        root = parser.close()
+    except ParseError as error:
+        line, column = error.position
+        raise DataError(f"{name}:{line}: not valid XML (column {column + 1})") from None
+    rows = [*_copa(root), *_mcscript(root)]
+    if not rows:
+        raise DataError(f"{name} is {QUIZ.format('Moodle XML?')}")
+    return table_of(enumerate(rows, start=1))
+
+
+def _copa(root: Element) -> Iterator[Cells]:
+    for item in root.iter("item"):
+        if item.get("asks-for"):
+            yield {**item.attrib, **{part.tag: (part.text or "").strip() for part in item}}
+
+
+def _mcscript(root: Element) -> Iterator[Cells]:
+    for instance in root.iter("instance"):
+        for question in instance.iter("question"):
+            yield {
+                "id": f"{instance.get('id')}-{question.get('id')}",
+                "topic": instance.get("scenario"),
+                "passage": (instance.findtext("text") or "").strip(),
+                "question": question.get("text"),
+                "options": [{**answer.attrib} for answer in question.iter("answer")],
+            }

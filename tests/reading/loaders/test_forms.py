@@ -119,7 +119,7 @@ LIST = [{"question": f"{n}?", "choices": ["2", "3", "0", "1"], "answer": n} for 
 REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     "Aiken": (AIKEN, QUIZ, CSV, RIGHT),
     "GIFT": (GIFT, QUIZ, CSV, RIGHT),
-    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question></question></quiz>', "perhaps a quiz export", CSV, RIGHT),
+    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>', QUIZ, CSV, RIGHT),
     "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header is on line 3", CSV, RIGHT),
     "a title in a cell": (f'"My quiz";;;;;\n{CSV.replace(",", ";")}', "the header is on line 2", CSV, RIGHT),
     "labels that are texts of other options": (table(NUMBERS), "choice 3 as label, choice 1 as text",

@@ -1,6 +1,7 @@
 """Parts of what a path names: sheets of a workbook, splits of a folder, and bytes that JSON does not allow."""
 
 import io
+import json
 import subprocess
 import sys
 import zipfile
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, RobustifyError, UsageError
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.reading.loaders.made import lines, right
 
@@ -139,6 +140,20 @@ def test_splits_of_a_folder_are_named_and_chosen(tmp_path: Path, form: str) -> N
     assert len({item.id for source in both for item in load(source).items}) == 3
 
 
+def test_a_folder_of_race_is_read(tmp_path: Path) -> None:
+    for n in (1, 2):
+        asked = {
+            "questions": [f"{n}a?", f"{n}b?"],
+            "options": [["x", "y"], ["z", "w"]],
+            "answers": ["B", "A"],
+        }
+        row = json.dumps({**asked, "article": f"P{n}.", "id": f"h{n}.txt"})
+        (tmp_path / f"{n}.txt").write_text(row)
+    found = read(tmp_path)
+    assert [item.stem for item in found.items] == ["P1.\n\n1a?", "P1.\n\n1b?", "P2.\n\n2a?", "P2.\n\n2b?"]
+    assert right(found) == ["y", "z", "y", "z"]
+
+
 @pytest.mark.parametrize("indent", [False, True])
 @pytest.mark.parametrize(("raw", "code"), [("\t", "0x09"), ("\x1f", "0x1F"), ("\n", "0x0A")])
 def test_a_raw_control_character_is_pointed_at_and_the_mend_works(
@@ -176,3 +191,10 @@ def test_the_commands_take_a_sheet_or_a_split(robustify, tmp_path: Path) -> None
     ):
         code, _, err = robustify(*args)
         assert (code, "split" in err) == (2, True)
+
+
+def test_faults_of_a_part_are_errors_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("no JSON")
+    (tmp_path / "y.txt").write_text("no JSON")
+    with pytest.raises(RobustifyError, match=r"x\.txt:1: not valid JSON"):
+        read(tmp_path)

@@ -115,6 +115,32 @@ def chat(*turns: str) -> list[dict[str, str]]:
 
 HH = "\n\nHuman: {}\n\nAssistant: {}"
 BLOCK = [f"{q}\n{block('{}. {}')(o, 0)}\nAnswer:" for q, o in zip(ASKED, OPTIONS, strict=True)]
+COPA_XML = (
+    '<?xml version="1.0" encoding="us-ascii" standalone="no"?>\n<!DOCTYPE copa-corpus SYSTEM "copa.dtd">\n<copa-corpus version="1.0">\n'
+    + "".join(
+        f'<item id="{at + 1}" asks-for="{("cause", "effect")[at % 2]}" most-plausible-alternative="{(2, 1, 2)[at]}">\n<p>{q}</p>\n'
+        f"<a1>{(w, r)[at % 2]}</a1>\n<a2>{(r, w)[at % 2]}</a2>\n</item>\n"
+        for at, (q, r, w) in enumerate(zip(ASKED, RIGHT, ("grey", "five", "ash"), strict=True))
+    )
+    + "</copa-corpus>\n"
+)
+MCSCRIPT = (
+    "<data>\n"
+    + "".join(
+        f'<instance id="{at}" scenario="walk">\n<text>{p}</text>\n<questions>\n<question id="0" text="{q}" type="text">\n'
+        f'<answer correct="{at == 1}" id="0" text="{(w, r)[at % 2]}" />\n<answer correct="{at != 1}" id="1" text="{(r, w)[at % 2]}" />\n'
+        "</question>\n</questions>\n</instance>\n"
+        for at, (p, q, r, w) in enumerate(zip(TOLD, ASKED, RIGHT, ("grey", "five", "ash"), strict=True))
+    )
+    + "</data>\n"
+)
+RACE = {
+    "answers": [LETTERS[k] for k in KEYS],
+    "options": [list(o) for o in OPTIONS],
+    "questions": [*ASKED],
+    "article": "P.",
+    "id": "high1.txt",
+}
 
 READ: dict[str, object] = {
     "arc raw": lines([{"id": f"x{r['id']}", "question": {"stem": r.pop("stem"), "choices": r.pop("choices")}, "answerKey": r["answerKey"]} for r in made(id="N", stem="Q", choices=labelled(), answerKey=letter)]),
@@ -128,11 +154,17 @@ READ: dict[str, object] = {
     "swag hub": spread(["ending0", "ending1", "ending2", "ending3"], **{"video-id": "v", "fold-ind": "N", "startphrase": "Q", "sent1": "Q", "sent2": "x", "gold-source": "gold", "_": 0, "label": index}),
     "swag full": separated([{"": at, **r} for at, r in enumerate(made(**{"video-id": "v", "fold-ind": "N", "startphrase": "Q", "gold-ending": text, "distractor-0": no(0), "distractor-1": no(1), "distractor-2": no(2), "gold-source": "gold", "gold-type": "pos", "distractor-0-type": "pos", "distractor-1-type": "neg", "distractor-2-type": "neg", "sent1": "Q", "sent2": "x"}))], ","),
     "winogrande raw": two("option1", "option2", "answer", 1, qID="N", sentence="Q"),
+    "race raw": doc(RACE),
+    "race raw lines": [RACE],
     "race hub": made(example_id="high1.txt", article="P", answer=letter, question="Q", options=listed),
+    "dream": doc([[["M: A day.", "W: In June."], [{"question": q, "choice": list(o), "answer": o[k]}], f"5-{at}"] for at, (q, o, k) in enumerate(zip(ASKED, OPTIONS, KEYS, strict=True))]),
+    "c3": doc([[["甲：六月。"], [{"question": q, "choice": list(o), "answer": o[k]} for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)], "1"]]),
     "quality": lines([{"article_id": "1", "set_unique_id": "1_A", "batch_num": "2", "writer_id": "3", "source": "s", "title": "t", "year": 1950, "author": "a", "topic": "fiction", "article": "P.", "questions": made(question="Q", question_unique_id="N", options=listed, writer_label=number, gold_label=number, validation=lambda o, k: [{"untimed_annotator_id": "1", "untimed_answer": 2, "untimed_eval1_answerability": 1}], speed_validation=lambda o, k: [{"speed_annotator_id": "1", "speed_answer": 3}], difficult=1), "url": "u", "license": "l"}]),
     "agieval raw": made(passage="P", question="Q", options=dressed("({}){}"), label=letter, answer=None, other=lambda o, k: {"solution": "s"}),
     "agieval raw without passage": made(passage=None, question="Q", options=dressed("({}){}"), label=letter, answer=None),
     "agieval hub": made(query=lambda o, k: f"Q: {ASKED[[*OPTIONS].index(tuple(o))]} Answer Choices: {' '.join(dressed('({}){}')(o, k))}\nA: Among A through D, the answer is", choices=dressed("({}){}"), gold=lambda o, k: [k]),
+    "copa xml": COPA_XML,
+    "mcscript": MCSCRIPT,
     "copa jsonl": two("choice1", "choice2", "label", 0, premise="Q", question="cause", idx="N"),
     "xcopa": two("choice1", "choice2", "label", 0, premise="Q", question="effect", idx="N", changed=False),
     "mmlu hub": made(question="Q", subject="s", choices=listed, answer=index),
@@ -252,7 +284,9 @@ REFUSED: dict[str, tuple[object, str, object]] = {
     "a question that never changes": (made(instruction="Choose.", options=listed, answer=letter), "`instruction` is the same in all rows", {"stem": "instruction"}),
     "a pair without a prompt": (made(chosen=text, rejected=no(0)), "the replies have no prompt", made(prompt="Q", chosen=text, rejected=no(0))),
     "turns that differ early": ([{"chosen": HH.format("Hi", "Hello") + HH.format(q, r), "rejected": HH.format("Hi", "Yes?") + HH.format(q, r)} for q, r in zip(ASKED, RIGHT, strict=True)], "differ before the last turn", None),
-    "XML": ("<quiz><question><text>x</text></question></quiz>", "is XML, perhaps a quiz export. Save it as CSV", TABLE),
+    "entities": ('<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><copa-corpus><item asks-for="cause">&a;</item></copa-corpus>', "the XML declares entities", COPA_XML),
+    "broken XML": (COPA_XML[:-9], "not valid XML", COPA_XML),
+    "a quiz in XML": ("<quiz><question><text>x</text></question></quiz>", "a quiz export", TABLE),
     "a header on a later line": (f"A quiz\n{TABLE}", "the header is on line 2", TABLE),
 }  # fmt: skip
 
@@ -287,7 +321,8 @@ def test_a_refusal_names_a_mend_that_works(tmp_path: Path, layout: str) -> None:
     if mend is not None:
         mended = read(tmp_path, content, fields=mend) if isinstance(mend, dict) else read(tmp_path, mend)
         assert len(mended.items) == 3
-        assert [item.choices[item.key] for item in mended.items] == RIGHT
+        if "XML" not in layout and layout != "entities":
+            assert [item.choices[item.key] for item in mended.items] == RIGHT
 
 
 def test_the_place_of_a_chosen_reply_tells_nothing(tmp_path: Path) -> None:
@@ -303,8 +338,9 @@ def test_the_place_of_a_chosen_reply_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_items_of_ids_that_repeat_are_named_by_their_lines(tmp_path: Path) -> None:
-    found = read(tmp_path, READ["ids that repeat"])
-    assert [item.id for item in found.items] == ["wild-0001", "wild-0002", "wild-0003"]
-    assert any("are named by their lines" in note for note in notes(found))
+    for content in (READ["ids that repeat"], READ["race raw lines"]):
+        found = read(tmp_path, content)
+        assert [item.id for item in found.items] == ["wild-0001", "wild-0002", "wild-0003"]
+        assert any("are named by their lines" in note for note in notes(found))
     with pytest.raises(DataError, match="already used on line 1"):
         read(tmp_path, READ["ids that repeat"], fields={"id": "id"})
