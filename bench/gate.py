@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,9 @@ def layouts() -> dict[str, Any]:
     """Return how often files of five items and of one item are refused by shape alone, in every layout."""
     out = {}
     for size in (5, 1):
-        cases = [
-            (name, style, seed) for name in LAYOUTS for style in KEY_STYLES for seed in range(1000, 1005)
-        ]
-        hits = [
-            "RBG101" in rules(LAYOUTS[name](made(size, seed), style), None) for name, style, seed in cases
-        ]
-        missed = sorted({name for (name, _, _), hit in zip(cases, hits, strict=True) if not hit})
+        cases = list(product(LAYOUTS, KEY_STYLES, range(1000, 1005)))
+        hits = ["RBG101" in rules(LAYOUTS[of](made(size, seed), style), None) for of, style, seed in cases]
+        missed = sorted({name for (name, *_), hit in zip(cases, hits, strict=True) if not hit})
         out[f"{size}_items"] = {**rate(hits), "missed": missed}
     return out
 
@@ -108,15 +105,13 @@ def installed(limit: int) -> list[Path]:
 
 def false_positives() -> dict[str, Any]:
     """Return the harmless files that each layer refuses."""
-    prints, library = _prints(), _below(Path(sysconfig.get_path("stdlib")))
+    library = (p for p in _below(Path(sysconfig.get_path("stdlib"))) if "site-packages" not in p.parts)
     files = {
         "installed_packages": installed(FILES),
-        "standard_library": sorted(path for path in library if "site-packages" not in path.parts)[
-            : FILES // 2
-        ],
+        "standard_library": sorted(library)[: FILES // 2],
         "this_repository": sorted(_below(ROOT / "docs", ROOT / "robustify")),
     }
-    return {name: _alarms(paths, prints) for name, paths in files.items()}
+    return {name: _alarms(paths, _prints()) for name, paths in files.items()}
 
 
 def _alarms(files: Sequence[Path], prints: Fingerprints) -> dict[str, Any]:
@@ -135,15 +130,11 @@ def speed() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         chosen = (p for p in installed(10**9) if p.suffix == ".py" and 80_000 < p.stat().st_size < 120_000)
-        files = [
-            str(shutil.copy(path, folder / f"{i}.py")) for i, path in zip(range(20), chosen, strict=False)
-        ]
+        copied = (shutil.copy(path, folder / f"{i}.py") for i, path in zip(range(20), chosen, strict=False))
+        files = list(map(str, copied))
         write_index(folder / "index", build_index({"mock": [i.texts for i in made(ITEMS, 2026)]}, KEY), KEY)
-        given = {
-            "ROBUSTIFY_GATE_KEY_FILE": str(key_file(folder)),
-            "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
-        }
-        env = {**os.environ, **given, "PYTHONDONTWRITEBYTECODE": ""}
+        env = {**os.environ, "ROBUSTIFY_GATE_KEY_FILE": str(key_file(folder)), "PYTHONDONTWRITEBYTECODE": ""}
+        env["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
         gate = [sys.executable, str(ROOT / "robustify" / "gate" / "hook.py")]  # what pre-commit runs
         theirs = os.environ.get("DETECT_SECRETS") or shutil.which("detect-secrets")
         indexed = [*gate, "--index", str(folder / "index"), *files]
@@ -174,9 +165,8 @@ def main() -> int:
         out = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
         cores, today = len(os.sched_getaffinity(0)), date.today().isoformat()
         out |= {"machine": {"cores": cores, "python": platform.python_version(), "date": today}}
-        text = json.dumps(
-            out | {"items": ITEMS, name: measured}, indent=1, ensure_ascii=False, sort_keys=True
-        )
+        out |= {"items": ITEMS, name: measured}
+        text = json.dumps(out, indent=1, ensure_ascii=False, sort_keys=True)
         RESULTS.write_text(text + "\n", encoding="utf-8")
         print(f"{name} measured", flush=True)
     return 0

@@ -22,11 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.cases import folder as shared
 from robustify.items.answers import SCHEMA, Answers
 from robustify.items.item import Item
 from robustify.items.views import View
 from robustify.judging.stats.balance import balancing, weights, worth
 from robustify.models.asking import Asking, plan
+from robustify.models.downloads import cache_folder
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 
@@ -113,56 +115,54 @@ def write_answers(path: Path, n: int) -> None:
             writer.write_table(pa.table(columns).cast(SCHEMA))
 
 
-def judge_table(path: Path) -> None:
+def judge_table(path: str) -> None:
     """Judge an answer table without texts, like `robustify judge`, and write the results beside it."""
     from robustify.base.files import write_json
     from robustify.judging.context import Facts, Rules
     from robustify.judging.judgement import judge
     from robustify.pipeline.public import write_verdicts
 
-    answers = Answers.read(path)
+    answers = Answers.read(Path(path))
     topics = dict(zip(answers.items, cycle([f"topic-{t}" for t in range(TOPICS)]), strict=False))
     found = judge(answers, Facts("made up", topics), Rules())
-    write_verdicts(path.with_name("verdicts.csv"), found, topics)
-    write_json(path.with_name("summary.json"), found.summary.tree())
+    write_verdicts(Path(path).with_name("verdicts.csv"), found, topics)
+    write_json(Path(path).with_name("summary.json"), found.summary.tree())
 
 
-def weigh_columns(n: int) -> None:
+def weigh_columns(n: str) -> None:
     """Weigh n items by made-up columns: gains of a scorer, and of rules that gain on two fifths of the items."""
     draw = np.random.default_rng(0)
-    gains = draw.normal(0.2, 1.0, (n, 5)), (draw.random((n, COLUMNS - 5)) < 0.4) - 0.25
+    gains = draw.normal(0.2, 1.0, (int(n), 5)), (draw.random((int(n), COLUMNS - 5)) < 0.4) - 0.25
     columns = np.concatenate(gains, axis=1)
     columns /= columns.std(axis=0)
     print(worth(weights(columns, balancing(columns))))
 
 
-def weigh_items(path: Path) -> None:
+def weigh_items(path: str) -> None:
     """Weigh the items of a file by their texts, and audit the weights with other probes."""
     from robustify.pipeline.asked import weighed
     from robustify.pipeline.config import config_for
 
-    found = weighed(load(Source(path=str(path))), config_for(str(path), public=True), path.parent)
+    found = weighed(load(Source(path=path)), config_for(path, public=True), Path(path).parent)
     print(found and found.part.worth)
 
 
-def encode_options(n: int) -> None:
+def encode_options(n: str) -> None:
     """Encode the first n distinct options of ARC."""
-    from bench.cases import folder
-    from robustify.models.downloads import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
 
-    sets = (folder() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
-    items = [item for path in sets for item in load(Source(path=str(path))).items]
-    texts = list(dict.fromkeys(choice for item in items for choice in item.choices))[:n]
-    if len(texts) < n or text_vectors(texts, cache_folder(None), keep=False) is None:
-        raise SystemExit(
-            f"Found {len(texts)} of {n} options, or no encoder. To install it, run `robustify models pull minilm-l6-v2`."
-        )
+    sets = (shared() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
+    choices = (
+        choice for path in sets for item in load(Source(path=str(path))).items for choice in item.choices
+    )
+    texts = list(dict.fromkeys(choices))[: int(n)]
+    if text_vectors(texts, cache_folder(None), keep=False) is None:
+        raise SystemExit("The encoder is not installed. Run `robustify models pull minilm-l6-v2`.")
 
 
-def plan_requests(path: Path) -> None:
+def plan_requests(path: str) -> None:
     """Load a benchmark and plan every request of the default settings."""
-    print(sum(len(one.requests) for one in plan(load(Source(path=str(path))).items, Asking())))
+    print(sum(len(one.requests) for one in plan(load(Source(path=path)).items, Asking())))
 
 
 def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
@@ -192,9 +192,6 @@ def _growing(folder: Path, n: int, command: str) -> dict[str, Measured]:
 
 
 def _auditing(folder: Path, n: int) -> dict[str, Measured]:
-    from bench.cases import folder as shared
-    from robustify.models.downloads import cache_folder
-
     (folder / "cache").mkdir()
     (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
     items = shared() / "mmlu_pro_models" / "items.jsonl"
@@ -226,10 +223,6 @@ def _weighing(folder: Path, n: int) -> dict[str, Measured]:
     return {f"{n:,} items, {COLUMNS} columns": columns, **{f"{of}, texts": one for of, one in texts.items()}}
 
 
-def _encoding(_folder: Path, n: int) -> dict[str, Measured]:
-    return {f"{n:,} options": measured("encode", str(n), module="bench.load")}
-
-
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
     "validate": (MILLION, lambda folder, n: _growing(folder, n, "validate")),
     "heuristics": (MILLION, lambda folder, n: _growing(folder, n, "heuristics")),
@@ -237,7 +230,7 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
     "judging": (MILLION, _judging),
     "importing": (LOGGED, _importing),
     "weighing": (MILLION, _weighing),
-    "encoding": (ENCODED, _encoding),
+    "encoding": (ENCODED, lambda _, n: {f"{n:,} options": measured("encode", str(n), module="bench.load")}),
     "auditing": (AUDITED, _auditing),
 }
 
@@ -259,17 +252,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+WORK: Mapping[str, Callable[[str], None]] = {
+    "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items, "encode": encode_options,
+}  # fmt: skip
+"""What a measured process does."""
+
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["judge", path]:
-            judge_table(Path(path))
-        case ["plan", path]:
-            plan_requests(Path(path))
-        case ["columns", n]:
-            weigh_columns(int(n))
-        case ["weigh", path]:
-            weigh_items(Path(path))
-        case ["encode", n]:
-            encode_options(int(n))
-        case words:
-            sys.exit(main(words))
+    if len(sys.argv) == 3 and sys.argv[1] in WORK:
+        WORK[sys.argv[1]](sys.argv[2])
+    else:
+        sys.exit(main(sys.argv[1:]))

@@ -37,11 +37,7 @@ class NotMeasured(LookupError):
 
 @cache
 def results(name: str) -> Any:
-    """Return the content of a JSON file of results/.
-
-    Raises:
-        NotMeasured: the file does not exist.
-    """
+    """Return the content of a JSON file of results/. Raise `NotMeasured` if it does not exist."""
     path = RESULTS / name
     if not path.is_file():
         raise NotMeasured(name)
@@ -70,10 +66,7 @@ def interval(quantity: Mapping[str, Any] | None, digits: int = 1) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
-    """Return a Markdown table.
-
-    `head` contains the column names, separated by `|`. All columns but the first `left` are right-aligned.
-    """
+    """Return a Markdown table. `head` has the column names, separated by `|`, and `left` the number of left columns."""
     columns = [column.strip() for column in head.split("|")]
     marks = ["---" if at < left else "---:" for at in range(len(columns))]
     lines = [columns, marks, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
@@ -90,13 +83,11 @@ def settings() -> list[dict[str, Any]]:
 def _rows(section: str, written: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     module, _, kind = written["kind"].partition(":")
     fields: Mapping[str, FieldInfo] = getattr(load(module), kind).model_fields
-    if odd := sorted(fields.keys() ^ written["rows"].keys()):
+    if odd := sorted(fields.keys() ^ (rows := written["rows"]).keys()):
         raise KeyError(
             f"docs/blocks/settings.yaml, {section}: {', '.join(odd)}; expected the settings of {kind}"
         )
-    return [
-        (f"`{key}`", values, _default(fields[key]), when) for key, (values, when) in written["rows"].items()
-    ]
+    return [(f"`{key}`", values, _default(fields[key]), when) for key, (values, when) in rows.items()]
 
 
 def _default(field: FieldInfo) -> str:

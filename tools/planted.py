@@ -39,16 +39,10 @@ class Removed:
 
 
 def removed(run: Run) -> Removed:
-    """Return the shares that the rule of a run removed.
-
-    Raises:
-        DataError: an item of the run has no recorded type.
-    """
+    """Return the shares that the rule of a run removed. Raise `DataError` if an item has no recorded type."""
     known, verdicts = kinds(), run.verdicts
     if unknown := set(verdicts) - set(known):
-        raise DataError(
-            f"{run.folder}: {len(unknown)} items have no recorded kind; expected a run of the demo"
-        )
+        raise DataError(f"{run.folder}: {len(unknown)} items have no recorded kind; expected the demo's")
     kind = np.array([known[item] for item in verdicts])
     flagged = np.array([verdict == "flagged" for verdict in verdicts.values()], dtype=float)
     masks = {"planted": kind != CLEAN} | {one: kind == one for one in sorted(set(kind.tolist()))}

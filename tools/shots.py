@@ -42,11 +42,7 @@ def chromium() -> str | None:
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """Start a headless browser, and close it at the end.
-
-    Raises:
-        UsageError: Chromium or playwright is missing.
-    """
+    """Start a headless browser, and close it at the end. Raise `UsageError` if Chromium or playwright is missing."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

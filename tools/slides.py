@@ -27,11 +27,7 @@ ATLAS = ROOT / "results" / "atlas" / "index.json"
 
 
 def package(name: str) -> Any:
-    """Import and return the module of a package.
-
-    Raises:
-        UsageError: the package is not installed.
-    """
+    """Import and return the module of a package. Raise `UsageError` if it is not installed."""
     try:
         return importlib.import_module(name.replace("-", "_"))
     except ImportError:
