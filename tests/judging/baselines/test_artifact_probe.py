@@ -17,11 +17,11 @@ SETTINGS = ProbeSettings()
 
 Cue = str
 CUES: tuple[Cue, ...] = ("longer_key", "absolutes", "repeated_phrase", "format")
-NOUNS = [
-    a + b
-    for a in ("ba", "co", "du", "fi", "ge", "lo", "mu", "ne", "pa", "ri")
-    for b in ("lan", "mir", "tor", "vel", "sun")
-]
+STARTS, ENDS = (
+    ("ba", "co", "du", "fi", "ge", "lo", "mu", "ne", "pa", "ri"),
+    ("lan", "mir", "tor", "vel", "sun"),
+)
+NOUNS = [a + b for a in STARTS for b in ENDS]
 
 
 def _phrase(rng: np.random.Generator, n: int) -> list[str]:

@@ -73,37 +73,24 @@ def marked(n: int, *, key_word: str, others_word: str = "") -> list[Item]:
     """n items whose key holds one word and whose other options hold another one."""
     rng = np.random.default_rng(0)
     items = []
-    for at in range(n):
-        key = int(rng.integers(4))
-        texts = [
-            f"{WORDS[int(rng.integers(12))]} {key_word if j == key else others_word} {at}{j}"
-            for j in range(4)
-        ]
+    for at, key in enumerate(rng.integers(4, size=n).tolist()):
+        texts = (f"{rng.choice(WORDS)} {key_word if j == key else others_word} {at}{j}" for j in range(4))
         items.append(Item(f"i{at}", f"Which box is number {at}?", tuple(texts), key))
     return items
 
 
-def alone(items: list[Item]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.arange(len(items))
-
-
 def test_a_word_that_marks_keys_is_found_and_the_item_itself_does_not_count() -> None:
     items = marked(12, key_word="zebra")
-    (use,) = [u for u in KeyWords(items, alone(items)).of(3, items[3].key) if u.word == "zebra"]
+    (use,) = [u for u in KeyWords(items, np.arange(12)).of(3, items[3].key) if u.word == "zebra"]
     assert (use.picked, use.items, use.keys, use.expected) == (True, 11, 11, 11 / 4)
     assert use.p < 1e-5
+    assert not KeyWords(items, np.zeros(12, dtype=np.int64)).of(3, items[3].key), "its group does not count"
 
 
 def test_a_word_that_marks_other_options_speaks_for_the_option_without_it() -> None:
     items = marked(12, key_word="", others_word="zebra")
-    (use,) = [u for u in KeyWords(items, alone(items)).of(3, items[3].key) if u.word == "zebra"]
+    (use,) = [u for u in KeyWords(items, np.arange(12)).of(3, items[3].key) if u.word == "zebra"]
     assert (use.picked, use.items, use.keys) == (False, 11, 0)
     assert use.expected == 11 * 3 / 4
     other = (items[3].key + 1) % 4
-    assert not [u for u in KeyWords(items, alone(items)).of(3, other) if u.word == "zebra"]
-
-
-def test_the_items_of_its_group_do_not_count() -> None:
-    items = marked(12, key_word="zebra")
-    uses = KeyWords(items, np.zeros(12, dtype=np.int64)).of(3, items[3].key)
-    assert not uses
+    assert not [u for u in KeyWords(items, np.arange(12)).of(3, other) if u.word == "zebra"]
