@@ -17,8 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from bench.atlas.adjusted import adjusted
-from bench.atlas.audit import without_models
+from bench.atlas.audit import adjusted, without_models
 from bench.atlas.fitted import Entry
 from bench.atlas.index import publish, write_index
 from bench.atlas.mmlu_pro import mmlu_pro

@@ -1,11 +1,23 @@
-"""Audit of all items of one set without a model."""
+"""Audits of one set without a language model: all items by rules and fitted scorers, and the weights of adjusted.json.
+
+For each set, results/atlas/adjusted.json has `n`, the `worth` of the weights for form and words, their `status`, the number
+of items that `criterion: fdr` flags, and for each auditor, among them the sentence encoder, the points above chance on all
+items (`before`) and under the weights (`value`, `ci`, `p_holm`).
+"""
 
 from pathlib import Path
 
 from bench.atlas.fitted import Entry, over_seeds
-from bench.atlas.sample import Data, paths_of
+from bench.atlas.sample import Data, loaded, paths_of
+from robustify.items.answers import Answers
+from robustify.judging.adjusted import balanced
+from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.heuristics import guess
+from robustify.judging.context import Rules, context
 from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.models.downloads import cache_folder
+from robustify.pipeline.asked import bench_facts
+from robustify.pipeline.by_meaning import ask_by_meaning
 from robustify.pipeline.config import parse
 from robustify.pipeline.steps import robustify
 
@@ -30,3 +42,15 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
         "heuristics": {one: {field: row[field] for field in fields} for one, row in rows.items()},
         "fitted": over_seeds(items, guess(items), ScreenRules()),
     }
+
+
+def adjusted(data: Data, _work: Path) -> Entry:
+    """Return the shortcuts that weights leave on a set."""
+    bench = loaded(data)
+    meant = ask_by_meaning(bench.items, ProbeSettings(), cache_folder(), keep=True)
+    answers = Answers.concat([guess(bench.items), Answers.of(meant)])
+    ctx = context(answers, bench_facts(bench), Rules(), bench.items)
+    found = balanced(ctx)
+    assert found is not None
+    part = found.part.model_dump(mode="json", include={"status", "n", "worth", "left"})
+    return {**part, "flagged": int(ctx.parts.flagged.sum())}
