@@ -97,7 +97,6 @@ def measured(
         "left_as_they_were": len(found.stays),
         "writers": {name: n / total for name, n in found.writers.items()},
         "rounds": len(found.composition.trace),
-        "quiet": found.composition.quiet,
         "least": dict(found.composition.least),
         "trace": [{kind: accuracy(one) for kind, one in kinds.items()} for kinds in found.composition.trace],
         **audited(found.proof),

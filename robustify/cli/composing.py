@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mode
@@ -72,17 +73,16 @@ def composing(command: F) -> F:
     return command
 
 
+PREFERENCE = 1.0
+"""Weight of an author's own distractor with `--prefer own`."""
+
+
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
     """Return a set composed from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError`
     or `DataError` if it cannot be read."""
-    from dataclasses import replace
-
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from robustify.composing.choosing import Choosing
-    from robustify.composing.composed import Proving, compose
-    from robustify.composing.consulting import consulted, wanted
-    from robustify.composing.writers import price
+    from robustify.composing import choosing, composed, consulting, writers
     from robustify.models.downloads import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
     from robustify.report.opening import forecast_lines
@@ -91,36 +91,28 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     shown, cache = pooling.get("shown", (usual, usual)), cache_folder(pooling.get("cache"))
     pools, grow = _growing(bench, pooling)
     asks = _consulting(pooling)
-    alone = [name for name in ("dry_run", "price", "budget") if name in pooling]
-    if asks.writer is None and alone:
-        raise UsageError(f"--{alone[0].replace('_', '-')} works only with --writer MODEL.")
     if asks.writer is not None:
-        cost = price(pools, wanted(pools, shown), asks.writer)
+        cost = writers.price(pools, consulting.wanted(pools, shown), asks.writer)
         if "dry_run" in pooling:
             click.get_current_context().exit(print_result(cost.tree(), forecast_lines(cost)))
         for line in forecast_lines(cost):
             say(line)
-    advice = consulted(pools, grow, shown, asks, cache, watcher())
-    how = Choosing(
-        shown=shown, seed=seed, prefer_own=PREFERENCE * ("prefer" in pooling),
-        meaning="meaning" in pooling,
-    )  # fmt: skip
-    named = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
-    vectors = partial(text_vectors, cache=cache, keep=True)
+    elif alone := [name for name in ("dry_run", "price", "budget") if name in pooling]:
+        raise UsageError(f"--{alone[0].replace('_', '-')} works only with --writer MODEL.")
+    advice = consulting.consulted(pools, grow, shown, asks, cache, watcher())
+    own, meaning = PREFERENCE * ("prefer" in pooling), "meaning" in pooling
+    how = choosing.Choosing(shown, seed, own, meaning)
+    proving = composed.Proving(**{name: pooling[name] for name in ("auditors", "people") if name in pooling})
     with threadpool_limits(1, "blas"):
-        found = compose(bench.items, advice.pools, how, Proving(**named), vectors)
-        return replace(found, consulted=advice)
-
-
-PREFERENCE = 1.0
-"""Weight of an author's own distractor with `--prefer own`."""
+        found = composed.compose(
+            bench.items, advice.pools, how, proving, partial(text_vectors, cache=cache, keep=True)
+        )
+    return replace(found, consulted=advice)
 
 
 def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
     """Return who is consulted. Raise `UsageError` if a model is unknown, and the errors of `open_run`."""
-    from robustify.composing.consulting import Consulting
-    from robustify.composing.review import read_votes
-    from robustify.composing.writers import WriterSettings
+    from robustify.composing import consulting, review, writers
     from robustify.pipeline.config import mode_of, models_named
     from robustify.runs.run import open_run
 
@@ -128,34 +120,33 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
     if "writer" in pooling:
         (model,) = models_named([pooling["writer"]])
         prices = dict(zip(("price_in", "price_out"), pooling.get("price", ()), strict=False))
-        writer = WriterSettings(model.model_copy(update=prices), budget=pooling.get("budget"))
+        writer = writers.WriterSettings(model.model_copy(update=prices), budget=pooling.get("budget"))
     if "run" in pooling:
         found = open_run(pooling["run"])
-        if (items := found.items) is None:
+        if found.items is None:
             raise UsageError(
                 f"{found.folder} has no text of items, by which candidates are found. Use another run."
             )
-        run = (items, found.answers)
-    return Consulting(
-        writer, models_named(names), mode_of(names), run, read_votes(pooling.get("reviews", ()))
-    )
+        run = (found.items, found.answers)
+    votes = review.read_votes(pooling.get("reviews", ()))
+    return consulting.Consulting(writer, models_named(names), mode_of(names), run, votes)
 
 
 def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
     """Return the pools of files, and the function that adds candidates of a writer. Raises as `compose_set`."""
     from robustify.composing.candidates import offered
+    from robustify.composing.consulting import whole_questions
     from robustify.composing.pool import pools_of
-    from robustify.composing.right_answers import whole_questions
     from robustify.reading.loaders import Source
     from robustify.restricted.recognition import require_ordinary_files
 
     files = [Source(path=path) for path in pooling.get("pool", ())]
-    found = offered(bench.items, files, pooling.get("candidates", ()))
-    for name, n in found.unmatched.items():
+    found, unmatched = offered(bench.items, files, pooling.get("candidates", ()))
+    for name, n in unmatched.items():
         say(f"{name}: {counted(n, 'row')} left out, because no item has the question or ID.")
 
     def grow(more: "Sequence[Sequence[Candidate]]") -> "tuple[Pool, ...]":
-        every = [(*one, *other) for one, other in zip(found.by_item, more, strict=True)]
+        every = [(*one, *other) for one, other in zip(found, more, strict=True)]
         return pools_of(bench.items, every, same_typography="as_typed" not in pooling)
 
     pools = grow([()] * len(bench.items))

@@ -6,12 +6,10 @@ other, because IDs of different files may agree by chance.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError, counted
-from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates
 from robustify.composing.typography import typed_plainly
@@ -36,23 +34,16 @@ _CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
 """Part of the name of a column that contains candidates, which does not name their writer."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Row(HoldsText):
-    id: str
-    stem: str
-    candidates: tuple[Candidate, ...]
+_Row = tuple[str, str, tuple[Candidate, ...]]
+"""ID, question, and candidates of a row."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Offered(HoldsText):
-    """Candidates offered to each item, in the order of the files, and the number of rows of each file of no item."""
+def offered(
+    items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()
+) -> tuple[list[list[Candidate]], dict[str, int]]:
+    """Return the candidates that files offer to each item, in their order, and how many rows of each file are of no item.
 
-    by_item: tuple[tuple[Candidate, ...], ...]
-    unmatched: Mapping[str, int]
-
-
-def offered(items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()) -> Offered:
-    """Read files of candidates for items. `columns` name the fields with candidates, which are otherwise recognized.
+    `columns` name the fields with candidates, which are otherwise recognized.
 
     Raises:
         UsageError: a file does not exist, or lacks a column of `columns`.
@@ -63,21 +54,17 @@ def offered(items: Sequence[Item], files: Sequence[Source], columns: Sequence[st
     place = _Places(items)
     for source in files:
         rows, name = list(_rows(source, columns)), Path(source.path).name
-        for row in rows:
-            at = place.of(row)
+        for row_id, question, candidates in rows:
+            at = place.of(row_id, question)
             unmatched[name] += not at
             for one in at:
-                found[one] += row.candidates
+                found[one] += candidates
         if unmatched[name] == len(rows):
             raise DataError(
                 f"{name}: none of {counted(len(rows), 'row')} has the question or the ID of an item. Expected candidates "
                 "for the items of the set."
             )
-    return Offered(tuple(map(tuple, found)), {name: n for name, n in unmatched.items() if n})
-
-
-def _question(text: str) -> str:
-    return folded(typed_plainly(text))
+    return found, dict(+unmatched)
 
 
 class _Places:
@@ -87,36 +74,37 @@ class _Places:
         self._items, self._by_id = items, {item.id: at for at, item in enumerate(items)}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         for at, item in enumerate(items):
-            for stem in {_question(item.stem), _question(item.question or item.stem)}:
+            for stem in {_form(item.stem), _form(item.question or item.stem)}:
                 self._by_stem[stem].append(at)
 
-    def of(self, row: _Row) -> list[int]:
+    def of(self, row_id: str, question: str) -> list[int]:
         """Return the items of a row: none, one, or all with the same question."""
-        named = self._by_id.get(row.id)
-        alike = self._by_stem.get(_question(row.stem), []) if row.stem else []
+        named = self._by_id.get(row_id)
+        alike = self._by_stem.get(_form(question), []) if question else []
         if named is None or (alike and named not in alike):
             return alike
         stem = self._items[named].stem
-        known = not row.stem or named in alike or likeness_by_words(row.stem, stem) >= LEAST["meaning"]
+        known = not question or named in alike or likeness_by_words(question, stem) >= LEAST["meaning"]
         return [named] * known
+
+
+def _form(question: str) -> str:
+    return folded(typed_plainly(question))
 
 
 def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
     file = Path(source.path)
-    if columns:
-        yield from _rows_of(file, open_rows(source.path, split=source.split).table, columns)
-        return
-    try:
-        items = load(source).items
-    except DataError:
-        table = open_rows(source.path, split=source.split).table
-        if not (names := _candidate_columns(table)):
-            raise
-        yield from _rows_of(file, table, names)
-        return
-    for item in items:
-        others = tuple(Candidate(one.text, file.stem) for one in own_candidates(item))
-        yield _Row(item.id, item.question or item.stem, others)
+    if not columns:
+        try:
+            for item in load(source).items:
+                others = tuple(Candidate(one.text, file.stem) for one in own_candidates(item))
+                yield item.id, item.question or item.stem, others
+            return
+        except DataError:
+            columns = _candidate_columns(open_rows(source.path, split=source.split).table)
+            if not columns:
+                raise
+    yield from _rows_of(file, open_rows(source.path, split=source.split).table, columns)
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
@@ -140,10 +128,10 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
     writers = {name: file.stem if _CANDIDATES.search(name_key(name)) else name for name in columns}
 
     def row(_: SourceRow, cells: Cells) -> _Row:
-        who, stem = cell_label(cells, "writer"), cells.get(stem_of)
+        who, question = cell_label(cells, "writer"), cells.get(stem_of)
         texts = ((name, text) for name in columns for text in _texts(cells.get(name), name))
         found = tuple(Candidate(text, who or writers[name]) for name, text in texts)
-        return _Row(cell_label(cells, by), "" if stem is None else asked_text(cells, stem_of), found)
+        return cell_label(cells, by), "" if question is None else asked_text(cells, stem_of), found
 
     made, faults = rows_or_faults(((one, one.cells) for one in table.rows), row)
     if faults := [*table.faults, *faults]:

@@ -5,9 +5,10 @@ sets, and the weights of the sets that give their key away fall (`refitting`). T
 auditors in which the composer learns by multiplicative weights (Freund and Schapire 1999), and its equilibrium hides the
 key as well as the pools allow. Weights change no more than needed, so that no new cue appears, as it does if distractors
 are chosen against one classifier. Finally, one set per item is drawn by weight, given that the moments of simple rules
-and of the last probes sum to zero.
+and of recent probes sum to zero.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,8 @@ STEP = 2.0
 _SLACKS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Squared distance of the moments' sums from their aim in each sweep of the last draw, as a share of the items."""
 _NOISE = 2.0
+_ROUNDS_KEPT = 4
+"""Last rounds whose probes give moments for the last draw."""
 _NEW = 0.25
 """Weight of a new probe in the mean of the recent ones."""
 
@@ -57,13 +60,12 @@ class Choosing:
 class Composition:
     """Chosen distractors: indices into the candidates of each pool, and what the probes of each round found in drawn sets.
 
-    `quiet` says whether the last rounds' probes found nothing. `least` is the mean accuracy that recent probes of a kind
-    have at least, whatever is chosen from these pools. If it is above chance, the pools cannot hide the keys.
+    `least` is the mean accuracy that recent probes of a kind have at least, whatever is chosen from these pools. If it is
+    above chance, the pools cannot hide the keys.
     """
 
     picks: tuple[tuple[int, ...], ...]
     trace: tuple[Mapping[str, LeftToFind], ...]
-    quiet: bool
     least: Mapping[Kind, float]
 
 
@@ -75,15 +77,14 @@ def chosen(
     `vectors` returns the encoder's of texts. The result does not depend on the order of the pools.
     """
     if not pools:
-        return Composition((), (), True, {})
+        return Composition((), (), {})
     order = np.argsort(content_hashes([pool.item for pool in pools]), kind="stable").tolist()
     sorted_pools = [pools[at] for at in order]
     sets = candidate_sets(sorted_pools, how.shown, how.seed)
     game = _Game(Probes(sorted_pools, sets, vectors(sets.texts) if how.meaning else None), how)
-    nth, quiet = game.played()
-    option = sets.option[np.arange(len(order)), nth].tolist()
+    option = sets.option[np.arange(len(order)), game.played()].tolist()
     picks = {at: tuple(one - 1 for one in row if one) for at, row in zip(order, option, strict=True)}
-    return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), quiet, game.least)
+    return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), game.least)
 
 
 class _Game:
@@ -93,30 +94,23 @@ class _Game:
         self._probes, self._sets, self._how = probes, probes.sets, how
         self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
         self._rng = np.random.default_rng(how.seed)
-        self._moments: list[Floats] = []
+        self._moments: deque[Floats] = deque(maxlen=_ROUNDS_KEPT * 2 * len(probes.kinds))
         self.trace: list[Mapping[str, LeftToFind]] = []
         self.least: dict[Kind, float] = {}
         self._recent: dict[Kind, Floats] = {}
 
-    def played(self) -> tuple[Ints, bool]:
-        """Return the set of each item (n,), and whether the last probes found nothing."""
+    def played(self) -> Ints:
+        """Return the set of each item (n,)."""
         quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
-        for number in range(1, (self._how.rounds if fitted else 0) + 1):
-            self.trace.append(self._round(number))
+        while fitted and quiet < QUIET_ROUNDS and len(self.trace) < self._how.rounds:
+            self.trace.append(self._round(len(self.trace) + 1))
             quiet = quiet + 1 if all(one.p > LOUD for one in self.trace[-1].values()) else 0
-            if quiet == QUIET_ROUNDS:
-                break
-        return self._settled(), quiet == QUIET_ROUNDS
+        return self._settled()
 
     def _round(self, number: int) -> dict[str, LeftToFind]:
         picked, seed = self._drawn(), 1_000 * self._how.seed + number
         at, sets, won = np.arange(len(picked)), self._sets, dict[str, Floats]()
-        change, there, key = (
-            np.zeros(self._log_weight.shape),
-            sets.there,
-            np.zeros(len(picked), dtype=np.int64),
-        )
-        self._moments = []
+        change, there, key = np.zeros(self._log_weight.shape), sets.there, np.zeros_like(picked)
         for kind in self._probes.kinds:
             logits = centred(self._probes.scores(kind, picked, seed), there)
             slope = sharpness(logits[at, picked], there[at, picked], key)

@@ -1,7 +1,7 @@
 """Candidate sets of a pool's distractors, and the form of the options in each set, as arrays over items and sets."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -104,29 +104,23 @@ def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
     (n, s, k), there = sets.option.shape, sets.there
     at, nth = np.nonzero(sets.k > 1)
     sample = np.unique(np.linspace(0, len(at) - 1, min(_SAMPLED, len(at)), dtype=np.int64))
-    seen = np.concatenate(
-        [_form(pools, sets, at[of], nth[of])[there[at[of], nth[of]]] for of in _parts(sample)]
-    )
-    places = np.linspace(0, 1, _LEVELS)
-    cuts = [np.unique(np.quantile(column, places)) for column in seen.T]
+    seen = np.concatenate([x[there[i, j]] for i, j, x in _form(pools, sets, at[sample], nth[sample])])
+    cuts = [np.unique(np.quantile(column, np.linspace(0, 1, _LEVELS))) for column in seen.T]
     out = np.zeros((n, FEATURES, s, k), dtype=np.uint8)
-    for of in _parts(np.arange(len(at))):
-        x = _form(pools, sets, at[of], nth[of])
+    for i, j, x in _form(pools, sets, at, nth):
         for f, cut in enumerate(cuts):
-            out[at[of], f, nth[of]] = np.searchsorted(cut, x[:, :, f])
+            out[i, f, j] = np.searchsorted(cut, x[:, :, f])
     return out
 
 
-def _parts(places: Ints) -> list[Ints]:
-    return np.array_split(places, math.ceil(len(places) / CHUNK))
-
-
-def _form(pools: Sequence[Pool], sets: CandidateSets, at: Ints, nth: Ints) -> Floats:
-    """Return the features (q, K, features) of the options of sets `nth` of items `at` (q,)."""
-    there, items = sets.there[at, nth], []
-    for i, options, k in zip(
-        at.tolist(), sets.option[at, nth].tolist(), there.sum(axis=1).tolist(), strict=True
-    ):
-        texts = pools[i].texts
-        items.append(pools[i].item.with_choices(tuple(texts[j] for j in options[:k]), 0))
-    return compared(padded(amounts(items), there), there)
+def _form(
+    pools: Sequence[Pool], sets: CandidateSets, at: Ints, nth: Ints
+) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Yield the sets `nth` of items `at` in parts: items (q,), sets (q,), and the features (q, K, features) of options."""
+    parts, row, there = math.ceil(len(at) / CHUNK), sets.row, sets.there
+    for i, j in zip(np.array_split(at, parts), np.array_split(nth, parts), strict=True):
+        shown = zip(i.tolist(), row[i, j].tolist(), there[i, j].sum(axis=1).tolist(), strict=True)
+        items = [
+            pools[one].item.with_choices(tuple(sets.texts[r] for r in rows[:k]), 0) for one, rows, k in shown
+        ]
+        yield i, j, compared(padded(amounts(items), there[i, j]), there[i, j])

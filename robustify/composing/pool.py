@@ -25,7 +25,7 @@ VERDICTS = WRONG, RIGHT_TOO, UNCLEAR = ("wrong", "right too", "unclear")
 class Candidate(HoldsText):
     """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from.
 
-    `ratio` is its probability for models that see the question, divided by that of the key (`right_answers`), NaN if no
+    `ratio` is its probability for models that see the question, divided by that of the key (`consulting`), NaN if no
     model saw it. `verdict` is that of people, or "".
     """
 

@@ -48,9 +48,8 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Auditors of a composed set, and readers that see the question, with the names of the compared versions."""
+    """Auditors of a composed set, and readers that see the question."""
 
-    versions: tuple[str, ...]
     auditors: tuple[Finder, ...]
     readers: tuple[Finder, ...]
 
@@ -104,42 +103,38 @@ def proof(
         k[name] = np.array([1 if item is None else item.k for item in places], dtype=np.int64)
     items = [item for item in versions[AFTER] if item is not None]
     groups = group_numbers([item.id for item in items], {item.id: item.group for item in items})
-    families = ([one for one in kinds if kinds[one]], [one for one in kinds if not kinds[one]], _READERS)
+    families = [one for one in kinds if kinds[one]], [one for one in kinds if not kinds[one]], _READERS
     ours, theirs, readers = (_finders(names, won, k, groups) for names in families)
-    auditors = {one.name: replace(one, independent=False) for one in theirs} | {one.name: one for one in ours}
-    return Proof(tuple(versions), tuple(auditors[kind] for kind in kinds if kind in auditors), readers)
+    auditors = ours | {name: replace(one, independent=False) for name, one in theirs.items()}
+    return Proof(tuple(auditors[kind] for kind in kinds if kind in auditors), tuple(readers.values()))
 
 
 def _finders(
     names: Sequence[str], won: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints
-) -> tuple[Finder, ...]:
+) -> dict[str, Finder]:
     """Return those of a family that saw the composed set. Holm's correction is over the family."""
     gained = {
         version: gains({name: of[name] for name in names if name in of}, k[version], groups=groups)
         for version, of in won.items()
     }
-    after, others = won[AFTER], [version for version in won if version != AFTER]
-    return tuple(
-        Finder(
-            name=name,
-            gain={version: of[name] for version, of in gained.items() if name in of},
-            change={
-                v: paired_difference(after[name], won[v][name], groups) for v in others if name in won[v]
-            },
-        )
-        for name in names
-        if name in gained[AFTER]
-    )
+    found = {}
+    for name in gained[AFTER]:
+        gain = {version: of[name] for version, of in gained.items() if name in of}
+        change = {
+            version: paired_difference(won[AFTER][name], won[version][name], groups)
+            for version in won
+            if version != AFTER and name in won[version]
+        }
+        found[name] = Finder(name, gain, change)
+    return found
 
 
 def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
     """Return the credits (n,) of each auditor and reader on the items, NaN for items that it did not see."""
-    blind = [kind for kind in kinds if kind != "meaning"]
-    fold = folds(items, ProbeSettings())
-    fitted = len(items) >= FEWEST_ITEMS
-    found = _won(items, probed(items, fold, blind)) if fitted else {}
+    fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
+    scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
-    found |= _won(items, {_WORDS: _wide(items, np.array(likeness))})
+    found = _won(items, scores | {_WORDS: _wide(items, np.array(likeness))})
     at = drawn(np.ones(len(items), dtype=bool), MOST_ENCODED)
     some = [items[i] for i in at.tolist()]
     texts = [*(choice for item in some for choice in item.choices), *(item.stem for item in some)]
@@ -161,9 +156,7 @@ def _wide(items: Sequence[Item], values: Floats) -> Floats:
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the tie-fair credits (n,) of picking the option with the highest of scores (n, K)."""
-    key, k = (
-        np.array(of, dtype=np.int64) for of in ([item.key for item in items], [item.k for item in items])
-    )
+    key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(of, k), key) for name, of in scores.items()}
 
 

@@ -4,7 +4,6 @@ If raters differ, the majority counts, and without one the candidate is unclear.
 review, because the author approved them.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +11,11 @@ from functools import partial
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 
 from robustify.base.errors import DataError
-from robustify.base.files import neutral, writable
 from robustify.composing.pool import UNCLEAR, VERDICTS, Candidate, Pool
 from robustify.composing.typography import same_form
 from robustify.freeform.llm_judge.verdicts import majority_vote
@@ -73,26 +70,21 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
 def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
     """Return pools whose candidates have the verdicts of people, and how well each pair of raters agrees."""
     place = {code_of(pool.item, one.text): at for at, pool in enumerate(pools) for one in pool.candidates}
+    known = {code: votes[code] for code in place if votes.get(code)}
     raters = sorted({rater for by in votes.values() for rater in by})
     agreements = {}
-    for first, second in combinations(raters, 2):
-        both = [code for code in place if {first, second} <= votes.get(code, {}).keys()]
-        if both:
-            one, other = ([votes[code][rater] for code in both] for rater in (first, second))
+    for pair in combinations(raters, 2):
+        if both := [code for code, by in known.items() if by.keys() >= {*pair}]:
+            one, other = ([known[code][rater] for code in both] for rater in pair)
             groups = np.array([place[code] for code in both])
-            agreements[first, second] = agreement(one, other, VERDICTS, groups=groups)
-    said = {
-        code: majority_vote(list(votes[code].values())).verdict or UNCLEAR
-        for code in place
-        if votes.get(code)
-    }
+            agreements[pair] = agreement(one, other, VERDICTS, groups=groups)
+    said = {code: majority_vote([*by.values()]).verdict or UNCLEAR for code, by in known.items()}
     made = []
     for pool in pools:
         marked = (replace(c, verdict=said.get(code_of(pool.item, c.text), "")) for c in pool.candidates)
         made.append(replace(pool, candidates=tuple(marked)))
-    return tuple(made), Review(
-        Counter(said.values()), tuple(raters), agreements, len(votes.keys() - place.keys())
-    )
+    unmatched = len(votes.keys() - place.keys())
+    return tuple(made), Review(Counter(said.values()), tuple(raters), agreements, unmatched)
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
@@ -107,17 +99,3 @@ def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], na
             codes += own
     sheet = sha256("".join(codes).encode()).hexdigest()[:16]
     return {"name": name, "sheet": sheet, "verdicts": list(VERDICTS), "items": items}
-
-
-def write_sheet(path: Path, sheet: Mapping[str, Any]) -> None:
-    """Write a review sheet as CSV, with a row per candidate and empty columns for its verdict and rater."""
-    rows = [["item", "question", "answer", "candidate", "verdict", "rater", "code", "options"]]
-    for item in sheet["items"]:
-        options = "; ".join(
-            f"{letter}) {text}" for letter, text in zip(ascii_uppercase, item["choices"], strict=False)
-        )
-        for text, code in zip(item["choices"], item["codes"], strict=True):
-            if code:
-                rows.append([item["id"], item["stem"], item["choices"][0], text, "", "", code, options])
-    with writable(path), path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
-        csv.writer(file, lineterminator="\n").writerows(list(map(neutral, row)) for row in rows)

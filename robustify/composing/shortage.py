@@ -55,19 +55,13 @@ class CandidateRequest:
         """Properties that each candidate must have, in words, such as `at most 9 characters`."""
         return tuple(_said(rule, least) for rule, least in self.limits)
 
-    def fits(self, text: str) -> bool:
-        """Return whether a text has the form."""
-        amounts = dict(zip(RULES, _amounts(text), strict=True))
-        return all(amounts[rule] >= least for rule, least in self.limits)
-
 
 def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
     """Return the bound of each rule for pools of which at most `most` options are shown, the worst first."""
     credit, chance, _ = _least_credits(pools, most)
-    n, level = len(pools), 1 - 2 * LEVEL
-    even, found = float(chance.mean()) if n else 0.0, []
+    n, even, found = len(pools), float(chance.mean()) if len(pools) else 0.0, []
     for rule, won in zip(RULES, credit.T, strict=True):
-        above = clopper_pearson(int(won.sum()), n, level)[0] > even
+        above = clopper_pearson(int(won.sum()), n, 1 - 2 * LEVEL)[0] > even
         found.append(Bound(rule, float(won.sum()) / max(n, 1), even, int((won == 1).sum()), n, above))
     return tuple(sorted(found, key=lambda one: one.chance - one.least))
 
@@ -78,43 +72,32 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRe
     `shown` are the fewest and the most options of an item.
     """
     credit, _, keys = _least_credits(pools, shown[1])
-    above = [RULES.index(one.rule) for one in bounds(pools, shown[1]) if one.above]
+    above = sorted(RULES.index(one.rule) for one in bounds(pools, shown[1]) if one.above)
     found = []
     for at, pool in enumerate(pools):
-        must = sorted(rule for rule in above if credit[at, rule] == 1)
-        n = max(ASKED * bool(must), shown[0] - 1 - len(pool.candidates))
+        limits = tuple((RULES[j], _needed(j, int(keys[at, j]))) for j in above if credit[at, j] == 1)
+        n = max(ASKED * bool(limits), shown[0] - 1 - len(pool.candidates))
         if n > 0:
-            found.append(
-                CandidateRequest(
-                    at, n, tuple((RULES[rule], _needed(rule, int(keys[at, rule]))) for rule in must)
-                )
-            )
+            found.append(CandidateRequest(at, n, limits))
     return tuple(found)
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
     """Return the least credit of each rule for each key (n, rules), its chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
-    chance = np.zeros(len(pools))
     for at, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
-        key, others = amounts[0], amounts[1:]
-        ties = np.minimum((others == key).sum(axis=0), most - 1)
-        credit[at] = np.where((others > key).any(axis=0), 0.0, 1 / (1 + ties))
-        keys[at], chance[at] = key, 1 / min(most, len(amounts))
-    return credit, chance, keys
+        keys[at] = amounts[0]
+        ties = np.minimum((amounts[1:] == keys[at]).sum(axis=0), most - 1)
+        credit[at] = np.where((amounts[1:] > keys[at]).any(axis=0), 0.0, 1 / (1 + ties))
+    return credit, np.array([1 / min(most, len(pool.texts)) for pool in pools]), keys
 
 
 def _amounts(text: str) -> tuple[int, ...]:
     """Return how much an option has of what each rule looks for."""
     chars, words = len(text), len(text.split())
-    traits = (
-        has
-        for cue in FORM[: len(_TRAITS)]
-        for one in cue.marks([text], "")
-        for has in (int(one), int(not one))
-    )
-    return (-chars, chars, -words, words, *traits)
+    traits = (int(one) for cue in FORM[: len(_TRAITS)] for one in cue.marks([text], ""))
+    return (-chars, chars, -words, words, *(has for one in traits for has in (one, 1 - one)))
 
 
 def _needed(rule: int, key: int) -> int:
@@ -124,9 +107,7 @@ def _needed(rule: int, key: int) -> int:
 
 def _said(rule: str, least: int) -> str:
     which, _, what = rule.partition(" ")
-    match which:
-        case "fewest" | "most":
-            unit = what if abs(least) != 1 else what.removesuffix("s")
-            return f"at {'most' if which == 'fewest' else 'least'} {abs(least)} {unit}"
-        case _:
-            return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
+    if which in ("fewest", "most"):
+        unit = what if abs(least) != 1 else what.removesuffix("s")
+        return f"at {'most' if which == 'fewest' else 'least'} {abs(least)} {unit}"
+    return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"

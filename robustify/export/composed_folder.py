@@ -1,7 +1,7 @@
 """Folder of a composed set: the set, its page and numbers, and the requests for candidates that its pools lack."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from string import ascii_uppercase
@@ -12,7 +12,7 @@ from robustify.base.files import QUOTED, neutral, write_json, write_text
 from robustify.composing.composed import Composed
 from robustify.composing.pool import set_aside
 from robustify.composing.proof import Finder
-from robustify.composing.review import review_sheet, write_sheet
+from robustify.composing.review import review_sheet
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
 from robustify.judging.summary.scored import LeftToFind
@@ -39,32 +39,39 @@ def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) ->
         if found.requests:
             rows = list(_requests(found))
             write_lines(place / "requests.jsonl", rows)
-            with (place / "requests.csv").open(
-                "w", encoding="utf-8", newline="", errors="surrogatepass"
-            ) as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow([*rows[0], QUOTED])
-                for row in rows:
-                    cells = [
-                        "; ".join(cell) if isinstance(cell, tuple) else str(cell) for cell in row.values()
-                    ]
-                    writer.writerows([[*map(neutral, cells), ""]] * int(row["wanted"]))
+            cells = [[*map(str, {**row, "form": "; ".join(row["form"])}.values()), ""] for row in rows]
+            wanted = (one for row, one in zip(rows, cells, strict=True) for _ in range(row["wanted"]))
+            _write_csv(place / "requests.csv", [[*rows[0], QUOTED], *wanted])
     return files_of(folder)
+
+
+def write_sheet(path: Path, sheet: Mapping[str, Any]) -> None:
+    """Write a review sheet as CSV, with a row per candidate and empty columns for its verdict and rater."""
+    rows = [["item", "question", "answer", "candidate", "verdict", "rater", "code", "options"]]
+    for item in sheet["items"]:
+        lettered = zip(ascii_uppercase, item["choices"], strict=False)
+        options = "; ".join(f"{letter}) {text}" for letter, text in lettered)
+        for text, code in zip(item["choices"], item["codes"], strict=True):
+            if code:
+                rows.append([item["id"], item["stem"], item["choices"][0], text, "", "", code, options])
+    _write_csv(path, rows)
+
+
+def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
+        csv.writer(file, lineterminator="\n").writerows(list(map(neutral, row)) for row in rows)
 
 
 def composed_tree(found: Composed) -> dict[str, Any]:
     """Return the numbers of a composed set as a JSON object, without text."""
-    proof = found.proof
+    proof, marked = found.proof, found.unreviewed
     return {
         "n_items": len(found.items),
         "left_as_they_were": [found.items[at].id for at in found.stays],
         "retyped": [found.items[at].id for at in found.retyped],
         "writers": found.writers,
         "set_aside": set_aside(found.pools),
-        "unreviewed": {
-            "candidates": sum(map(len, found.unreviewed)),
-            "items": sum(map(bool, found.unreviewed)),
-        },
+        "unreviewed": {"candidates": sum(map(len, marked)), "items": sum(map(bool, marked))},
         "consulted": found.consulted and found.consulted.tree(),
         "proof": {
             "hidden": proof.hidden,
@@ -84,10 +91,10 @@ def _marks(found: Composed) -> dict[str, str]:
     """Return the letters of the options that nobody reviewed, by item."""
     marks = {}
     for item, some in zip(found.items, found.unreviewed, strict=True):
-        if texts := {one.text for one in some}:
-            letters = zip(ascii_uppercase, item.choices, strict=False)
-            marks[item.id] = ", ".join(letter for letter, text in letters if text in texts)
-    return marks
+        texts = {one.text for one in some}
+        lettered = zip(ascii_uppercase, item.choices, strict=False)
+        marks[item.id] = ", ".join(letter for letter, text in lettered if text in texts)
+    return {name: letters for name, letters in marks.items() if letters}
 
 
 def _gains(found: Mapping[str, LeftToFind]) -> dict[str, Any]:

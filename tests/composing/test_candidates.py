@@ -20,8 +20,8 @@ LEMON = ITEMS[0].stem
 
 def _read(path: Path, text: str, *columns: str) -> list[list[tuple[str, str]]]:
     path.write_text(text)
-    found = offered(ITEMS, [Source(path=str(path))], columns)
-    return [[(one.text, one.writer) for one in of] for of in found.by_item]
+    found, _ = offered(ITEMS, [Source(path=str(path))], columns)
+    return [[(one.text, one.writer) for one in of] for of in found]
 
 
 def _lines(*rows: object) -> str:
@@ -64,7 +64,7 @@ def test_an_id_decides_only_where_the_question_does_not(tmp_path: Path) -> None:
     )
     found = [[text for text, _ in of] for of in _read(tmp_path / "a.jsonl", rows)]
     assert found == [["by question", "edited"], ["for twins"], ["by both", "for twins"]]
-    assert offered(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))]).unmatched == {"a.jsonl": 1}
+    assert offered(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))])[1] == {"a.jsonl": 1}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.form import candidate_sets, coded_form
 from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.trees import boosted_logits
+from robustify.composing.refitting import boosted_logits
 from robustify.items.item import Item
 from robustify.judging.audit.probing import classifier, compared
 from robustify.judging.baselines.artifact_probe import padded
@@ -46,17 +46,20 @@ def _shortest(pools: Sequence[Pool], found: Composition) -> float:
     return won / len(pools)
 
 
-def test_a_cue_of_the_pool_vanishes_and_the_order_of_items_does_not_matter() -> None:
-    pools = _pools(240)
-    how = Choosing(rounds=3)
-    found = _chosen(pools, how)
-    drawn = _chosen(pools, Choosing(rounds=0, seed=1))
+def test_a_cue_of_the_pool_vanishes() -> None:
+    pools = _pools(200)
+    found = _chosen(pools, Choosing(rounds=3))
     assert _shortest(pools, found) == pytest.approx(0.25, abs=0.02)
     assert {len(picks) for picks in found.picks} == {3}
     first, last = ((found.trace[at]["form"].value or 0.0) for at in (0, -1))
     assert first > 0.08 > last
-    assert found.picks != drawn.picks
-    assert _chosen(pools[::-1], how).picks == found.picks[::-1]
+
+
+def test_the_order_of_items_does_not_matter_and_the_seed_does() -> None:
+    pools = _pools(60)
+    found = _chosen(pools, Choosing(rounds=1))
+    assert _chosen(pools[::-1], Choosing(rounds=1)).picks == found.picks[::-1]
+    assert _chosen(pools, Choosing(rounds=1, seed=1)).picks != found.picks
 
 
 def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
@@ -67,14 +70,13 @@ def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
         pools.append(pooled(item, [Candidate(text, "machine") for text in others[3:]]))
     found = _chosen(pools, Choosing(rounds=2))
     assert found.least["form"] > 0.9
-    assert not found.quiet
 
 
 def test_preferring_own_distractors_keeps_more_of_them() -> None:
     pools = _pools(120)
 
     def own(prefer: float) -> int:
-        found = _chosen(pools, Choosing(rounds=1, prefer_own=prefer))
+        found = _chosen(pools, Choosing(rounds=0, prefer_own=prefer))
         return sum(pick < 3 for picks in found.picks for pick in picks)
 
     assert own(0) + 20 < own(2.0) < own(9.0)
@@ -87,7 +89,7 @@ def test_preferring_own_distractors_keeps_more_of_them() -> None:
 def test_sets_have_the_options_asked_for_or_all_that_a_pool_has(
     n: int, shown: tuple[int, int], sizes: set[int]
 ) -> None:
-    found = _chosen(_pools(n), Choosing(shown=shown, rounds=1))
+    found = _chosen(_pools(n), Choosing(shown=shown, rounds=0))
     assert {len(picks) for picks in found.picks} == sizes
     assert all(len(set(picks)) == len(picks) for picks in found.picks)
 

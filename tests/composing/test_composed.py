@@ -28,7 +28,7 @@ def _first(pools: Sequence[Pool], how: Choosing, _vectors: Any = None) -> Compos
     picks = [
         range(len(pool.candidates) - n, len(pool.candidates)) for pool, n in zip(pools, sizes, strict=True)
     ]
-    return Composition(tuple(map(tuple, picks)), (), True, {})
+    return Composition(tuple(map(tuple, picks)), (), {})
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ import pytest
 
 from robustify.base.errors import DataError
 from robustify.composing.pool import VERDICTS, Candidate, Pool, pools_of
-from robustify.composing.review import Votes, code_of, read_votes, review_sheet, reviewed, write_sheet
+from robustify.composing.review import Votes, code_of, read_votes, review_sheet, reviewed
+from robustify.export.composed_folder import write_sheet
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item
 from robustify.report.explorer import page

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from robustify.composing.consulting import Checked, asking_with_question, second_keys, whole_questions
 from robustify.composing.pool import OWN, Candidate, Pool, pools_of, without_doubtful
-from robustify.composing.right_answers import Checked, asking_with_question, second_keys, whole_questions
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import ask, plan
