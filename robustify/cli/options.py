@@ -28,8 +28,6 @@ FORMAT_TYPE = click.option(
     type=click.Choice(("json", "yaml", "xml", "csv", "markdown", "adaptive")),
     help="Ask for labels in this format [default: by template].",
 )
-WHOLE = ("encoder", "hidden")
-"""Options that set a key of their own name outside the `screen` block."""
 
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
@@ -45,27 +43,17 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
 
 
 def gathered(
-    into: str, *names: str, read: Callable[[Any], object] = lambda value: value, **about: Any
+    into: str, *names: str, under: str = "", read: Callable[[Any], object] = lambda value: value, **about: Any
 ) -> Callable[[F], F]:
-    """Return an option that the command receives in the dictionary `into` if the user gives it, as `read` converts it."""
+    """Return an option that the command receives in the dictionary `into` if the user gives it, as `read` converts it. Its
+    key is its name, with `under` before it."""
 
     def given(context: click.Context, option: click.Parameter, value: Any) -> None:
         found = context.params.setdefault(into, {})
-        if value:
-            found[str(option.name)] = read(value)
+        if value not in (None, (), ""):
+            found[f"{under}{option.name}"] = read(value)
 
-    return click.option(*names, expose_value=False, callback=given, **about)
-
-
-def _rule(name: str, **about: Any) -> Callable[[F], F]:
-    """Return an option of the rules. The command receives those that the user gives in `rule`."""
-
-    def given(context: click.Context, option: click.Parameter, value: object) -> None:
-        rule = context.params.setdefault("rule", {})
-        if value is not None and value != ():
-            rule[option.name if option.name in WHOLE else f"screen.{option.name}"] = value
-
-    return click.option(name, expose_value=False, callback=given, **about)
+    return click.option(*names, expose_value=False, callback=given, **{"default": None, **about})
 
 
 def _flag(*names: str, help: str) -> Callable[[F], F]:
@@ -87,26 +75,22 @@ cache_dir = click.option(
 )
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
 FORCE = click.option("--force", is_flag=True, help="Replace an existing file.")
-CRITERION = _rule(
-    "--criterion",
-    metavar="fdr|unanimous|majority|K-of-N",
+CRITERION = gathered(
+    "rule", "--criterion", under="screen.", metavar="fdr|unanimous|majority|K-of-N",
     help="Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
-)
-MODE = _rule(
-    "--mode",
-    type=click.Choice(["letter", "text"]),
+)  # fmt: skip
+MODE = gathered(
+    "rule", "--mode", under="screen.", type=click.Choice(["letter", "text"]),
     help="Let models vote by letter, or by the text of the choices.",
-)
-ENCODER = _rule(
-    "--encoder/--no-encoder",
-    default=None,
+)  # fmt: skip
+ENCODER = gathered(
+    "rule", "--encoder/--no-encoder",
     help="Audit the kept items with the sentence encoder [default: if it is installed].",
-)
-HIDDEN = _rule(
-    "--hidden",
-    type=click.Choice(["question", "passage", "context", "image"]),
+)  # fmt: skip
+HIDDEN = gathered(
+    "rule", "--hidden", type=click.Choice(["question", "passage", "context", "image"]),
     help="Name the part of an item that choices_only does not show [default: question].",
-)
+)  # fmt: skip
 JSON = _flag("--json", help="Print only one JSON object.")
 QUIET = _flag("-q", "--quiet", help="Print only errors (with --json, also the object).")
 

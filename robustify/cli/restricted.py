@@ -126,17 +126,11 @@ def list_releases(file: Path | None, begins: bool) -> int:
     if begins:
         begin(made, place)
     releases = releases_of(made, place)
-    names = ("at", "set", "version", "what", "items", "bits")
     rows = [
-        dict(
-            zip(
-                names,
-                (one.at, one.dataset, one.version, one.what, len(one.of.digests), one.bits),
-                strict=True,
-            )
-        )
+        {"at": one.at, "set": one.dataset, "version": one.version, "what": one.what, "items": len(one.of.digests),
+         "bits": one.bits}
         for one in releases
-    ]
+    ]  # fmt: skip
     lines = [f"{place}: {len(rows)} releases under key {made.id}"]
     lines += ["{at} {set} {version}, {what}: {items:,} items, {bits} bits".format(**row) for row in rows]
     budgets = []

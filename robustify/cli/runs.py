@@ -1,7 +1,6 @@
 """Commands that make a run (`robustify run`), or read finished runs without a model."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,18 +261,17 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
     rows: list[dict[str, Any]] = found.to_dict("records")
     names = [source["path"] for source in run.manifest["config"]["data"]]
     file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
-    print_result(rows, [_finding(file, row) for row in rows])
+    places = (f"{file}:{row['line']}".lstrip(":") if row["line"] else "-" for row in rows)
+    print_result(
+        rows,
+        (f"{at}: {row['item']}: {row['cue']}: {row['mend']}" for at, row in zip(places, rows, strict=True)),
+    )
     none = "No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`."
     some = (
         f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
     )
     say(some if rows else none)
     return 0
-
-
-def _finding(file: str, row: Mapping[str, Any]) -> str:
-    place = f"{file}:{row['line']}".lstrip(":") if row["line"] else "-"
-    return f"{place}: {row['item']}: {row['cue']}: {row['mend']}"
 
 
 @click.command()

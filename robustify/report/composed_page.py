@@ -9,18 +9,11 @@ from robustify.composing.proof import AFTER, BEFORE, Finder
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.cells import Table, Tone, cell, table
 from robustify.report.format import plain
+from robustify.report.messages import catalogue
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
 
 VERSIONS = {BEFORE: "Before", "people": "Other writer", AFTER: "Composed"}
-REASONS = {
-    "repeats_key": "repeat the key", "contains_key": "contain the key", "in_key": "are a part of the key",
-    "other_key": "are the key of another item with this question", "refers_to_options": "refer to other options",
-    "repeated": "repeat another candidate", "blank": "are blank",
-    "second_key": "are at least as likely as the key for models that see the question", "right_too": "are right too",
-    "unclear": "are unclear to people",
-}  # fmt: skip
-"""Reasons why candidates are set aside, in words."""
 
 
 def composed_html(found: Composed, name: str) -> str:
@@ -44,7 +37,7 @@ def composed_html(found: Composed, name: str) -> str:
     )
     return html(
         "composed.html.j2", name=plain(name), signature="", first=_first(found), found=found,
-        aside=set_aside(found.pools), reasons=REASONS,
+        aside=set_aside(found.pools), reasons=catalogue()["set_aside"],
         candidates=sum(len(pool.candidates) for pool in found.pools) / max(1, len(found.pools)),
         auditors=_finders("Keys found above chance without the question", found.proof.auditors),
         readers=_finders("Keys found above chance with the question", found.proof.readers),
