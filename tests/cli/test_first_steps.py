@@ -103,27 +103,6 @@ def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
 # ---- validate ----
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        HEAD,
-        ("question", "a)", "b)", "c)", "d)", "correct answer", "topic"),
-        ("Question Text", "(A)", "(B)", "(C)", "(D)", "Correct Option", "Subject"),
-        ("Prompt", "Option-1", "Option-2", "Option-3", "Option-4", "right_answer", "Topic"),
-    ],
-)
-def test_the_headers_of_spreadsheets_are_understood(robustify, tmp_path: Path, head: tuple[str, ...]) -> None:
-    written(tmp_path / "cooking.csv", head)
-    tree = json.loads(robustify("validate", "cooking.csv", "--json").out)
-    assert tree["n_items"] == N
-    assert tree["data"]["fields"]["key"] == head[5]
-    assert list(tree["key_positions"]) == ["0", "1", "2", "3"]
-    plain = written(tmp_path / "plain.csv", PLAIN)
-    assert (
-        json.loads(robustify("validate", plain.name, "--json").out)["key_positions"] == tree["key_positions"]
-    )
-
-
 def test_too_few_items_for_a_verdict_are_said_before_and_after(robustify, tmp_path: Path) -> None:
     written(tmp_path / "few.csv", n=49)
     needed = "at least 50"
@@ -177,9 +156,6 @@ def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -
     assert "longest_answer" in {name for name, star in found if star == "*"}
 
 
-# ---- what every command has ----
-
-
 # ---- before the first model ----
 
 
@@ -209,9 +185,6 @@ def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
     )["models"]
     assert need["requests"] > N * 4
     assert "no model to ask" in robustify("cooking.csv", "--public", "--dry-run").out
-
-
-# ---- judging again ----
 
 
 # ---- the first page of a long run ----

@@ -1,7 +1,6 @@
 """The dataset folder is loaded by `datasets` offline, and its card holds numbers but no text of an item."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from robustify.reading.loaders import Source, load
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
 from tests.judging.test_adjusted import items_with
-from tests.support.exported_run import made_run, made_up
+from tests.support.exported_run import made_run
 
 SPLITS = ("kept", "flagged", "undecided", "cloze")
 
@@ -32,16 +31,6 @@ def test_datasets_loads_the_folder_with_every_item(folder: Path, run: Run, tmp_p
     for split in SPLITS:
         theirs = [Item(**{**row, "choices": tuple(row["choices"])}) for row in loaded[split]]
         assert theirs == list(split_items(run.folder / f"{split}.jsonl"))
-
-
-def test_dates_are_loaded_as_texts(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    items = [
-        replace(i, stem="2020-01-02", choices=tuple(f"202{j}-01-01" for j in range(i.k))) for i in made_up()
-    ]
-    export_dataset(made_run(tmp_path, items), tmp_path / "out", kept=True)
-    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path))["kept"]
-    assert {*loaded["stem"], *(one[0] for one in loaded["choices"])} == {"2020-01-02", "2020-01-01"}
 
 
 def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run, tmp_path: Path) -> None:

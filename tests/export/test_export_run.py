@@ -60,18 +60,11 @@ def test_an_export_says_how_many_options_nobody_reviewed(run: Run, tmp_path: Pat
 
 
 @every
-def test_every_file_is_named_and_there_is_no_other(run: Run, tmp_path: Path, export: Export) -> None:
-    paths = export(run, tmp_path / "out")
-    assert paths
-    assert set(paths) == {p for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    assert all(p.stat().st_size for p in paths if p.name != "undecided.jsonl")
-
-
-@every
 def test_two_exports_are_the_same_bytes_and_name_no_place_of_this_machine(
     run: Run, tmp_path: Path, export: Export
 ) -> None:
     first, second = export(run, tmp_path / "a"), export(run, tmp_path / "b")
+    assert set(first) == {p for p in (tmp_path / "a").rglob("*") if p.is_file()}
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
     assert [p.relative_to(tmp_path / "a") for p in first] == [p.relative_to(tmp_path / "b") for p in second]
     assert not any(str(tmp_path).encode() in p.read_bytes() for p in first)

@@ -47,10 +47,3 @@ def test_a_made_up_exporter_is_one_value_and_one_entry(
         assert (tmp_path / "out" / "name.txt").read_text().isupper()
     finally:
         group.__dict__.pop("commands", None)
-
-
-def test_every_exporter_is_a_command_with_its_options() -> None:
-    commands = cli.commands["export"].commands  # type: ignore[attr-defined]
-    assert set(commands) == {*export.exporters(), "published"}
-    for name, exporter in export.exporters().items():
-        assert set(exporter.options) <= {parameter.name for parameter in commands[name].params}

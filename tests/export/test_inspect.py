@@ -188,16 +188,6 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
 @needs_inspect
 @pytest.mark.proof
 @pytest.mark.oracle
-def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
-    items = list(split_items(run.folder / "kept.jsonl"))
-    assert len(told[2]["asked"]) == len(items)
-    assert not any(i.stem in prompt for prompt in told[2]["asked"] for i in items)
-    assert all(any(i.stem in prompt for i in items) for prompt in told[0]["asked"])
-
-
-@needs_inspect
-@pytest.mark.proof
-@pytest.mark.oracle
 def test_replies_in_words_are_graded_with_coverage_and_bounds(
     told: list[dict[str, Any]], folder: Path
 ) -> None:

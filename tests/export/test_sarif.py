@@ -14,7 +14,7 @@ from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
 from robustify.runs.run import Run, open_run, write_items
 from tests.support.command import invoked
-from tests.support.exported_run import made_run, made_up
+from tests.support.exported_run import made_up
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +51,6 @@ def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
     config = {**run.manifest["config"], "sensitivity": "restricted"}
     with pytest.raises(AuthorisationError):
         export_sarif(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "x.sarif", [])
-
-
-def test_defects_of_the_file_are_findings_too(tmp_path: Path) -> None:
-    from robustify.items.item import Item
-
-    items = [
-        *made_up(),
-        Item("twice", "Which ball is twice here?", ("the same", "the same", "another"), 2, "boxes"),
-    ]
-    run = made_run(tmp_path, items)
-    export_sarif(open_run(run.folder), tmp_path / "x.sarif", [tmp_path / "items.jsonl"])
-    results = json.loads((tmp_path / "x.sarif").read_text("utf-8"))["runs"][0]["results"]
-    defects = [one for one in results if one["ruleId"] == "defect/repeated_choice"]
-    assert [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in defects] == [len(items)]
 
 
 @pytest.mark.parametrize(

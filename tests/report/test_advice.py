@@ -295,12 +295,6 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     assert latent.value == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / FLAGGED)
 
 
-def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
-    empty = opening(Summary.model_validate(filled(Summary, {})))
-    assert empty.todo == ()
-    assert "Not evaluated" in empty.verdict
-
-
 def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
     first = opening(made_run(tmp_path, text=False, view="full").summary)
     assert "nothing could be screened" in first.verdict

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from robustify.base.errors import DataError, ResourceError, UsageError
+from robustify.base.errors import ResourceError, UsageError
 from robustify.base.files import sha256
 from robustify.cli import cli
 from robustify.items.item import Item
@@ -186,14 +185,6 @@ def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path:
     items = [Item(item.id, f"{at} {item.stem}", item.choices[::-1], 0) for at, item in enumerate(made_up())]
     (pair,) = compared([run.folder, made_run(tmp_path, items).folder]).tree()["pairs"]
     assert pair["why_not"] == "no item is in both"
-
-
-def test_a_changed_table_is_refused(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.folder, tmp_path / "copy")
-    with (tmp_path / "copy" / "verdicts.csv").open("a") as file:
-        file.write("i99,,kept,0,2,,\n")
-    with pytest.raises(DataError, match=r"verdicts\.csv is missing or was changed after the run"):
-        compared([run.folder, tmp_path / "copy"])
 
 
 def test_a_base_and_its_tuned_form_are_paired_by_item(tmp_path: Path) -> None:

@@ -44,15 +44,7 @@ def asked_by(modes: tuple[str, ...], screen: str, folder: Path) -> Run:
     return rejudge(open_run(folder / "asked"), rules, folder / "run")
 
 
-@pytest.mark.parametrize(
-    ("modes", "screen"),
-    [
-        pytest.param(("letter",), "letter", marks=pytest.mark.slow),
-        pytest.param(("text",), "text", marks=pytest.mark.slow),
-        (("letter", "text"), "letter"),
-        (("letter", "text"), "text"),
-    ],
-)
+@pytest.mark.parametrize(("modes", "screen"), [(("text",), "text"), (("letter", "text"), "letter")])
 def test_choices_only_is_one_number_wherever_it_is_shown(
     modes: tuple[str, ...], screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -341,14 +341,6 @@ def test_no_name_can_break_the_page(name: str) -> None:
     assert not re.search(r"(?<!\\)\]\(javascript", files["report.md"].split("Signature")[0])
 
 
-def test_the_page_links_to_single_items_only_where_their_page_is() -> None:
-    without, beside = printed(), printed(explorer=True)
-    assert not any("explorer" in text for text in without.values())
-    links = re.findall(r'href="(explorer\.html[^"]*)"', beside["report.html"])
-    assert links[:1] == ["explorer.html"]
-    well_made(beside)
-
-
 def test_the_title_of_each_fold_says_its_result() -> None:
     titles = [
         html.unescape(re.sub("<[^>]*>", "", one))
