@@ -23,12 +23,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert Answers.read(tmp_path / "a.parquet").table.equals(table.table)
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        Answers.of(three()).write(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 def test_a_tie_shares_its_credit_and_is_counted() -> None:
     row = answer(Asked("i", "v", "m", (0, 1, 2), "t", 2), [-2.0, -1.0, -1.0 - 1e-9])
     assert (row.pick, row.correct, row.tie) == (1, 0.5, 2)
@@ -83,11 +77,6 @@ def test_each_row_says_which_rotation_of_its_item_s_order_it_shows(tmp_path: Pat
     assert Answers.read(tmp_path / "older.parquet").table.equals(table.table)
     assert Answers.concat([Answers(older), table]).table["rotation"].null_count == 4
     assert Answers.of([]).table["rotation"].to_pylist() == []
-
-
-def test_an_absent_asking_is_an_empty_block() -> None:
-    assert len(Answers.of(three()).block("cloze", "m")) == 0
-    assert Answers.of([]).items == ()
 
 
 def test_askings_come_in_the_order_of_their_first_row() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from robustify.base.errors import ItemError
 from robustify.base.redaction import REDACTED
-from robustify.base.texts import folded
 from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.items.item import Item
 from robustify.items.orders import own
@@ -158,7 +157,3 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
 def test_an_order_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(ItemError, match="is not a permutation"):
         Item("i", "s", ("a", "b"), 0).permuted((0, 0))
-
-
-def test_folding_is_blind_to_case_and_width() -> None:
-    assert folded(" Ｎew  York ") == folded("new york")

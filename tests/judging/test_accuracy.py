@@ -18,7 +18,7 @@ from robustify.judging.accuracy import pairs as judge_pairs
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Parts, Rules, context
 from robustify.judging.judgement import judge
-from robustify.judging.measures import CLOZE, FULL, MEASURES, MeasureInput
+from robustify.judging.measures import MEASURES, MeasureInput
 from robustify.judging.measures import against_chance as judge_against_chance
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.judging.screen.item_index import item_index
@@ -89,32 +89,6 @@ def test_a_rate_is_significant_exactly_where_its_interval_leaves_chance_out(righ
     assert found["significant"] is told
     assert (low <= 0.25 <= high) is not told
     assert found["mde"] == (None if told else pytest.approx(minimum_detectable_difference(200, 0.25)))
-
-
-def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None:
-    b = bench(90, 2, options=(4, 3), seed=2)
-    full = rows(b, view="full", template="mmlu-v1")
-    cloze = text_rows(b, view="cloze", template="qa-v1")
-    table = Answers.of([*rows(b), *full, *cloze])
-    held = item_index(table, b.ids)
-    found = scored(table, held, "v0", "letter", ScreenRules(template="d4-like-v1")).credits
-    fit = np.arange(90) % 3 > 0
-    where = parts_of(np.arange(90) < 50, fit, k=held.k)
-    for measure, of in ((FULL, np.ones(90, dtype=bool)), (CLOZE, fit)):
-        won = found[measure.name]
-        assert won is not None
-        parted = measure.mean(won, where)
-        json.dumps(parted.tree(), allow_nan=False)
-        scores = (parted.all, parted.flagged, parted.kept)
-        assert [score and score.n for score in scores] == [
-            of.sum(),
-            (of & where.flagged).sum(),
-            (of & where.kept).sum(),
-        ]
-        assert parted.kept is not None
-        assert parted.kept.chance == pytest.approx(np.mean(1 / b.k[of & where.kept]))
-    assert found["choices_only_by_text"] is None
-    assert format_gap(found, where)["n"] == fit.sum()
 
 
 def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways() -> None:
@@ -281,10 +255,3 @@ def test_the_share_of_picks_that_are_the_longest_option_is_that_of_the_texts() -
         assert parts["all"]["value"] == pytest.approx(hit.mean())
         assert parts["kept"]["value"] == pytest.approx(hit[kept].mean())
         assert parts["all"]["chance"] is None
-
-
-def test_without_texts_or_the_full_question_there_is_no_such_share() -> None:
-    b = bench(30, 1, seed=5)
-    for answers in (Answers.of(rows(b, view="full", template="mmlu-v1")), guess(items_of(b))):
-        found = judge(answers, Facts("made-up"), Rules(unanimous()))
-        assert measured(found.summary, "longest_picks", "v0") is None

@@ -97,16 +97,6 @@ def test_points_of_test_taking_are_told_from_luck(longest: float, true: float) -
     assert abs(knows["value"]) < 0.03
 
 
-def test_where_nothing_is_given_away_the_adjusted_score_is_the_full_one() -> None:
-    items = items_with(600)
-    found = judged(items, rows_of(items, "m", 0.5, 0.0, 1)).summary
-    assert found.adjustment is not None
-    assert found.adjustment.status == "adjusted"
-    assert found.adjustment.worth >= 0.93 * 600
-    weighted, full = (measured(found, name, "m")["all"]["value"] for name in ("adjusted", "full"))
-    assert weighted == pytest.approx(full, abs=0.01)
-
-
 def finder(share: float, again: bool) -> Callable[..., dict[str, Floats]]:
     """A probe that knows the key of a share of the items: the same items every time, or others."""
 
@@ -212,13 +202,6 @@ def test_meaning_is_balanced_if_a_second_cross_fit_can_audit_the_weights(
     # A cue of some items cannot be balanced for all of them.
     assert part_only.status == "partly adjusted"
     assert "encoder_1_logit" not in part_only.columns
-
-
-def test_without_texts_or_with_too_few_items_to_fit_on_there_is_no_adjustment() -> None:
-    items = items_with(120)
-    table = Answers.of(rows_of(items, "m", 0.4, 0.0, 1))
-    assert judge(table, Facts("made up"), Rules()).summary.adjustment is None
-    assert judged(items_with(30)).summary.adjustment is None
 
 
 def test_weights_make_every_column_worthless_and_keep_what_is_already_so() -> None:
