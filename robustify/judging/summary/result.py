@@ -32,8 +32,7 @@ class AuditorResult(Quantity):
     """Accuracy of an auditor on the kept items, and on all items (`before`).
 
     `chance` is the expected rate given the selection, and `free` counts the items on which the pick was not ruled out. `p`
-    is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power.
-    """
+    is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power."""
 
     chance: Share | None
     free: int | None
@@ -46,10 +45,8 @@ class AuditorResult(Quantity):
 class Residual(Part):
     """Residual audit of the kept items.
 
-    `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule without a model that is
-    furthest above chance, with p corrected for all rules. `encoder` is a sentence encoder that takes no part in any filter.
-    `others` are auditors of further kinds.
-    """
+    `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule that is furthest above
+    chance, with p corrected for all rules. `encoder` takes no part in any filter, and `others` are of further kinds."""
 
     leave_one_out: dict[str, AuditorResult]
     non_voters: dict[str, AuditorResult]
@@ -90,11 +87,8 @@ class ShortMode(Part):
 
 
 class TextOverlap(Part):
-    """Items found in text files by n-grams of `ngram` words.
-
-    `coverage` is the mean share of a stem's n-grams that were found. `parts` are the shares of items whose stem, stem with
-    key, or choices were found.
-    """
+    """Items found in text files by n-grams of `ngram` words. `coverage` is the mean share of a stem's n-grams that were
+    found. `parts` are the shares of items whose stem, stem with key, or choices were found."""
 
     files: tuple[TextFile, ...]
     ngram: int
@@ -127,12 +121,10 @@ class Guardrail(Part):
 
 
 class Summary(Part):
-    """Content of `summary.json`.
+    """Content of `summary.json`. Parts that were not measured are null, and models that were not asked are absent.
 
-    Parts that were not measured are null. Models and topics that were not asked are absent. `full_mode` is how the full
-    question was answered, by letter or by text. `state` is that of the audit, lowered by failed guardrails. Trials and
-    voters that pick one position are not evaluated. `measures` has the numbers computed by `judging/measures.py`.
-    """
+    `full_mode` is how the full question was answered, by letter or by text. `state` is that of the audit, lowered by failed
+    guardrails. Trials and voters that pick one position are not evaluated. `measures` is of `judging/measures.py`."""
 
     format: Literal[4] = 4
     benchmark: Benchmark
@@ -177,11 +169,7 @@ class Summary(Part):
 
 
 def read(tree: object) -> Summary:
-    """Return the summary in a parsed `summary.json`, ignoring unknown fields.
-
-    Raises:
-        DataError: the tree is not a summary of this format.
-    """
+    """Return the summary in a parsed `summary.json`, ignoring unknown fields. Raise `DataError` for another format."""
     found = tree.get("format") if isinstance(tree, Mapping) else None
     if found != FORMAT:
         raise DataError(

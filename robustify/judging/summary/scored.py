@@ -27,10 +27,8 @@ class Model(Part):
 
 
 class Paired(Part):
-    """McNemar's test of two models on `n` items: only the first got `b` of them right, and only the second got `c`.
-
-    `p` is exact, and `p_mid` is the mid-p, which is adjusted in `p_holm`.
-    """
+    """McNemar's test of two models on `n` items: only the first got `b` of them right, and only the second got `c`. `p` is
+    exact, and `p_mid` is the mid-p, which is adjusted in `p_holm`."""
 
     n: int
     b: int
@@ -67,11 +65,8 @@ class Pair(Part):
 
 
 class RandomRemoval(Part):
-    """Accuracy on the kept items compared with random removals of as many items of each topic.
-
-    `percentile` (0 to 100) is the share of removals with an accuracy that is not higher. It is not a test, because
-    selection alone lowers the accuracy of voters and of models with similar errors.
-    """
+    """Accuracy on the kept items compared with random removals of as many items of each topic. `percentile` (0 to 100) is
+    the share of removals with an accuracy that is not higher, which is no test, because selection lowers a voter's."""
 
     view: str
     is_voter: bool | None
@@ -143,10 +138,8 @@ class CalibrationBin(Part):
 
 
 class Calibration(Part):
-    """Expected calibration error, Brier score and optimal temperature on `n` answered items.
-
-    `scaled_ece` and `scaled_brier` are those after scaling with the temperature of the other half of the items.
-    """
+    """Expected calibration error, Brier score and optimal temperature on `n` answered items, and (`scaled`) both after
+    scaling with the temperature of the other half of the items."""
 
     ece: float
     ece_ci: Interval | None
@@ -162,8 +155,7 @@ class Calibration(Part):
 
 
 class CalibrationViews(Part):
-    """Calibration on the full question in the run's mode, and on cloze, on all and on kept items. Texts are scored per
-    character."""
+    """Calibration on the full question in the run's mode, and on cloze, on all and on kept items."""
 
     full: Calibration | None
     cloze_chars: Calibration | None
@@ -202,8 +194,7 @@ class ItemAnalysis(Part):
     """Item analysis of the models that answered the full question, on `n` items that at least five of them answered.
 
     `kr20` is the reliability of their scores. `negative` are items that better models get wrong more often, `unpicked`
-    distractors that no model picks, and `misled` items on which the better half picks a distractor most.
-    """
+    distractors that no model picks, and `misled` items on which the better half picks a distractor most."""
 
     models: tuple[str, ...]
     n: int
@@ -215,10 +206,8 @@ class ItemAnalysis(Part):
 
 
 class LeftToFind(Quantity):
-    """Accuracy of an auditor minus `chance`, after weighting and `before` it.
-
-    `p` is one-sided, and `power` is the probability to see a gain of 3 points.
-    """
+    """Accuracy of an auditor minus `chance`, after weighting and `before` it. `p` is one-sided, and `power` is the
+    probability to see a gain of 3 points."""
 
     kind: AuditorKind | None = None
     before: Share
@@ -229,11 +218,9 @@ class LeftToFind(Quantity):
 
 
 class Adjustment(Part):
-    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`.
-
-    The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
-    `left` still finds keys: at 5 % after Holm's correction, or more than 3 points above chance.
-    """
+    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`. `partly
+    adjusted` means that some auditor in `left` still finds keys: at 5 % after Holm's correction, or more than 3 points
+    above chance. A score is `withheld` if too few items are left."""
 
     status: AdjustedStatus
     n: int

@@ -42,10 +42,7 @@ class KeySpread(Part):
 
 
 class Benchmark(Part):
-    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k.
-
-    `parallel_items` look like translations of each other, although no passage says so.
-    """
+    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k. `parallel_items` look like translations."""
 
     name: str
     n_items: int
@@ -69,11 +66,8 @@ class FavouredPosition(Part):
 
 
 class Voter(Part):
-    """Voter of the screen. `position_share` and `favoured` are null in text mode.
-
-    Its accuracy is the measure `choices_only`. If it returns no probabilities, its scores are shares of up to `replies`
-    replies.
-    """
+    """Voter of the screen, whose accuracy is the measure `choices_only`. `position_share` and `favoured` are null in text
+    mode. If it returns no probabilities, its scores are shares of up to `replies` replies."""
 
     answered: int
     position_share: tuple[Share, ...] | None
@@ -90,10 +84,8 @@ class ExcessOverChance(Quantity):
 
 
 class ByPosition(Part):
-    """Flags of a rule compared with a null that uses the positions of the keys.
-
-    `expected_flags` assumes that every key is drawn again, also of shortcuts. It does not count clean items lost.
-    """
+    """Flags of a rule compared with a null that uses the positions of the keys. `expected_flags` assumes that every key is
+    drawn again, also of shortcuts, so that it does not count clean items lost."""
 
     expected_flags: Quantity | None
     excess_over_chance: ExcessOverChance | None
@@ -140,9 +132,8 @@ class DecoyCut(Part):
     """Cutoff of `criterion: fdr` at the false share `q`.
 
     `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
-    `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
-    the hits. If nothing was evaluated because items depend on each other, `groups` counts the independent groups, or is 0
-    if these are unknown. Otherwise it is null.
+    `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, the share `false_share` of the hits.
+    `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown), and is null otherwise.
     """
 
     q: Share
@@ -166,9 +157,9 @@ class CutAt(Part):
 class Screen(Flags):
     """Results of the screen: its rule, its voters, its flags, and the flags that chance explains.
 
-    `hidden` is the part of an item that voters did not see. The scorer and probes see only the options. `answered` counts
-    the items whose outcome depends on no missing answer, and `unanswered` all others. `cut` is null if votes are counted,
-    `norm` in letter mode, `template` if no model was asked, and `d4_rule` if a voter was not asked by letter.
+    `hidden` is what voters did not see of an item. `answered` counts the items whose outcome depends on no missing answer,
+    and `unanswered` all others. `cut` is null if votes are counted, `norm` in letter mode, `template` if none was asked,
+    and `d4_rule` if a voter was not asked by letter.
     """
 
     criterion: str
@@ -202,9 +193,7 @@ class Splits(Part):
 
 
 class TopicRow(Part):
-    """Topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` is the effective number
-    of items.
-    """
+    """Topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` an effective number."""
 
     before: int
     after: int
@@ -243,10 +232,8 @@ class LikelyItem(Part):
 
 
 class Inference(Part):
-    """Shares of flagged and of other items for which a model inferred the question from the options alone.
-
-    A question counts as inferred if its similarity to the real one, `by` meaning or words, is `least` or more.
-    """
+    """Shares of flagged and of other items whose question a model inferred from the options alone: its similarity to the
+    real one, `by` meaning or words, is `least` or more."""
 
     by: str
     least: float
@@ -266,11 +253,8 @@ class WholeCue(Part):
 
 
 class CueCounts(Part):
-    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first.
-
-    `names` counts the commonest words or traits behind a cue. `whole` is the cue that marks the most keys of the set. Both
-    are missing without texts.
-    """
+    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first. `names` counts the
+    commonest words or traits behind a cue. `whole` is the cue that marks the most keys of the set."""
 
     n: int
     cues: dict[CueCode, Quantity]
