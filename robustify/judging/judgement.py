@@ -19,7 +19,7 @@ from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.guardrails import guardrails, run_state, trial_run
 from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_biases
-from robustify.judging.removal_effects import random_removals, topic_effects
+from robustify.judging.removal_effects import random_removal, topics
 from robustify.judging.screen.consensus import Verdicts
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
 from robustify.judging.summary.result import Summary
@@ -49,6 +49,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
+    parts, voters, has_topics = ctx.parts, ctx.votes.voters, any(ctx.facts.topics.values())
+    removals = {m: random_removal(credits[m], parts, is_voter=m in voters) for m in ctx.names}
     summary = Summary(
         benchmark=benchmark(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
@@ -56,16 +58,16 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         full_mode=ctx.mode,
         adjustment=None if balance is None else balance.part,
         models={
-            name: Model(is_voter=name in ctx.votes.voters, free=free.facts if free else None)
+            name: Model(is_voter=name in voters, free=free.facts if free else None)
             for name, free in ((name, judged.free.get(name)) for name in credits)
         },
         measures=measures(judged),
         pairs=pairs(ctx, credits, balance),
-        random_removal=random_removals(ctx, credits),
+        random_removal={name: row for name, row in removals.items() if row is not None} or None,
         permutation=permutation(ctx),
         position_bias=position_biases(ctx) or None,
         calibration=calibrations(ctx),
-        topics=topic_effects(ctx) if ctx.was_screened else None,
+        topics=topics(ctx.topic_of, parts.kept, parts.groups) if ctx.was_screened and has_topics else None,
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
@@ -82,7 +84,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         audit = summary.residual.model_copy(update={"state": "not evaluated"})
         summary = summary.model_copy(update={"residual": audit})
         checks = guardrails(summary, limits)
-    tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
+    tested = [name for name in ctx.rules.under_test if name in voters and ctx.was_screened]
     state, reasons = run_state(summary.residual, checks, tested, trial)
     return Judgement(
         ctx.verdicts,

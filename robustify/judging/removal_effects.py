@@ -4,7 +4,7 @@ A random removal permutes the kept shares among groups of similar size, because 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import gammaln, ndtr
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
-from robustify.judging.context import UNNAMED, Context, Parts
+from robustify.judging.context import UNNAMED, Parts
 from robustify.judging.stats.intervals import NORMAL, Interval, clusters, effective_size, rate, wilson
 from robustify.judging.stats.tests import benjamini_hochberg
 from robustify.judging.summary.quantity import Quantity
@@ -20,20 +20,6 @@ from robustify.judging.summary.scored import RandomRemoval
 from robustify.judging.summary.screened import TopicRow, Topics
 
 DRAWS = 1_000
-
-
-def random_removals(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, RandomRemoval] | None:
-    """Return each model's accuracy on Robust compared with random removals, or None if no model can be compared."""
-    voters = ctx.votes.voters
-    found = {m: random_removal(credits[m], ctx.parts, is_voter=m in voters) for m in ctx.names}
-    return {name: row for name, row in found.items() if row is not None} or None
-
-
-def topic_effects(ctx: Context) -> Topics | None:
-    """Return the topics before and after the filter, or None if no item has a topic."""
-    if not any(ctx.facts.topics.values()):
-        return None
-    return topics([name or UNNAMED for name in ctx.topic_of], ctx.parts.kept, ctx.parts.groups)
 
 
 @dataclass(frozen=True)
@@ -122,14 +108,14 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Return each topic (n,) before and after the filter, and the divergence of the topic mix.
+    """Return each topic (n,), "" if an item has none, before and after the filter, and the divergence of the mix.
 
     A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the observed
     one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` is adjusted (Benjamini
     and Hochberg 1995). `units` is the effective number of items of a topic, or its number of groups if they are few. All
     p-values and divergences (`mix_drift`) are None if no item is kept.
     """
-    names, index = numbered(list(map(str, topic_of)))
+    names, index = numbered([str(name) or UNNAMED for name in topic_of])
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
     removal = Removal.of(kept, groups) if clusters(len(kept), groups) < len(kept) else None
     null = removal.counts(index, draws, seed) if removal is not None and after.any() else None

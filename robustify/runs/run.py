@@ -132,19 +132,15 @@ class Run:
         position = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
-    def verdict_cells(self, column: str) -> dict[str, str]:
-        """Return a column of `verdicts.csv` by item."""
-        return dict(zip(self.verdict_table["item"], self.verdict_table[column], strict=True))
-
     @property
     def topics(self) -> dict[str, str]:
         """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""
-        return self.verdict_cells("topic")
+        return dict(zip(self.verdict_table["item"], self.verdict_table["topic"], strict=True))
 
     @property
     def verdicts(self) -> dict[str, str]:
         """Verdict of each item, from `verdicts.csv`."""
-        return self.verdict_cells("verdict")
+        return dict(zip(self.verdict_table["item"], self.verdict_table["verdict"], strict=True))
 
     def verdict_rows(self) -> list[dict[str, str]]:
         """Return the rows of `verdicts.csv` as dictionaries."""
