@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from bench.atlas import __main__ as atlas
-from bench.atlas import others
+from bench.atlas import audit, others
 from bench.atlas.sample import items_of
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +44,7 @@ def test_a_set_of_the_users_own_is_audited_without_models(
     sets.write_text(f"mine: {ROOT}/configs/data/benign_demo.jsonl\nabsent: {tmp_path}/none.jsonl\n")
     for name, place in {"SETS": sets, "RESULTS": tmp_path / "out", "WORK": tmp_path / "work"}.items():
         monkeypatch.setattr(atlas, name, place)
+    monkeypatch.setattr(audit, "over_seeds", partial(audit.over_seeds, seeds=2))
     assert atlas.main(["mine", "absent"]) == 0
     index = json.loads((tmp_path / "out" / "index.json").read_text("utf-8"))
     assert index["left_out"] == ["absent"]
