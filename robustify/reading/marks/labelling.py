@@ -103,13 +103,16 @@ class Labelled(HoldsText):
 
 def split_labels(options: Sequence[str]) -> Labelled | None:
     """Return options and labels apart, or None unless all options are labelled and each has text beside its label."""
+    # Nearly always, the first option already has no label.
+    if len(options) < 2 or not (_dressed(options[0]) or _undressed(options[0])):
+        return None
     found = [_dressed(option) for option in options]
     n = sum(one is not None for one in found)
     # One label may lack its dress, as in `C rome`, if the labels are in order, and so may all of A, B, C, and so on.
     bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
     heads = [one for one in bare if one is not None]
     capitals = len(options) > 2 and [mark for mark, _ in heads] == [*ascii_uppercase[: len(options)]]
-    if len(options) < 2 or (n * 2 <= len(options) and not capitals):
+    if n * 2 <= len(options) and not capitals:
         return None
     labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
     positions = positions_in_series(labels)
