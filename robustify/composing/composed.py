@@ -66,11 +66,12 @@ def compose(
 
     `items` are as they were read, and those of `pools` may have other typography.
     """
-    few = how.shown[0]
+    # A stem that names an option by its letter keeps its options. Candidates never refer to others.
     free = [
         at
         for at, pool in enumerate(pools)
-        if len(pool.texts) >= max(2, min(few, items[at].k)) and _movable(pool)
+        if len(pool.texts) >= max(2, min(how.shown[0], items[at].k))
+        and not keeps_order(pool.item.with_choices(pool.texts[:2], 0))
     ]
     some = [pools[at] for at in free]
     found = chosen(some, how, vectors)
@@ -79,10 +80,8 @@ def compose(
     shown = placed([_shown(pools[at].item, picks[at]) for at in free], how.seed)
     for at, item in zip(free, shown, strict=True):
         after[at] = item
-    versions: dict[str, Sequence[Item | None]] = {
-        BEFORE: [_cut(one, other.k, how.seed) for one, other in zip(items, after, strict=True)],
-        AFTER: after,
-    }
+    before = [_cut(one, other.k, how.seed) for one, other in zip(items, after, strict=True)]
+    versions: dict[str, Sequence[Item | None]] = {BEFORE: before, AFTER: after}
     if proving.people != OWN:
         theirs = [_by(proving.people, pool)[: item.k - 1] for pool, item in zip(pools, after, strict=True)]
         versions[PEOPLE] = [
@@ -102,11 +101,6 @@ def compose(
         requests=requests(pools, how.shown),
         proof=proof(versions, kinds, vectors, _answered(pools, picks)),
     )
-
-
-def _movable(pool: Pool) -> bool:
-    """Return whether the stem of a pool's item names no option by its letter. Candidates never refer to others."""
-    return not keeps_order(pool.item.with_choices(pool.texts[:2], 0))
 
 
 def _shown(item: Item, distractors: Sequence[Candidate]) -> Item:

@@ -70,17 +70,16 @@ def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection
 
     `other_keys` are keys that other items have to the same question, and may be right here too.
     """
-    barred = {same_form(text) for text in other_keys}
-    found: dict[str, Candidate] = {}
-    aside: list[str] = []
+    known = {same_form(text): "other_key" for text in other_keys}
+    found, aside = list[Candidate](), list[str]()
     for one in (*own_candidates(item), *offered):
         form = same_form(one.text)
-        why = "other_key" if form in barred else "repeated" if form in found else ""
-        if why := _fault(item, one.text) or why:
+        if why := _fault(item, one.text) or known.get(form, ""):
             aside.append(why)
         else:
-            found[form] = one
-    return Pool(item, tuple(found.values()), tuple(aside))
+            found.append(one)
+            known[form] = "repeated"
+    return Pool(item, tuple(found), tuple(aside))
 
 
 def pools_of(
@@ -90,23 +89,16 @@ def pools_of(
 
     If `same_typography`, the options and candidates of each item get the same typography.
     """
-    if same_typography:
-        made = [_dressed(*pair) for pair in zip(items, offered, strict=True)]
-        items, offered = [item for item, _ in made], [more for _, more in made]
-    keys: dict[str, set[str]] = {}
-    for item in items:
-        keys.setdefault(same_form(item.stem), set()).add(item.choices[item.key])
+    made, keys = list[tuple[Item, Sequence[Candidate]]](), dict[str, set[str]]()
+    for item, more in zip(items, offered, strict=True):
+        texts = (*item.choices, *(one.text for one in more))
+        texts = alike(texts) if same_typography else texts
+        dressed = item.with_choices(texts[: item.k], item.key)
+        made.append((dressed, [replace(one, text=t) for one, t in zip(more, texts[item.k :], strict=True)]))
+        keys.setdefault(same_form(item.stem), set()).add(dressed.choices[item.key])
     return tuple(
-        pooled(item, more, keys[same_form(item.stem)] - {item.choices[item.key]})
-        for item, more in zip(items, offered, strict=True)
+        pooled(item, more, keys[same_form(item.stem)] - {item.choices[item.key]}) for item, more in made
     )
-
-
-def _dressed(item: Item, offered: Sequence[Candidate]) -> tuple[Item, tuple[Candidate, ...]]:
-    """Return an item and the candidates offered for it in the same typography."""
-    texts = alike((*item.choices, *(one.text for one in offered)))
-    more = (Candidate(text, one.writer) for text, one in zip(texts[item.k :], offered, strict=True))
-    return item.with_choices(texts[: item.k], item.key), tuple(more)
 
 
 def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:

@@ -76,19 +76,17 @@ class CandidateWriter:
     def candidates(
         self, pools: Sequence[Pool], requests: Sequence[CandidateRequest], progress: Progress = no_progress
     ) -> list[tuple[Candidate, ...]]:
-        """Ask for candidates, and return those offered for each pool. A prompt names the fault of the last reply.
-
-        Raises:
-            ModelError: the model or server cannot generate text.
-        """
+        """Ask for candidates, and return those offered for each pool. A prompt names the fault of the last reply. Raise
+        `ModelError` if the model or server cannot generate text."""
         offered: list[tuple[Candidate, ...]] = [()] * len(pools)
-        self.unasked = len(requests)
-        settings = self._settings
-        purpose = Purpose(TEMPLATE, settings.max_tokens, getattr(settings.model, "base_url", None))
+        self.unasked, how = len(requests), self._settings
+        purpose = Purpose(TEMPLATE, how.max_tokens, getattr(how.model, "base_url", None))
         for start in range(0, len(requests), BATCH):
             batch = requests[start : start + BATCH]
             prompts = [writer_prompt(pools[one.at], one, self._faults.get(one.at)) for one in batch]
-            if self._exceeds(prompts):
+            tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(batch) * how.max_tokens
+            spent, more = self.spent.get("cost") or 0.0, how.model.cost(*tokens) or 0.0
+            if how.budget is not None and spent + more > how.budget:
                 break
             self.unasked -= len(batch)
             said = replies_to(prompts, self._model, self._kept, purpose, progress)
@@ -100,15 +98,6 @@ class CandidateWriter:
                 offered[one.at] = tuple(Candidate(text, self._model.name) for text in read.value or ())
         self.replies += len(requests) - self.unasked
         return offered
-
-    def _exceeds(self, prompts: Sequence[str]) -> bool:
-        """Return whether a batch may cost more than is left of the budget."""
-        settings = self._settings
-        if settings.budget is None:
-            return False
-        tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN)
-        most = settings.model.cost(tokens, len(prompts) * settings.max_tokens)
-        return (self.spent.get("cost") or 0.0) + (most or 0.0) > settings.budget
 
 
 def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = None) -> str:
@@ -131,16 +120,14 @@ def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[
     if fault is not None:
         return Reading(None, fault)
     found, left_open = structures(text)
-    read = [(one, texts) for one in found if (texts := _texts(one.value))]
-    lists = [texts for one, texts in read if one.format == "json"]
-    if not lists:
-        lists = [texts for one, texts in read if one.format != "csv"]
-        lists = [texts[:-1] for texts in lists] if finish_reason == "length" else lists
-        lists = lists or _labelled(text)
+    read = [(one.format, texts) for one in found if (texts := _texts(one.value))]
+    cut = finish_reason == "length"
+    if not (lists := [texts for form, texts in read if form == "json"]):
+        lists = [texts[:-1] if cut else texts for form, texts in read if form != "csv"] or _labelled(text)
         if len(lists) > 1:
             return Reading(None, "ambiguous")
     if not any(lists):
-        return Reading(None, "truncation" if left_open or finish_reason == "length" else "format_error")
+        return Reading(None, "truncation" if left_open or cut else "format_error")
     last = [*lists, *(texts for texts in lists if len(texts) == n)][-1]
     split = split_labels(last)
     return Reading(tuple(map(_bare, split.texts if split else last)), None)

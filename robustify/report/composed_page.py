@@ -59,14 +59,11 @@ def composed_lines(found: Composed) -> Iterator[str]:
 
 def _first(found: Composed) -> FirstScreen:
     lines = [line for line in markdown("composed.j2", found=found).splitlines() if line]
-    plain_lines = [line for line in lines if "|" not in line]
-    checks: Any = [line.partition("|")[::2] for line in lines if "|" in line]
+    verdict, number, *_ = [*(line for line in lines if "|" not in line), ""]
+    checks: Any = tuple((one[0] or None, one[2]) for line in lines if (one := line.partition("|"))[1])
     states = {found.proof.hidden, found.proof.plausible}
     tone: Tone = "bad" if found.proof.plausible == "failed" else "good" if states == {"passed"} else "unsure"
-    number = plain_lines[1] if len(plain_lines) > 1 else ""
-    return FirstScreen(
-        plain_lines[0], tone, number=number, checks=tuple((state or None, said) for state, said in checks)
-    )
+    return FirstScreen(verdict, tone, number=number, checks=checks)
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:

@@ -76,17 +76,14 @@ def _texts(path: Path) -> list[tuple[str, str, list[str]]]:
     return [(i.id, i.choices[i.key], sorted(i.choices)) for i in load(Source(path=str(path))).items]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_requests_are_filled_and_read_back_by_the_same_command(
-    quick: None, tmp_path: Path, ending: str
-) -> None:
-    data = _write(tmp_path / f"woods.{ending}", _items(40))
-    first = _mend(data, tmp_path / "first", "--pool", data)
-    assert first["files"] == sorted(
-        ["composed.json", f"composed.{ending}", "report.html", "requests.csv", "requests.jsonl"]
+def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_path: Path) -> None:
+    data, first = _write(tmp_path / "woods.csv", _items(40)), tmp_path / "first"
+    tree = _mend(data, first, "--pool", data)
+    assert tree["files"] == sorted(
+        ["composed.json", "composed.csv", "report.html", "requests.csv", "requests.jsonl"]
     )
-    assert (first["n_items"], first["requests"], first["bounds"][0]["rule"]) == (40, 40, "fewest characters")
-    with (tmp_path / "first" / "requests.csv").open(newline="") as file:
+    assert (tree["n_items"], tree["requests"], tree["bounds"][0]["rule"]) == (40, 40, "fewest characters")
+    with (first / "requests.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["form"] == "at most 4 characters; at most 1 word"
     for at, row in enumerate(rows):
@@ -97,18 +94,12 @@ def test_requests_are_filled_and_read_back_by_the_same_command(
         writer.writerows(rows)
     second = _mend(data, tmp_path / "second", "--pool", tmp_path / "filled.csv")
     assert (second["requests"], second["writers"]) == (0, {"own": 40, "filled": 80})
-    assert [key for _, key, _ in _texts(tmp_path / "second" / f"composed.{ending}")] == [
-        i.choices[0] for i in _items(40)
-    ]
-
-
-def test_jsonl_requests_are_read_back_with_their_writer(quick: None, tmp_path: Path) -> None:
-    data = _write(tmp_path / "woods.jsonl", _items(40))
-    _mend(data, tmp_path / "first", "--options", 4)
-    rows = [json.loads(line) for line in (tmp_path / "first" / "requests.jsonl").read_text().splitlines()]
-    filled = [{**row, "candidates": ["ivy", "rye", "tea"], "writer": "ana"} for row in rows]
+    keys = [key for _, key, _ in _texts(tmp_path / "second" / "composed.csv")]
+    assert keys == [item.choices[0] for item in _items(40)]
+    lines = [json.loads(line) for line in (first / "requests.jsonl").read_text().splitlines()]
+    filled = [{**row, "candidates": ["ivy", "rye", "tea"], "writer": "ana"} for row in lines]
     (tmp_path / "filled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in filled))
-    assert _mend(data, tmp_path / "second", "--pool", tmp_path / "filled.jsonl")["writers"] == {"ana": 120}
+    assert _mend(data, tmp_path / "third", "--pool", tmp_path / "filled.jsonl")["writers"] == {"ana": 120}
 
 
 def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(

@@ -1,22 +1,156 @@
-"""Models and people against second keys: who overrules whom, and what is counted."""
+"""Second keys: who has a voice, what a voice must say, answers of a run, and people who overrule models."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from robustify.composing import consulting
-from robustify.composing.consulting import Consulted, Consulting, consulted
-from robustify.composing.pool import Pool
+from robustify.composing.consulting import (
+    Checked,
+    Consulted,
+    Consulting,
+    asking_with_question,
+    consulted,
+    second_keys,
+    whole_questions,
+)
+from robustify.composing.pool import OWN, Candidate, Pool, pools_of, without_doubtful
 from robustify.composing.review import Votes, code_of
-from robustify.items.answers import Answers
+from robustify.items.answers import Answers, Asked, answer
+from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.settings import HFModel
 from robustify.pipeline.asked import unwatched
-from tests.composing.test_right_answers import SECOND, knows, pools
-from tests.support.fake_scorer import FakeScorer
+from tests.support.fake_scorer import FakeScorer, finds
+
+N = 12
+SECOND = 5
+"""The item that has a second key."""
+
+
+def pools(extra: int = 3, n: int = N) -> tuple[Pool, ...]:
+    items = [
+        Item(f"i{at}", f"Which thing is number {at}?", (f"wrong {at}", f"right {at}"), 1) for at in range(n)
+    ]
+    offered = [[Candidate(f"extra {at} {number}", "file") for number in range(extra)] for at in range(n)]
+    return pools_of(items, offered)
+
+
+def knows(prefers: str = "") -> FakeScorer:
+    """A model that picks the key, except in one item, where it prefers another text."""
+    right, other = finds("right"), finds(prefers or "right")
+    return FakeScorer(
+        lambda one: (other if f"number {SECOND}?" in one.context and prefers else right)(one), prefers or "m"
+    )
+
+
+def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
+    items = [*whole_questions(some)]
+    planned = plan(items, asking_with_question("letter"))
+    return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
+
+
+def checked(some: Sequence[Pool], answers: Answers) -> tuple[list[np.ndarray[Any, Any]], Checked]:
+    """Return the ratios of the candidates of each pool, and who has a voice."""
+    made, found = second_keys(some, [*whole_questions(some)], answers)
+    return [np.array([one.ratio for one in pool.candidates]) for pool in made], found
+
+
+def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
+    made, _ = second_keys(some, [*whole_questions(some)], answers)
+    return [(at, one.text) for at, pool in enumerate(made) for one in pool.candidates if one.doubt]
+
+
+CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
+    "nobody doubts": ([knows()], []),
+    "one model prefers a candidate": ([knows("extra 5 1")], [(SECOND, "extra 5 1")]),
+    "two prefer the same": ([knows("extra 5 1"), FakeScorer(knows("extra 5 1").taste, "b")], [(SECOND, "extra 5 1")]),
+    "two prefer different ones": ([knows("extra 5 1"), knows("extra 5 2")], []),
+    "one does not": ([knows("extra 5 1"), knows()], []),
+    "a weak model has no voice": ([FakeScorer(finds("extra"), "weak"), knows()], []),
+    "weak models alone say nothing": ([FakeScorer(finds("extra"), "weak")], []),
+    "an own distractor is no exception": ([knows("wrong 5")], [(SECOND, "wrong 5")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scorers", "expected"), CASES.values(), ids=CASES)
+def test_a_second_key_is_what_every_voice_prefers(
+    scorers: list[FakeScorer], expected: list[tuple[int, str]]
+) -> None:
+    assert doubted(pools(), asked_of(scorers, pools())) == expected
+
+
+def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
+    some = pools()
+    found = checked(some, asked_of([knows(), FakeScorer(finds("extra"), "weak")], some))[1]
+    assert found.voices == ("m",)
+    assert (found.found["m"].value, found.found["weak"].value, found.found["m"].n) == (1.0, 0.0, N)
+    few = pools(n=3)
+    assert checked(few, asked_of([knows()], few))[1].voices == ()
+
+
+def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
+    some = pools(extra=60, n=10)
+    items = [*whole_questions(some)]
+    assert [item.k for item in items[:3]] == [26, 26, 12]
+    answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
+    assert checked(some, answers)[1].voices == ()
+    found = checked(some, asked_of([knows("extra 5 44")], some))[0]
+    assert [(ratios >= 1).sum() for ratios in found] == [0] * 5 + [1] + [0] * 4
+    assert not np.isnan(found[0]).any()
+
+
+def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough() -> None:
+    some = pools()
+    items = [pool.item for pool in some]
+
+    def row(at: int, pick: int, scores: Sequence[float] = ()) -> object:
+        asked = Asked(items[at].id, "full", "m", (0, 1), "mmlu-v1", 1)
+        return answer(
+            asked,
+            scores or [0.0 if j == pick else math.nan for j in range(2)],
+            [float(j == pick) for j in range(2)],
+        )
+
+    rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
+    made, _ = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
+    own, extra = (np.array([pool.candidates[at].ratio for pool in made]) for at in (0, 1))
+    assert [at for at in range(N) if own[at] >= 1] == [SECOND]
+    assert own[1] == pytest.approx(math.exp(-2.9))
+    assert np.isnan(extra).all()
+
+
+def test_another_version_of_an_item_says_nothing() -> None:
+    some = pools()
+    other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
+    answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
+    made, _ = second_keys(some, other, answers)
+    assert np.isnan([one.ratio for pool in made for one in pool.candidates]).all()
+
+
+def test_a_second_check_keeps_what_the_first_one_found() -> None:
+    some, items = pools(), [*whole_questions(pools())]
+    made, _ = second_keys(some, items, asked_of([knows("extra 5 1")], some))
+    made, _ = second_keys(made, items, asked_of([knows()], some))
+    assert [one.text for one in made[SECOND].candidates if one.doubt] == ["extra 5 1"]
+
+
+def test_no_item_is_lost_and_every_reason_is_kept() -> None:
+    (pool,) = pools(extra=2, n=1)
+
+    def left(*ratios: float) -> tuple[list[str], tuple[str, ...]]:
+        rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
+        (one,) = without_doubtful([replace(pool, candidates=tuple(rated))], fewest=1)
+        return [c.writer for c in one.candidates], one.aside
+
+    assert left(1.0, 0.5, math.nan) == (["file"] * 2, ("second_key",))
+    assert left(1.0, 1.0, 2.0) == ([OWN], ("second_key",) * 2)
 
 
 def consult(
@@ -39,7 +173,7 @@ def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> Votes:
     return {code_of(some[SECOND].item, text): {f"rater {n}": said for n, said in enumerate(verdicts)}}
 
 
-CASES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "nobody doubts": ("", (), ()),
     "a model doubts": ("extra 5 1", (), ("second_key",)),
     "people overrule the model": ("extra 5 1", ("wrong", "wrong"), ()),
@@ -49,7 +183,7 @@ CASES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("preferred", "verdicts", "aside"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("preferred", "verdicts", "aside"), OVERRULED.values(), ids=OVERRULED)
 def test_people_overrule_models(
     preferred: str, verdicts: tuple[str, ...], aside: tuple[str, ...], tmp_path: Path
 ) -> None:

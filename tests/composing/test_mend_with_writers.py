@@ -43,9 +43,13 @@ def data(tmp_path: Path) -> Path:
     return _write(tmp_path / "items.jsonl", _items(N))
 
 
+def asking(model: Any, tmp_path: Path) -> tuple[object, ...]:
+    return ("--writer", f"w=openai:{model.base_url}", "--cache-dir", tmp_path / "cache")
+
+
 def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(data: Path, tmp_path: Path) -> None:
     with chat(reply) as model:
-        asks = ("--writer", f"w=openai:{model.base_url}", "--cache-dir", tmp_path / "cache")
+        asks = asking(model, tmp_path)
         first = mend(data, *asks, "-o", tmp_path / "one", "--json")
         assert first["writers"] == {"w": 3 * N}
         assert first["unreviewed"] == {"candidates": 3 * N, "items": N}
@@ -83,15 +87,7 @@ def _filled(path: Path, rows: list[dict[str, str]], verdicts: str) -> Path:
 def test_a_csv_marks_what_nobody_reviewed_and_reads_back(tmp_path: Path) -> None:
     data = _write(tmp_path / "items.csv", _items(N))
     with chat(reply) as model:
-        mend(
-            data,
-            "--writer",
-            f"w=openai:{model.base_url}",
-            "--cache-dir",
-            tmp_path / "c",
-            "-o",
-            tmp_path / "o",
-        )
+        mend(data, *asking(model, tmp_path), "-o", tmp_path / "o")
     rows = list(csv.DictReader((tmp_path / "o" / "composed.csv").open()))
     for row in rows:
         letters = row["Unreviewed"].split(", ")
@@ -102,15 +98,7 @@ def test_a_csv_marks_what_nobody_reviewed_and_reads_back(tmp_path: Path) -> None
 def test_the_price_is_told_before_anything_is_asked_or_written(data: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with chat(lambda prompt: asked.append(prompt) or "") as model:
-        how = (
-            data,
-            "--writer",
-            f"w=openai:{model.base_url}",
-            "-o",
-            tmp_path / "o",
-            "--cache-dir",
-            tmp_path / "c",
-        )
+        how = (data, *asking(model, tmp_path), "-o", tmp_path / "o")
         tree = mend(*how, "--price", 1, 2, "--dry-run", "--json")
         assert "needs a price" in str(mend(*how, "--budget", 1, fails=2))
     assert (tree["items"], tree["models"][0]["requests"]) == (N, N)
@@ -165,6 +153,5 @@ def test_what_cannot_be_consulted_is_refused(
 def test_a_wrong_model_is_noticed_before_a_writer_is_paid(data: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with chat(lambda prompt: asked.append(prompt) or "") as model:
-        how = ("--writer", f"w=openai:{model.base_url}", "-m", "no-such-model", "--cache-dir", tmp_path / "c")
-        mend(data, *how, "-o", tmp_path / "o", fails=2)
+        mend(data, *asking(model, tmp_path), "-m", "no-such-model", "-o", tmp_path / "o", fails=2)
     assert asked == []

@@ -10,7 +10,7 @@ from robustify.composing.proof import AFTER, BEFORE, Finder, Proof, proof
 from robustify.items.item import Item
 from robustify.judging.summary.scored import LeftToFind
 
-THINGS = (
+THINGS = [
     "kettle",
     "lantern",
     "barrel",
@@ -21,8 +21,8 @@ THINGS = (
     "saddle",
     "shovel",
     "mirror",
-)
-NEEDS = (
+]
+NEEDS = [
     "warm sand",
     "clean oil",
     "dry straw",
@@ -31,7 +31,7 @@ NEEDS = (
     "fresh paint",
     "thin wire",
     "loose gravel",
-)
+]
 
 
 def _items(n: int, *, tell: str = "") -> list[Item]:
@@ -115,11 +115,7 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
         {BEFORE: items, AFTER: items}, {"meaning": True}, vectors, {BEFORE: right * 0.5, AFTER: right}
     )
     assert [one.name for one in found.auditors] == ["meaning"]
-    assert [one.name for one in found.readers] == [
-        "words of the question",
-        "meaning of the question",
-        "models",
-    ]
+    assert [one.name.split()[0] for one in found.readers] == ["words", "meaning", "models"]
     assert found.plausible == "failed", "models find all keys, and before, half of them"
 
 
