@@ -262,12 +262,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
 @cache_dir
 @output
 def init(
-    data: str,
-    how: dict[str, Any],
-    models: tuple[str, ...],
-    out: Path | None,
-    force: bool,
-    cache: Path,
+    data: str, how: dict[str, Any], models: tuple[str, ...], out: Path | None, force: bool, cache: Path
 ) -> int:
     """Write a config for a file of items.
 

@@ -57,10 +57,7 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         more = f" and {len(topics) - _LISTED:,} more" if len(topics) > _LISTED else ""
         yield "topics", ", ".join(f"{name} {n:,}" for name, n in most) + more
     for kind, one in tree["defects"].items():
-        yield (
-            "look at",
-            f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {DEFECT_WORDS[kind]}",
-        )
+        yield ("look at", f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {DEFECT_WORDS[kind]}")
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for row in tree["quarantined"]:
         reasons.setdefault(re.sub("[0-9]+", "0", row["reason"]), []).append(row)

@@ -8,19 +8,7 @@ from pathlib import Path
 
 from robustify.base.errors import DataError
 from robustify.base.files import write_text
-from robustify.export.writing import (
-    ENVIRONMENT,
-    KEPT,
-    SPLITS,
-    TRIM,
-    Exporter,
-    Option,
-    exported_items,
-    exporting,
-    files_of,
-    one_line,
-    write_parquet,
-)
+from robustify.export import writing
 from robustify.items.item import item_row
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.stats.balance import balanced_subset
@@ -42,11 +30,11 @@ def export_dataset(
     run: Run, folder: Path, kept: bool = False, licence: str = "", trim: bool = False
 ) -> list[Path]:
     """Write `SPLIT.parquet` for each nonempty split, and `README.md`. Return their paths."""
-    with exporting(run, folder, kept) as (staging, heading):
+    with writing.exporting(run, folder, kept) as (staging, heading):
         splits = []
-        for name in SPLITS:
-            if items := exported_items(run, name, trim):
-                write_parquet(staging, name, [item_row(item) for item in items])
+        for name in writing.SPLITS:
+            if items := writing.exported_items(run, name, trim):
+                writing.write_parquet(staging, name, [item_row(item) for item in items])
                 splits.append({"name": name, "n": len(items), "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
             n, off = _write_balanced(run, staging, trim)
@@ -57,8 +45,11 @@ def export_dataset(
                 f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
             )
         named = {"name": heading.benchmark, "state": heading.state, "signature": heading.signature}
-        text = ENVIRONMENT.get_template("card.md.j2").render(
-            **{name: words and one_line(words) for name, words in {**named, "licence": licence}.items()},
+        text = writing.ENVIRONMENT.get_template("card.md.j2").render(
+            **{
+                name: words and writing.one_line(words)
+                for name, words in {**named, "licence": licence}.items()
+            },
             splits=splits,
             audit=[sentence(g.reason) for g in run.summary.guardrails if g.name == AUDIT],
             screen=run.summary.screen,
@@ -69,7 +60,7 @@ def export_dataset(
             quotes=opening(run.summary).quotes,
         )
         write_text(staging / "README.md", text)
-    return files_of(folder)
+    return writing.files_of(folder)
 
 
 def _write_balanced(run: Run, folder: Path, trim: bool) -> tuple[int, float]:
@@ -82,11 +73,11 @@ def _write_balanced(run: Run, folder: Path, trim: bool) -> tuple[int, float]:
     taken, off = balanced_subset(weights.drop(columns="adjusted_weight").to_numpy(dtype=float))
     chosen = set(cells["item"][weights.index[taken]])
     items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
-    write_parquet(folder, "balanced", [item_row(item) for item in items])
+    writing.write_parquet(folder, "balanced", [item_row(item) for item in items])
     return len(items), off
 
 
-DATASET = Exporter(
+DATASET = writing.Exporter(
     "dataset",
     r"""Write a dataset folder with a card and one Parquet file per split.
 
@@ -99,8 +90,8 @@ DATASET = Exporter(
     """,
     export_dataset,
     {
-        "kept": KEPT,
-        "trim": TRIM,
-        "licence": Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
+        "kept": writing.KEPT,
+        "trim": writing.TRIM,
+        "licence": writing.Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
     },
 )

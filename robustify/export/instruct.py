@@ -7,17 +7,8 @@ from typing import Literal
 
 from robustify.base.errors import DataError
 from robustify.base.files import write_text
+from robustify.export import writing
 from robustify.export.free_grading import free_rows
-from robustify.export.writing import (
-    KEPT,
-    SPLITS,
-    Exporter,
-    Heading,
-    Option,
-    exported_items,
-    exporting,
-    files_of,
-)
 from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.items.views import template
@@ -35,9 +26,9 @@ def export_instruct(
     run: Run, folder: Path, kept: bool = False, *, form: Form = "mcq", split: str = "kept"
 ) -> list[Path]:
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
-    with exporting(run, folder, kept) as (staging, heading):
-        write_instruct(staging, heading, exported_items(run, split), form)
-    return files_of(folder)
+    with writing.exporting(run, folder, kept) as (staging, heading):
+        write_instruct(staging, heading, writing.exported_items(run, split), form)
+    return writing.files_of(folder)
 
 
 def mistral(instruction: str, input_: str, output: str) -> str:
@@ -46,7 +37,7 @@ def mistral(instruction: str, input_: str, output: str) -> str:
     return f"[INST] {asked} [/INST] {output}"
 
 
-def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> None:
+def write_instruct(folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form) -> None:
     """Write `instruct.jsonl` (separate fields), `mistral.jsonl` (Mistral's format) and `README.md`.
 
     With `mcq`, the input is the question with its choices, and the output is a letter. With `free`, the instruction is
@@ -77,7 +68,7 @@ def _by_letter(item: Item) -> tuple[str, str, str, str]:
     return item.id, BY_LETTER, shown, requests[item.key].continuation.strip()
 
 
-INSTRUCT = Exporter(
+INSTRUCT = writing.Exporter(
     "instruct",
     r"""Write a split as training instructions.
 
@@ -89,12 +80,12 @@ INSTRUCT = Exporter(
     """,
     export_instruct,
     {
-        "kept": KEPT,
-        "form": Option(
+        "kept": writing.KEPT,
+        "form": writing.Option(
             "Write questions with choices (mcq), or with free-text answers (free).",
             values=("mcq", "free"),
             default="mcq",
         ),
-        "split": Option("Write this split.", values=SPLITS, default="kept"),
+        "split": writing.Option("Write this split.", values=writing.SPLITS, default="kept"),
     },
 )

@@ -15,14 +15,7 @@ from robustify.judging.measures import ADJUSTED, CHOICES_ONLY, FULL, TEST_TAKING
 from robustify.judging.stats.tests import items_to_detect
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AUDIT, State, Summary
-from robustify.report.advice import (
-    UNSEEN,
-    Grounds,
-    Recommendation,
-    grounds,
-    headline,
-    recommendations,
-)
+from robustify.report.advice import UNSEEN, Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.cells import Cell, Table, Tone, text_table
 from robustify.report.format import between, count, counted, in_points, percent, plain
 from robustify.report.messages import finding, sentence

@@ -117,12 +117,7 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
 
 @pytest.mark.parametrize(("forced", "judged"), [("false", False), ("true", True)])
 def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
-    robustify,
-    config: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    toys: list[Item],
-    forced: str,
-    judged: bool,
+    robustify, config: Path, monkeypatch: pytest.MonkeyPatch, toys: list[Item], forced: str, judged: bool
 ) -> None:
     fake_models(monkeypatch, likes_the_letter("A"))
     write_items(
@@ -132,10 +127,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
     assert ended.code == 7, "no topic keeps half of its items"
-    assert [r["params"]["voter"] for r in tree["reasons"] if r["code"] == "one_position"] == [
-        "one",
-        "two",
-    ]
+    assert [r["params"]["voter"] for r in tree["reasons"] if r["code"] == "one_position"] == ["one", "two"]
     assert tree["screen"]["voters"]["one"]["favoured"]["picked"]["value"] == 1
     assert (
         "voters_by_position" in {c["name"] for c in tree["guardrails"] if c["state"] == "failed"}

@@ -161,9 +161,7 @@ def asked(
 @pytest.mark.proof
 @pytest.mark.oracle
 @pytest.mark.parametrize(
-    ("at", "view"),
-    [(0, "full"), (1, "full"), (2, "choices_only")],
-    ids=["plain", "shuffled", "blind"],
+    ("at", "view"), [(0, "full"), (1, "full"), (2, "choices_only")], ids=["plain", "shuffled", "blind"]
 )
 def test_what_inspect_logs_comes_back_as_what_the_model_said(
     told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str

@@ -14,19 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints, group_numbers
+from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
 from robustify.judging.baselines.artifact_probe import NAME, VIEW
-from robustify.judging.measures import (
-    ADJUSTED,
-    CHOICES_ONLY,
-    COMPARED,
-    FLAGGED,
-    READER,
-    SET,
-    Measure,
-    PerItem,
-    of_section,
-)
+from robustify.judging.measures import SET, Measure, PerItem, of_section
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import rate
@@ -99,7 +90,7 @@ class Side:
 
     def values(self, measure: Measure, model: Scored) -> Floats | None:
         """Return a measure's value for each matched item (n_items,), or None if it has none."""
-        if measure is ADJUSTED:
+        if measure is measures.ADJUSTED:
             return model.credits["full"]
         if not isinstance(measure.compute, PerItem):
             return None
@@ -150,7 +141,7 @@ class RunPair:
     @property
     def reader(self) -> Change | None:
         """Change of the reader that sees no question, if both runs have one."""
-        return next((change for change in self.changes if change.number == READER.name), None)
+        return next((change for change in self.changes if change.number == measures.READER.name), None)
 
     @property
     def effect(self) -> list[str]:
@@ -190,12 +181,12 @@ class RunPair:
         """Yield the change of every number that both runs contain, without `p_holm`."""
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
         cut = any(s.summary.screen is not None and s.summary.screen.cut for s in (self.one, self.two))
-        for measure in (m for m in of_section(*COMPARED) if m.scope == "set"):
+        for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "set"):
             x: Floats | None = None
             y: Floats | None = None
-            if measure is FLAGGED and self.items:
+            if measure is measures.FLAGGED and self.items:
                 x, y = self.removed
-            elif measure is READER and by_item:
+            elif measure is measures.READER and by_item:
                 x, y = self.one.read(), self.two.read()
             if x is None or y is None:
                 found = list(self._unpaired(measure, None))
@@ -206,7 +197,7 @@ class RunPair:
         for a, b in _same_models(list(first), list(second)):
             scores = (self.one.scored(a), self.two.scored(b)) if by_item else None
             voter = first[a].is_voter or second[b].is_voter
-            for measure in (m for m in of_section(*COMPARED) if m.scope == "model"):
+            for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "model"):
                 for change in self._of_model(measure, (a, b), scores):
                     yield change.model_copy(update={"voter": voter and change.part == "kept"})
 
@@ -214,12 +205,12 @@ class RunPair:
         self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
     ) -> Iterator[Change]:
         """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
-        if measure is CHOICES_ONLY and len(self.screens("mode")) > 1:
+        if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
             return
         x = y = weight = None
         if scores is not None:
             x, y = self.one.values(measure, scores[0]), self.two.values(measure, scores[1])
-        if measure is ADJUSTED and x is not None:
+        if measure is measures.ADJUSTED and x is not None:
             weight = self.one.weight
             x = x if np.array_equal(weight, self.two.weight, equal_nan=True) else None
         if x is None or y is None:
