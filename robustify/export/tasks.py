@@ -13,10 +13,8 @@ from robustify.runs.run import Run, write_items, write_lines
 def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
     with writing.exporting(run, folder, kept) as (staging, heading):
-        tasks, splits = (
-            staging / "lm_eval_tasks",
-            {name: writing.exported_items(run, name, trim) for name in writing.SPLITS},
-        )
+        tasks = staging / "lm_eval_tasks"
+        splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS}
         write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"))
         write_free_task(tasks, heading, free_rows(splits["kept"]))
     return writing.files_of(folder)
