@@ -32,13 +32,11 @@ class _Rest(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(HoldsText):
-    """Multiple-choice question with the index of its correct choice.
+    """Multiple-choice question with the index of its correct choice, `key`, from 0, and `choices` in the benchmark's order.
 
-    `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
-    benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
-    "". `question_at` is where the question begins in a stem that starts with a passage. `sealed` carries unchanged
-    text through `dataclasses.replace`. Other callers must not set it. Raise `ItemError`
-    if there are fewer than 2 or more than 26 choices, or the key is out of range.
+    `topic` is the benchmark's category, and `group` names a passage that several items share, or "". `question_at` is where
+    the question begins in a stem that starts with a passage. Only `dataclasses.replace` sets `sealed`. Raise `ItemError` if
+    there are fewer than 2 or more than 26 choices, or the key is out of range.
     """
 
     id: str

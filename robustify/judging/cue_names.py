@@ -39,10 +39,6 @@ def _inside(choices: Sequence[str], _: str) -> Sequence[bool]:
     return [min(values) < own < max(values) for own in values]
 
 
-def _has_unit(choices: Sequence[str], _: str) -> Sequence[bool]:
-    return [UNIT.search(choice) is not None for choice in choices]
-
-
 TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
     "length": (cues.LONGEST, cues.SHORTEST),
     "certainty": (cues.ABSOLUTE, cues.HEDGE, cues.NEGATION),
@@ -50,7 +46,7 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
     "number_values": (
         cues.Cue(_most_digits, "is written with the most digits"),
         cues.Cue(_inside, "is between other numbers"),
-        cues.Cue(_has_unit, "has a unit"),
+        cues.Cue(lambda choices, _: [UNIT.search(one) is not None for one in choices], "has a unit"),
     ),
     "form": cues.FORM,
     "grammar": (cues.ARTICLE,),
