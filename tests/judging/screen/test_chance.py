@@ -13,7 +13,7 @@ from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import independence, voter_agreement
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.stats.tests import LEVEL, significantly_positive
-from tests.support.fake_answers import Bench, Bools, Ints, bench, placed_bench, votes_of
+from tests.support.fake_answers import Bench, Ints, bench, placed_bench, votes_of
 from tests.support.rules import unanimous
 
 UNANIMOUS = unanimous()
@@ -101,11 +101,6 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
     assert ratio == pytest.approx(math.sqrt(10), rel=0.2)
 
 
-def test_no_voter_is_nothing() -> None:
-    none = measure(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9)))
-    assert none == Chance()
-
-
 def test_a_decoy_of_k_options_stands_for_one_hit_in_k_less_one() -> None:
     """Three of five and two of three items are hits; what the others liked is no key."""
     k, hits = np.repeat([5, 3], 20), np.tile([1, 1, 1, 0, 0, 1, 0, 1, 0, 1], 4).astype(bool)
@@ -115,10 +110,6 @@ def test_a_decoy_of_k_options_stands_for_one_hit_in_k_less_one() -> None:
     assert chance(hits, would, k).false_share == false_share(hits, np.where(hits, 0.0, each), each)
     alone = chance(hits, would & hits[:, None], k).false_share
     assert alone == false_share(hits, np.zeros(40), each), "hits without decoys count"
-
-
-def _keys(n: int) -> tuple[Ints, Ints, Bools]:
-    return np.zeros(n, dtype=np.int64), np.full(n, 4), np.zeros(n, dtype=bool)
 
 
 # The null that knows places

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from robustify.base.errors import DataError, UsageError
 from robustify.items import orders
-from robustify.items.answers import Answer, Answers, Asked, answer, unanswered
+from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.scoring import TextNorm
 from robustify.judging.screen.chance import Chance
 from robustify.judging.screen.consensus import d4_votes, screened
@@ -136,17 +136,6 @@ def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
     assert (one.pick == first[:, None]).all(), "one order alone shows nothing but the liking"
 
 
-def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
-    b = voted([[0, 0]])
-    some = rows(b)
-    some[2] = unanswered(
-        Asked(some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0), "lost"
-    )
-    votes = collect_votes(Answers.of(some), unanimous(), b.ids)
-    assert votes.pick.tolist() == [[UNANSWERED, 0]]
-    assert np.isnan(votes.credit()[0, 0])
-
-
 def test_an_imported_pick_without_scores_is_a_vote() -> None:
     bare = [
         Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
@@ -234,6 +223,7 @@ def test_a_vote_is_the_pick_averaged_over_the_rotations() -> None:
     table = Answers.of(turned_rows(TURNS))
     votes = collect_votes(table, unanimous(), table.items)
     assert votes.pick[:, 0].tolist() == [2, 2, T, 2, 2, N, N, N, N, T]
+    assert np.isnan(votes.credit()[5, 0])
 
 
 # Norms
