@@ -2,7 +2,8 @@
 
 The scorer's own probability follows from one fit to all items. Whether a favorite is the key also depends on what makes it
 one: length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
-that do not use the item's key therefore predicts hits, fitted on the hits of other folds.
+that do not use the item's key therefore predicts hits, fitted on the hits of other folds. Picks without scores say little
+unless the form of the option is known, so that boosting on both then has half of the say.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,9 @@ from robustify.base.arrays import Bools, Floats, Ints, tied
 from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
 from robustify.judging.screen.votes import TIED, UNANSWERED
 
-Certainty = Callable[[Mapping[str, Floats], Bools, Ints], Floats]
-"""Function of contributions (m, K) to the logits by name, existing options (m, K), and one option of each item (m,).
-
-Returns the probability that this option is the key (m,), assuming that it is the favorite.
+Certainty = Callable[[Mapping[str, Floats], Bools, Ints, Floats], Floats]
+"""Function of contributions (m, K) to the logits by name, existing options (m, K), one option of each item (m,), and the
+form and picks to boost (m, K, f). Returns the probability that this option is the key (m,), if it is the favorite.
 """
 RIDGE = 10.0
 _CONSTANT = 10.0
@@ -52,14 +52,20 @@ class CrossFit:
         return cls(fold, there, np.zeros(there.shape), *nothing, np.zeros(n))
 
     def fill(
-        self, rows: Ints, parts: Mapping[str, Floats], missing: Mapping[str, Floats], certain: Certainty
+        self,
+        rows: Ints,
+        parts: Mapping[str, Floats],
+        missing: Mapping[str, Floats],
+        shown: Floats,
+        certain: Certainty,
     ) -> None:
-        """Fill in the items `rows` (m,), given contributions (m, K) and those (m,) that missing answers could make."""
+        """Fill in the items `rows` (m,), given contributions (m, K), those (m,) that missing answers could make, and what
+        is to boost, `shown` (m, K, f)."""
         there = self.there[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
         favorite = _log_p(parts, there).argmax(axis=1)
-        self.probable[rows] = _shortcut(certain(parts, there, favorite), there)
+        self.probable[rows] = _shortcut(certain(parts, there, favorite, shown), there)
         some = np.flatnonzero(self.missing[rows] > 0)
         for j in range(there.shape[1]) if len(some) else ():
             liked = alone(there[some], j)
@@ -67,17 +73,22 @@ class CrossFit:
                 name: part[some] + missing.get(name, np.zeros(len(rows)))[some, None] * liked
                 for name, part in parts.items()
             }
-            reached = _shortcut(certain(would, there[some], np.full(len(some), j)), there[some])
+            picked = np.where(np.isnan(shown[some]), liked[:, :, None], shown[some])
+            reached = certain(would, there[some], np.full(len(some), j), picked)
+            reached = _shortcut(reached, there[some])
             self.reachable[rows[some], j] = np.where(self.missing[rows[some]] > _UNBOUNDED, 1.0, reached)
 
 
-def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
+def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats) -> Floats:
     """Return the scorer's own probability of the options `at`, a `Certainty` for items too few for a fit."""
     return np.asarray(np.exp(_log_p(parts, there)[np.arange(len(at)), at]))
 
 
-def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints) -> Certainty:
-    """Fit a `Certainty` to items with the contributions `parts` (n, K) and keys (n,)."""
+def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown: Floats) -> Certainty:
+    """Fit a `Certainty` to items with the contributions `parts` (n, K), keys (n,), and form and picks `shown` (n, K, f).
+
+    Without the latter, where f is 0, nothing is boosted.
+    """
     at = _log_p(parts, there).argmax(axis=1)
     known = _properties(parts, there, at)
     middle, spread = known.mean(axis=0), known.std(axis=0)
@@ -90,7 +101,34 @@ def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints) -> Ce
 
     two = np.ones((len(key), 2), dtype=bool)
     found = fitted(standardized(known), (at != key).astype(np.int64), two, RIDGE)
-    return lambda parts, there, at: expit(standardized(_properties(parts, there, at))[:, 0] @ found)
+
+    def by_regression(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats) -> Floats:
+        return np.asarray(standardized(_properties(parts, there, at))[:, 0] @ found)
+
+    hit = at == key
+    if not shown.shape[2] or hit.all() or not hit.any():
+        return lambda *of: expit(by_regression(*of))
+    trees = _boosted(np.column_stack([known, shown[np.arange(len(at)), at]]), hit)
+
+    def by_both(parts: Mapping[str, Floats], there: Bools, at: Ints, shown: Floats) -> Floats:
+        x = np.column_stack([_properties(parts, there, at), shown[np.arange(len(at)), at]])
+        return np.asarray(expit((by_regression(parts, there, at, shown) + trees(x)) / 2))
+
+    return by_both
+
+
+def _boosted(x: Floats, hit: Bools) -> Callable[[Floats], Floats]:
+    """Fit gradient boosting to hits (n,) and return the function from properties (n, p) to logits (n,)."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    model = HistGradientBoostingClassifier(
+        max_iter=40, max_leaf_nodes=4, min_samples_leaf=30, l2_regularization=1.0, max_bins=64,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+    with threadpool_limits(1):
+        model.fit(x, hit)
+    return lambda x: np.asarray(model.decision_function(x))
 
 
 def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:

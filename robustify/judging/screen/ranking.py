@@ -268,13 +268,17 @@ class Ranker:
         """
         there, known, x = self._there, self._known, self._features
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
+        shown = np.empty((*there.shape, 0))
+        if x is not None and preferences is not None and len(there) < MANY:
+            picks = preferences.picks()
+            shown = shown if picks is None else np.concatenate([x, picks], axis=2)
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
             every = np.arange(len(there))
             ones = dict.fromkeys(by_mode, 1.0)
             fit = certainty.CrossFit.empty(np.zeros_like(folds[0]), there)
             parts = self._parts(by_mode, ones, every)
-            fit.fill(every, parts, _missing(silence, ones, every), certainty.own_certainty)
+            fit.fill(every, parts, _missing(silence, ones, every), shown, certainty.own_certainty)
             return [fit], parts, {}
         parts = {_part(name): np.zeros(there.shape) for name in (*by_mode, *self._by_text[0])}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
@@ -286,10 +290,10 @@ class Ranker:
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 weights, rows = self._weights(columns, others), drawn(others)
                 learned = certainty.fitted_certainty(
-                    self._parts(columns, weights, rows), there[rows], self._index.key[rows]
+                    self._parts(columns, weights, rows), there[rows], self._index.key[rows], shown[rows]
                 )
                 adds = self._parts(columns, weights, mine)
-                fit.fill(mine, adds, _missing(silence, weights, mine), learned)
+                fit.fill(mine, adds, _missing(silence, weights, mine), shown[mine], learned)
                 for name, add in adds.items():
                     parts[name][mine] += add / len(folds)
                 if x is not None:

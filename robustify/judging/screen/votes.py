@@ -183,9 +183,26 @@ def in_own_order(block: Block) -> bool:
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
 
+@dataclass(frozen=True)
+class _Preferences:
+    """One voter's preferences (n, K) in one mode, with mean 0 and deviation 1 within the item, or 0 if unanswered.
+
+    `graded` (n, K) are the centered preferences on one scale for all items, so that a sure pick counts more. `largest` is
+    their largest deviation within an item. `bare` is true if no answer has scores.
+    """
+
+    values: Floats
+    graded: Floats
+    largest: float
+    answered: Bools
+    placed: bool
+    asked: Bools
+    bare: bool
+
+
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences of the voters in each mode.
+    """Mean preferences of the `voters` that answered, in each mode.
 
     `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
     marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how many times more
@@ -197,22 +214,13 @@ class MeanPreferences:
     complete: Bools
     placed: bool
     selection: float
+    voters: Sequence[_Preferences]
 
-
-@dataclass(frozen=True)
-class _Preferences:
-    """One voter's preferences (n, K) in one mode, with mean 0 and deviation 1 within the item, or 0 if unanswered.
-
-    `graded` (n, K) are the centered preferences on one scale for all items, so that a sure pick counts more. `largest` is
-    their largest deviation within an item.
-    """
-
-    values: Floats
-    graded: Floats
-    largest: float
-    answered: Bools
-    placed: bool
-    asked: Bools
+    def picks(self) -> Floats | None:
+        """Return each voter's values (n, K, m), NaN if unanswered, or None if a voter gave scores."""
+        if not self.voters or not all(one.bare for one in self.voters):
+            return None
+        return np.stack([np.where(one.answered[:, None], one.values, np.nan) for one in self.voters], axis=2)
 
 
 class VoterPreferences:
@@ -253,7 +261,7 @@ class VoterPreferences:
         for one in every:
             complete &= one.answered
         placed, spoke = any(one.placed for one in every), [one for one in every if one.answered.any()]
-        return MeanPreferences(found, missing, complete, placed, self._selection(spoke))
+        return MeanPreferences(found, missing, complete, placed, self._selection(spoke), spoke)
 
     def _selection(self, voters: Sequence[_Preferences]) -> float:
         known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
@@ -278,7 +286,8 @@ class VoterPreferences:
             there = self._index.index_of[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             placed = mode == "letter" and in_own_order(block)
-            self._read[asking] = _Preferences(values, graded, largest, answered, placed, asked)
+            bare = not np.isfinite(block.scores).any()
+            self._read[asking] = _Preferences(values, graded, largest, answered, placed, asked, bare)
         return self._read[asking]
 
 
