@@ -128,13 +128,10 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
     def score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
         # A grade without labels has the same bounds in each score.
-        blank = {
-            "value": grade.score,
-            "lower": 0.0,
-            "upper": 1.0 if grade.score is None else grade.score,
-            "n": 1,
-        }
-        return (grade.nugget_scores or {}).get(name, blank)
+        upper = 1.0 if grade.score is None else grade.score
+        blank: Mapping[str, Any] = {"value": grade.score, "lower": 0.0, "upper": upper, "n": 1}
+        scores: Mapping[str, Mapping[str, Any]] = grade.nugget_scores or {}
+        return scores.get(name, blank)
 
     means = {}
     for name in NUGGET_SCORES:

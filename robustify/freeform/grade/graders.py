@@ -146,8 +146,8 @@ def grade_nuggets(
         # A judge may still read an answer that is too long for the rules.
         if text.status != "scored":
             unread = blank_nuggets(item, model).nuggets
-            graded = text.graded(item, model, "nuggets", GRADERS["nuggets"])
-            return replace(graded, nuggets=unread, reference=None)
+            ruled = text.graded(item, model, "nuggets", GRADERS["nuggets"])
+            return replace(ruled, nuggets=unread, reference=None)
         text = shown_answer(answer)
     cast, attempts = list[list[tuple[str | None, ErrorType | None]]](), list[Attempt]()
     for vote in range(settings.asking.votes):
