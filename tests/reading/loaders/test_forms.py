@@ -15,7 +15,6 @@ from robustify.cli.data import mapped
 from robustify.reading.loaders import FieldMap, notes
 from tests.reading.loaders.made import (
     Made,
-    Of,
     Row,
     index,
     letter,
@@ -50,34 +49,19 @@ def joined(mark: str, label: str = "{}) ") -> Any:
     return lambda o, _: mark.join(label.format("ABCD"[at]) + one for at, one in enumerate(o))
 
 
-def turns(of: Of) -> Of:
-    return lambda o, k: [{"role": "user", "content": "?"}, {"role": "assistant", "content": of(o, k)}]
-
-
 def other(options: Sequence[str], key: int) -> str:
     return options[(key + 1) % 4]
 
 
-TRIVIA = {"response_code": 0, "results": rows(correct_answer=text, incorrect_answers=wrong)}
 READ: dict[str, str] = {
     "labelled, between bars": table(rows(options=joined(" | "), answer=letter)),
     "labelled, on lines": table(rows(options=joined("\n"), answer=letter)),
     "labelled, in a row": table(rows(options=joined(" ", "({}) "), answer=letter)),
     "unlabelled, between semicolons": table(rows(options=joined("; ", ""), answer=letter)),
     "unlabelled, between bars, the text as key": table(rows(options=joined("|", ""), answer=text)),
-    "opa to opd and cop": lines(spread(["opa", "opb", "opc", "opd"], cop=index)),
-    "ans1 to ans4": table(spread(["ans1", "ans2", "ans3", "ans4"], correct_option=number)),
-    "isCorrect beside each answer": lines(rows(answers=flagged("answer", "isCorrect", False, True))),
     "correct as 0 and 1": lines(rows(options=flagged("option", "is_correct", 0, 1))),
     "marks that agree with a key": lines(rows(options=flagged("text", "correct", "no", "yes"), answer=letter)),
-    "Open Trivia": json.dumps(TRIVIA),
-    "distractors in a list": lines(rows(correct_answer=text, distractors=wrong)),
     "answer and distractors": lines(rows(answer=text, distractors=wrong)),
-    "target_scores": lines(rows(target_scores=lambda o, k: {one: int(at == k) for at, one in enumerate(o)})),
-    "target_scores in a document": json.dumps({"name": "x", "examples": rows(target_scores=lambda o,
-        k: {one: float(at == k) for at, one in enumerate(o)})}),
-    "chosen and rejected": lines(rows(chosen=text, rejected=other)),
-    "chosen and rejected turns": lines(rows(chosen=turns(text), rejected=turns(other))),
     "label and text as key": table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
     "the text in another case": table(spread("ABCD", answer=lambda o, k: o[k].upper())),
     "numbers with a point": table(spread("ABCD", answer=lambda o, k: f"{k}.0")),

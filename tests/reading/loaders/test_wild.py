@@ -102,13 +102,6 @@ def doc(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def nested(path: str, rows: list[Row]) -> object:
-    value: object = rows
-    for name in reversed(path.split(".")):
-        value = {name: value}
-    return value
-
-
 def chat(*turns: str) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[at % 2], "content": turn} for at, turn in enumerate(turns)]
 
@@ -145,13 +138,8 @@ RACE = {
 READ: dict[str, object] = {
     "arc raw": lines([{"id": f"x{r['id']}", "question": {"stem": r.pop("stem"), "choices": r.pop("choices")}, "answerKey": r["answerKey"]} for r in made(id="N", stem="Q", choices=labelled(), answerKey=letter)]),
     "arc hub": made(id="N", question="Q", choices=pair, answerKey=letter),
-    "openbookqa additional": made(id="N", question_stem="Q", choices=pair, answerKey=letter, fact1="f", humanScore=1.0, clarity=1.2, turkIdAnonymized="b"),
-    "qasc hub": made(id="N", question="Q", choices=pair, answerKey=letter, fact1="f", fact2="g", combinedfact="h", formatted_question=lambda o, k: f"x {block('({}) {}', ' ')(o, k)}"),
-    "exams para": lines([{"id": r["id"], "question": {"stem": r["stem"], "choices": r["choices"]}, "answerKey": r["answerKey"], "info": {"grade": 4, "subject": "s", "language": "l"}} for r in made(id="N", stem="Q", choices=labelled(para="Z"), answerKey=letter)]),
     "hellaswag raw": made(ind="N", activity_label="a", ctx_a="Q", ctx_b="", ctx="Q", split="val", split_type="indomain", label=index, endings=listed, source_id="s"),
-    "hellaswag hub": made(ind="N", activity_label="a", ctx_a="Q", ctx_b="", ctx="Q", endings=listed, source_id="s", split="val", split_type="indomain", label=lambda o, k: str(k)),
     "swag csv": separated([{"": at, **r} for at, r in enumerate(spread(["ending0", "ending1", "ending2", "ending3"], **{"video-id": "v", "fold-ind": "N", "startphrase": "Q", "sent1": "Q", "sent2": "x", "gold-source": "gold", "_": 0, "label": index}))], ","),
-    "swag hub": spread(["ending0", "ending1", "ending2", "ending3"], **{"video-id": "v", "fold-ind": "N", "startphrase": "Q", "sent1": "Q", "sent2": "x", "gold-source": "gold", "_": 0, "label": index}),
     "swag full": separated([{"": at, **r} for at, r in enumerate(made(**{"video-id": "v", "fold-ind": "N", "startphrase": "Q", "gold-ending": text, "distractor-0": no(0), "distractor-1": no(1), "distractor-2": no(2), "gold-source": "gold", "gold-type": "pos", "distractor-0-type": "pos", "distractor-1-type": "neg", "distractor-2-type": "neg", "sent1": "Q", "sent2": "x"}))], ","),
     "winogrande raw": two("option1", "option2", "answer", 1, qID="N", sentence="Q"),
     "race raw": doc(RACE),
@@ -165,15 +153,11 @@ READ: dict[str, object] = {
     "agieval hub": made(query=lambda o, k: f"Q: {ASKED[[*OPTIONS].index(tuple(o))]} Answer Choices: {' '.join(dressed('({}){}')(o, k))}\nA: Among A through D, the answer is", choices=dressed("({}){}"), gold=lambda o, k: [k]),
     "copa xml": COPA_XML,
     "mcscript": MCSCRIPT,
-    "copa jsonl": two("choice1", "choice2", "label", 0, premise="Q", question="cause", idx="N"),
     "xcopa": two("choice1", "choice2", "label", 0, premise="Q", question="effect", idx="N", changed=False),
     "mmlu hub": made(question="Q", subject="s", choices=listed, answer=index),
     "mmlu pro": made(question_id="N", question="Q", options=listed, answer=letter, answer_index=index, cot_content="", category="c", src="s"),
-    "mmlu redux": made(question="Q", choices=listed, answer=index, error_type="ok", source=None, correct_answer=None, potential_reason=None),
     "global mmlu": spread(["option_a", "option_b", "option_c", "option_d"], sample_id="N", subject="s", subject_category="STEM", question="Q", _=0, answer=letter, required_knowledge="[]", time_sensitive="[]", reference="[]", culture="[]", region="[]", country="[]", cultural_sensitivity_label="CA", is_annotated=False),
-    "okapi mmlu": spread(["option_a", "option_b", "option_c", "option_d"], instruction="Q", _=0, answer=letter, id="N"),
     "okapi arc": [{**r, "option_e": None} for r in spread(["option_a", "option_b", "option_c", "option_d"], answerKey=letter, instruction="Q", id="N")],
-    "simple evals mmlu": separated([{"": at, **r} for at, r in enumerate(spread("ABCD", Question="Q", _=0, Answer=letter, Subject="s"))], ","),
     "medmcqa hub": spread(["opa", "opb", "opc", "opd"], id="N", question="Q", _=0, cop=index, choice_type="single", exp="e", subject_name="s", topic_name=None),
     "medqa": made(question="Q", answer=text, options=lettered, meta_info="step1", answer_idx=letter, metamap_phrases=lambda o, k: ["a"]),
     "sciq": doc(made(question="Q", distractor3=no(0), distractor1=no(1), distractor2=no(2), correct_answer=text, support="s")),
@@ -183,8 +167,6 @@ READ: dict[str, object] = {
     "reclor": doc(made(context="P", question="Q", answers=listed, label=index, id_string="N")),
     "cosmosqa csv": separated(spread(["answer0", "answer1", "answer2", "answer3"], id="N", context="P", question="Q", _=0, label=index), ","),
     "quail": made(id="N", context_id="f1", question_id="N", domain="fiction", metadata=lambda o, k: {"author": "a"}, context="P", question="Q", question_type="t", answers=listed, correct_answer_id=index),
-    "cmmlu csv": separated([{"": at, **r} for at, r in enumerate(spread("ABCD", Question="Q", _=0, Answer=letter))], ","),
-    "ceval csv": separated(spread("ABCD", id="N", question="Q", _=0, answer=letter, explanation="e"), ","),
     "kmmlu": spread("ABCD", question="Q", answer=number, _=0, Category="c", **{"Human Accuracy": 0.5}),
     "arabicmmlu": separated([{**r, "Option 5": None, "is_few_shot": 0} for r in spread(["Option 1", "Option 2", "Option 3", "Option 4"], **{"ID": "N", "Source": "s", "Country": "c", "Group": "g", "Subject": "t", "Level": "l", "Question": "Q", "Context": "P", "Answer Key": letter})], ","),
     "belebele": spread(["mc_answer1", "mc_answer2", "mc_answer3", "mc_answer4"], link="l", question_number=lambda o, k: 1, flores_passage="P", question="Q", _=0, correct_answer_num=lambda o, k: str(k + 1), dialect="d", ds="2023-06-14"),
@@ -197,11 +179,8 @@ READ: dict[str, object] = {
     "scienceqa": doc({str(at + 1): row for at, row in enumerate(made(question="Q", choices=listed, answer=index, hint="", image=None, task="closed choice", grade="grade2", subject="natural science", topic="t", category="c", skill="s", lecture="", solution="", split="test"))}),
     "mmmu": made(id="N", question="Q", options=lambda o, k: str(list(o)), explanation="", image_1=None, img_type="[]", answer=letter, topic_difficulty="Easy", question_type="multiple-choice", subfield="s"),
     "headqa raw": doc({"version": "1.0", "language": "en", "exams": {"Cuaderno_2013_1_B": {"name": "n", "year": "2013", "category": "biology", "data": made(qid="N", qtext="Q", ra=lambda o, k: str(k + 1), image="", answers=lambda o, k: [{"aid": a + 1, "atext": one} for a, one in enumerate(o)])}}}),
-    "headqa hub": made(name="n", year="2013", category="biology", qid="N", qtext="Q", ra=number, image=None, answers=lambda o, k: [{"aid": a + 1, "atext": one} for a, one in enumerate(o)]),
     "supergpqa": made(uuid="N", question="Q", options=listed, answer=text, answer_letter=letter, discipline="d", field="f", subfield="s", difficulty="middle", is_calculation=False),
-    "mmlu cf": spread("ABCD", Question="Q", _=0, Answer=letter),
     "m3exam": doc(made(question_text="Q", background_description=lambda o, k: ["b"], answer_text=lambda o, k: str(k + 1), options=lambda o, k: [f"({a + 1}) {one}" for a, one in enumerate(o)], need_image="no", language="thai", level="low", subject="s", subject_category="c", year="2015")),
-    "vmlu": made(id="N", question="Q", choices=dressed("{}. {}"), answer=letter),
     "lsat": doc([{"id": "1", "passage": "P.", "questions": made(question="Q", options=listed, answer=letter, id="N")}]),
     "trivia api": doc(made(category="c", id="N", correctAnswer=text, incorrectAnswers=wrong, question=lambda o, k: {"text": ASKED[[*OPTIONS].index(tuple(o))]}, tags=lambda o, k: ["t"], difficulty="easy")),
     "open trivia": doc({"response_code": 0, "results": made(type="multiple", difficulty="easy", category="c", question="Q", correct_answer=text, incorrect_answers=wrong)}),
@@ -209,17 +188,11 @@ READ: dict[str, object] = {
     "casehold csv": separated([{"": at, **r} for at, r in enumerate(spread(["holding_0", "holding_1", "holding_2", "holding_3"], citing_prompt="Q", _=0, label=index))], ","),
     "bbq": lines([{**r, "ans2": "unknown"} for r in two("ans0", "ans1", "label", 0, example_id="N", question_index="1", question_polarity="neg", context_condition="ambig", category="c", context="P", question="Q")]),
     "ecqa csv": separated(spread(["q_op1", "q_op2", "q_op3", "q_op4"], q_no="N", q_concept="c", q_text="Q", _=0, q_ans=text, taskA_pos="p", taskA_neg="n"), ","),
-    "jcommonsenseqa": spread(["choice0", "choice1", "choice2", "choice3"], q_id="N", question="Q", _=0, label=index),
-    "afrimmlu": made(subject="s", question="Q", choices=lambda o, k: str(list(o)), answer=letter),
     "musr": made(narrative="P", question="Q", choices=lambda o, k: str(list(o)), answer_index=index, answer_choice=text),
-    "longbench2": doc(spread(["choice_A", "choice_B", "choice_C", "choice_D"], _id="N", domain="d", sub_domain="s", difficulty="easy", length="short", question="Q", _=0, answer=letter, context="P")),
-    "prost": spread("ABCD", context="P", question="Q", ex_question="Q", group="g", label=index, name="n"),
     "casimedicos": made(id="N", type="t", full_question="Q", full_answer="a", options=lambda o, k: {str(a + 1): one for a, one in enumerate(o)} | {"5": None}, correct_option=number, explanations=lambda o, k: {}),
     "webqa zebra": made(id="N", puzzle="P", question="Q", choices=listed, answer=text, created_at="2024"),
     # viewer, chats
     "hub viewer": doc({"features": [{"feature_idx": 0, "name": "question", "type": {"dtype": "string", "_type": "Value"}}], "rows": [{"row_idx": at, "row": row, "truncated_cells": []} for at, row in enumerate(made(question="Q", choices=listed, answer=index))], "num_rows_total": 3, "num_rows_per_page": 100, "partial": False}),
-    "hub viewer rows alone": [{"row_idx": at, "row": row, "truncated_cells": []} for at, row in enumerate(made(question="Q", choices=listed, answer=index))],
-    "hub first rows": doc({"dataset": "a/b", "config": "default", "split": "test", "features": [], "rows": [{"row_idx": at, "row": row, "truncated_cells": []} for at, row in enumerate(made(id="N", question="Q", choices=pair, answerKey=letter))]}),
     "hh-rlhf": [{"chosen": HH.format(q, r), "rejected": HH.format(q, w)} for q, r, w in zip(ASKED, RIGHT, ("grey", "five", "ash"), strict=True)],
     "hh-rlhf two turns": [{"chosen": HH.format("Hello", "Hi!") + HH.format(q, r), "rejected": HH.format("Hello", "Hi!") + HH.format(q, w)} for q, r, w in zip(ASKED, RIGHT, ("grey", "five", "ash"), strict=True)],
     "trl implicit prompt": [{"chosen": chat(q, r), "rejected": chat(q, w), "score_chosen": 5.0, "score_rejected": 1.0} for q, r, w in zip(ASKED, RIGHT, ("grey", "five", "ash"), strict=True)],
@@ -228,17 +201,13 @@ READ: dict[str, object] = {
     "rewardbench": made(prompt="Q", chosen=text, chosen_model="m", rejected=no(0), rejected_model="n", subset="s", id="N"),
     # sheets of people
     "german semicolons": separated(spread(["Antwort A", "Antwort B", "Antwort C", "Antwort D"], Nr="N", Frage="Q", _=0, **{"Richtige Antwort": letter, "Thema": "t"})),
-    "german numbers": separated(spread(["Antwort 1", "Antwort 2", "Antwort 3", "Antwort 4"], Frage="Q", _=0, Lösung=lambda o, k: k + 1)),
-    "german joined": separated(spread(["AntwortA", "AntwortB", "AntwortC", "AntwortD"], Frage="Q", _=0, **{"KorrekteAntwort": letter})),
     "german false": separated(made(Frage="Q", Antwort=text, FalscheAntwort1=no(0), FalscheAntwort2=no(1), FalscheAntwort3=no(2))),
     "german falsch": separated(made(frage="Q", antwort=text, falsch1=no(0), falsch2=no(1), falsch3=no(2))),
     "german cards": separated(made(Kategorie="k", Frage="Q", **{"richtige Antwort": text, "falsche Antwort 1": no(0), "falsche Antwort 2": no(1), "falsche Antwort 3": no(2)})),
     "german option": separated(spread(["Option A", "Option B", "Option C", "Option D"], Fragestellung="Q", _=0, richtig=letter)),
     "german plain letters": separated(spread("ABCD", Frage="Q", _=0, Antwort=letter)),
     "spanish commas": separated(spread(["opcion_a", "opcion_b", "opcion_c", "opcion_d"], pregunta="Q", _=0, respuesta_correcta=letter, explicacion="e", categoria="c"), ","),
-    "spanish semicolons": separated(spread(["Opción A", "Opción B", "Opción C", "Opción D"], Pregunta="Q", _=0, **{"Respuesta correcta": letter})),
     "spanish bom": "\ufeff" + separated(spread(["opcion_a", "opcion_b", "opcion_c", "opcion_d"], pregunta="Q", _=0, correcta=letter, explicacion="e", formato="f")).replace("\n", "\r\n"),
-    "spanish numbers": separated(spread(["opcion1", "opcion2", "opcion3", "opcion4"], pregunta="Q", _=0, correcta=number)),
     "spanish statement": separated(spread(["Respuesta A", "Respuesta B", "Respuesta C", "Respuesta D"], Enunciado="Q", _=0, Correcta=letter, Tema="t")),
     "spanish list": separated(made(Pregunta="Q", Opciones=lambda o, k: "|".join(o), Respuesta=text, Categoria="c", Descripcion="d")),
     "spanish json": doc(made(id="N", pregunta="Q", opciones=listed, respuesta_correcta=index)),

@@ -433,15 +433,6 @@ def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.
     assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
 
 
-def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
-    many = blind(tmp_path, {name: votes * 4 for name, votes in VOTES.items()}, KEYS * 4)
-    code, _, _ = robustify("import", many, "-o", "out", "--criterion", "unanimous")
-    assert code == 7, "so few kept items are too few"
-    assert robustify("check", "out")[0] == 7
-    assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
-    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--kept")[0] == 3
-
-
 @pytest.mark.parametrize(
     ("name", "content", "code", "told"),
     [

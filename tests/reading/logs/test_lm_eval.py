@@ -201,21 +201,6 @@ def test_scored_labels_of_any_kind_are_letters_and_not_texts(path: Path, marks: 
     assert picks_of(log) == PICKS
 
 
-def test_replies_of_two_lines_or_after_reasoning_are_read(path: Path) -> None:
-    items = boxes(4)
-    said = [
-        "A\nAnswer text: red 0",
-        "B\ngreen 1",
-        "Blue it is.\n**Answer: C**",
-        "<think>A? B?</think> D) grey 3",
-    ]
-    rows = [
-        written_row(item, at, text, "none", 1.0)
-        for at, (item, text) in enumerate(zip(items, said, strict=True))
-    ]
-    assert picks_of(log_of(path, rows)) == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize("view", [None, "cloze"])
 def test_rows_without_their_prompts_are_letters_unless_the_view_says_texts(
     path: Path, view: str | None

@@ -14,7 +14,6 @@ from robustify.base.errors import RobustifyError, UsageError
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_logs
 from robustify.reading.logs.checked_names import (
-    as_name,
     headings,
     listed,
     names_in,
@@ -182,18 +181,6 @@ def test_nothing_but_the_check_makes_a_name() -> None:
                 made = isinstance(node.func, ast.Name) and node.func.id == "Name"
                 cast = ast.unparse(node.func).endswith("cast") and "Name" in ast.unparse(node)
                 assert (made, cast) == (False, False), (path, node.lineno)
-
-
-@pytest.mark.parametrize(
-    ("said", "name"),
-    [
-        ("owner/Model-7B.v1:q4@001", True), ("0.4.13", True), (3, True), (2.0, True), ("ünder", False),
-        ("two words", False), ("Which?", False), ("", False), ("a" * 97, False), ("\ud800", False), (None, False),
-        (["a"], False), ({"a": 1}, False),
-    ],
-)  # fmt: skip
-def test_what_a_log_says_once_is_a_name_in_one_word(said: object, name: bool) -> None:
-    assert (as_name(said) is not None) == name
 
 
 def test_a_name_is_in_more_rows_than_there_are_names() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError, UsageError
-from robustify.reading.loaders import FieldMap, Loaded, Source, load
+from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
-from robustify.reading.logs.pick_tables import PARTS
 from robustify.runs.run import write_items
 from tests.support.fake_logs import boxes, jsonl
 
@@ -70,11 +69,6 @@ def test_a_null_pick_or_a_word_is_unanswered_and_never_wrong(tmp_path: Path) -> 
     assert [r[3:] for r in rows_of(log_of(tmp_path / "a.jsonl", rows))[:4]] == [(None, None)] * 3 + [(0, 0.0)]
 
 
-def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> None:
-    rows = [{**row, "pick": pick} for row, pick in zip(LONG, [" A", "(B)", "C.", "d "] * 2, strict=True)]
-    assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2, 3] * 2
-
-
 DRESSED = {
     "bold": "**{mark}**", "dollars": "${mark}$", "boxed": r"\boxed{{{mark}}}", "with its text": "{mark}) {text}",
     "of two lines": "{mark}\nAnswer text: {text}", "announced": "The answer is ({mark}).", "its text": "{text}",
@@ -116,11 +110,6 @@ def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
         DataError, match=r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"
     ):
         gather([log_of(tmp_path / "a.csv", without_ids())], None)
-
-
-def test_rows_with_ids_need_no_order_and_a_model_may_lack_some(tmp_path: Path) -> None:
-    found = gather([log_of(tmp_path / "a.csv", [*LONG[:4], *LONG[:3:-1][:3]])], None)
-    assert found.answers.block("choices_only", "two").item.tolist() == [1, 2, 3]
 
 
 def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
@@ -230,14 +219,6 @@ def test_a_letter_is_a_letter_even_where_a_choice_is_one(tmp_path: Path) -> None
     assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2]
 
 
-def test_picks_may_be_the_texts_of_choices(tmp_path: Path) -> None:
-    rows = [
-        {"model": "m", "stem": i.stem, "choices": list(i.choices), "key": i.key, "pick": f" {i.choices[2]} "}
-        for i in boxes(4)
-    ]
-    assert [r[3] for r in rows_of(log_of(tmp_path / "a.jsonl", rows))] == [2] * 4
-
-
 SIDED = [
     {"pair": n, "q": i.stem, "a_side": i.choices[0], "b_side": i.choices[1], "x_pA": 0.9, "x_pB": 0.1,
      "x_picked": "A", "x_right": 1, "y_pA": 0.0, "y_pB": 1.0, "y_picked": "B", "y_right": 0}
@@ -331,7 +312,3 @@ def test_a_key_that_names_no_choice_is_told_by_line(tmp_path: Path) -> None:
     rows = [{**LONG[0], "key": "Q", "item": "bad"}, *LONG]
     faults = log_of(tmp_path / "a.csv", rows, "k==4").faults
     assert [(f.line, f.reason) for f in faults] == [(2, "the key is text that names none of 4 choices")]
-
-
-def test_parts_of_an_item_have_the_names_that_the_loaders_know() -> None:
-    assert set(FieldMap.model_fields) <= set(PARTS)
