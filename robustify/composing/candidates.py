@@ -101,10 +101,10 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
                 yield item.id, item.question or item.stem, others
             return
         except DataError:
-            columns = _candidate_columns(open_rows(source.path, split=source.split).table)
+            columns = _candidate_columns(open_rows(source.path, split=source.split)[0])
             if not columns:
                 raise
-    yield from _rows_of(file, open_rows(source.path, split=source.split).table, columns)
+    yield from _rows_of(file, open_rows(source.path, split=source.split)[0], columns)
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:

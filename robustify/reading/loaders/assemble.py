@@ -97,8 +97,9 @@ def load_many(sources: Sequence[Source]) -> Loaded:
 
 
 def _part(source: Source, base: str) -> _Part:
-    path, opened = Path(source.path), open_rows(source.path, source.sha256, source.split)
-    table = item_table(path.name, opened.table)
+    path = Path(source.path)
+    opened, digest = open_rows(source.path, source.sha256, source.split)
+    table = item_table(path.name, opened)
     if not table.rows:
         none = f"{path.name} has no rows; expected items"
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
@@ -118,7 +119,7 @@ def _part(source: Source, base: str) -> _Part:
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
-    return _Part(path, tuple(items), tuple(lines), tuple(faults), opened.sha256, how)
+    return _Part(path, tuple(items), tuple(lines), tuple(faults), digest, how)
 
 
 def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:

@@ -141,18 +141,18 @@ def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) 
         choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
         if mapped != said.key or mapped not in _possible_flags(columns.example, choices):
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
-    keys: list[str] = []
+    proposed = ""
     try:
         found = complete(said, columns)
         if found.key is not None or _marked(columns, found.choices):
             return found
         why = "no field has a common name for the key"
-        keys = _proposed_keys(name, table, said, found.choices or ())
+        proposed = _proposed_key(name, table, said, found.choices or ())
     except ColumnError as error:
         why = str(error)
     mend = (
-        f"Its values fit: add {' or '.join(keys)}, or set the same under `fields` in the config."
-        if keys
+        f"Its values fit: add {proposed}, or set the same under `fields` in the config."
+        if proposed
         else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
         "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
     )
@@ -184,9 +184,7 @@ def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
     return False
 
 
-def _proposed_keys(
-    name: str, table: SourceTable, said: FieldMap, choices: str | tuple[str, ...]
-) -> list[str]:
+def _proposed_key(name: str, table: SourceTable, said: FieldMap, choices: str | tuple[str, ...]) -> str:
     """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
     with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
     some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
@@ -208,14 +206,13 @@ def _proposed_keys(
     }
     best = [*(sure or found).items()]
     alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
-    if not best or (len(best) > 1 and not alike):
-        return []
-    column, (fields, _) = best[0]
-    with suppress(DataError, UsageError):
-        if name_like(column) and not raw_items(name, table, fields).faults:
-            form = " --map key_is=number" if fields.key_is == "number" else ""
-            return [f"`--map key={shlex.quote(column)}{form}`"]
-    return []
+    if best and (len(best) == 1 or alike) and name_like(best[0][0]):
+        column, (fields, _) = best[0]
+        with suppress(DataError, UsageError):
+            if not raw_items(name, table, fields).faults:
+                form = " --map key_is=number" if fields.key_is == "number" else ""
+                return f"`--map key={shlex.quote(column)}{form}`"
+    return ""
 
 
 def _columns(table: SourceTable) -> str:

@@ -7,7 +7,6 @@ import errno
 import hashlib
 import re
 from codecs import BOM_UTF8
-from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
@@ -42,28 +41,21 @@ _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Opened:
-    """Rows of a file and the SHA-256 digest of its bytes. For several files, the digest covers their digests."""
+def open_rows(path: str, pinned: str | None = None, split: str | None = None) -> tuple[SourceTable, str]:
+    """Return the rows of a file or folder, and the SHA-256 digest of its bytes (of several files, that of their digests).
 
-    table: SourceTable
-    sha256: str
-
-
-def open_rows(path: str, pinned: str | None = None, split: str | None = None) -> Opened:
-    """Read the rows of a file or folder. If given, `pinned` is the required SHA-256 digest, and `split` names the split
-    of a folder or the sheet of a workbook. Raise `UsageError` if the path does not exist, is not a regular file, or is
-    a folder without data files, or `split` is missing or is none of its splits, and `DataError` if the digest differs,
-    or the file has no rows or cannot be read."""
+    If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. Raise
+    `UsageError` if the path does not exist, is not a regular file, or is a folder without data files, or `split` is missing
+    or is none of its splits, and `DataError` if the digest differs, or the file has no rows or cannot be read."""
     file = Path(path)
     data = _read(file)
     if data is None:
         return _open_folder(file, pinned, split)
     digest = _require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return Opened(tables.arrow_rows(file.name, [file]), digest)
+        return tables.arrow_rows(file.name, [file]), digest
     if data.startswith(_ZIP) and b"xl/workbook" in data:
-        return Opened(tables.sheet_rows(file.name, data, split), digest)
+        return tables.sheet_rows(file.name, data, split), digest
     if split is not None:
         raise UsageError(
             f"{file.name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config."
@@ -71,7 +63,7 @@ def open_rows(path: str, pinned: str | None = None, split: str | None = None) ->
     if kind := _other_kind(data[:_HEAD], data):
         raise DataError(f"{file.name} is {kind}")
     if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
-        return Opened(tables.xml_rows(file.name, data), digest)
+        return tables.xml_rows(file.name, data), digest
     # Decode invalid bytes to lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     del data
@@ -84,7 +76,7 @@ def open_rows(path: str, pinned: str | None = None, split: str | None = None) ->
             table = json_rows(file.name, text)
         case _:
             table = tables.block_rows(text) if tables.in_blocks(text) else tables.csv_rows(file.name, text)
-    return Opened(table, digest)
+    return table, digest
 
 
 def _require_pinned(name: str, digest: str, pinned: str | None) -> str:
@@ -137,7 +129,7 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     return tables.QUIZ.format("Aiken or GIFT?") if quiz else None
 
 
-def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
+def _open_folder(folder: Path, pinned: str | None, split: str | None) -> tuple[SourceTable, str]:
     """Read the parts of a split of a folder, in order. The digest covers the digests of the parts."""
     splits: dict[str, list[Path]] = {}
     for file in sorted(file for glob in _PARTS for file in folder.glob(glob)):
@@ -163,7 +155,7 @@ def _open_folder(folder: Path, pinned: str | None, split: str | None) -> Opened:
         folder.name, hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest(), pinned
     )
     if files[0].suffix in (".arrow", ".parquet"):
-        return Opened(tables.arrow_rows(folder.name, files), digest)
+        return tables.arrow_rows(folder.name, files), digest
     texts = (file.read_text("utf-8", "surrogateescape") for file in files)
     documents = [whole_object(file.name, text) for file, text in zip(files, texts, strict=True)]
-    return Opened(table_of(enumerate(documents, start=1)), digest)
+    return table_of(enumerate(documents, start=1)), digest

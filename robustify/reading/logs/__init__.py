@@ -59,8 +59,8 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
     if zipped:
         file = LogFile(path, sha256(path), SourceTable(()), zipped=True)
     else:
-        rows = open_rows(str(path))
-        file = LogFile(path, rows.sha256, rows.table)
+        table, digest = open_rows(str(path))
+        file = LogFile(path, digest, table)
         if not file.table.rows:
             raise DataError.gather(_fault_lines(path.name, file.table.faults))
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))

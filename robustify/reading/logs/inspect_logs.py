@@ -51,7 +51,8 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     names = {row.line: checked_names.as_label(row.cells.get("id")) for row in table.rows}
     items, faults, notes = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    scores = {at: _score(cells, scorer) for at, cells in enumerate(samples, start=1)}
+    by_scorer = (as_object(cells.get("scores")) for cells in samples)
+    scores = {at: as_object(said.get(scorer or "")) for at, said in enumerate(by_scorer, start=1)}
     naming = Naming.of(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = (
@@ -171,10 +172,6 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
             f"{file}: the log has several scorers ({checked_names.listed(names, known)}). Select one with --filter NAME."
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
-
-
-def _score(cells: Cells, scorer: str | None) -> Mapping[str, Any]:
-    return as_object(as_object(cells.get("scores")).get(scorer or ""))
 
 
 def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, checked_names.Name]:

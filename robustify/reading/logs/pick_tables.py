@@ -81,12 +81,8 @@ class _Said(HoldsText):
         """Finite scores of the choices."""
         match self.parts.get("scores"):
             case [list(values)] | list(values):
-                return [number for value in values if math.isfinite(number := _number(value))]
+                return [number for value in values if math.isfinite(number := log.number_or_nan(value))]
         return []
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, bool) else log.number_or_nan(value)
 
 
 @dataclass(frozen=True, slots=True)
