@@ -123,8 +123,7 @@ def column_label(name: str) -> tuple[str, str]:
 
 
 def choice_columns(names: Iterable[str], prefixes: Iterable[str] = _OPTION_COLUMNS) -> list[tuple[str, ...]]:
-    """Return series of option columns such as A B C D, a) b) c), or option1 option2. A series has at least two columns,
-    in order, and starts at A, 0, or 1."""
+    """Return series of option columns such as A B C D, or option1 option2: two or more, in order, from A, 0, or 1."""
     series: dict[str, dict[str, str]] = {}
     for name in names:
         prefix, label = column_label(name)

@@ -303,8 +303,7 @@ def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:
-    """Return a group name for each row that shares its passage with other rows, and "" for other rows. Groups are
-    numbered by first occurrence."""
+    """Return a group name for each row that shares its passage with others, by first occurrence, and else ""."""
     shared = Counter(raw.passage for raw in raws)
     numbers: dict[str, int] = {}
     for raw in raws:
@@ -314,8 +313,7 @@ def groups(raws: Sequence[RawItem], base: str) -> list[str]:
 
 
 def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws: Sequence[RawItem]) -> _Meant:
-    """Return what the other columns that may contain the key say about each row. If the name of the key column says
-    "correct", only such columns do."""
+    """Return what other columns that may be the key say of each row: all, or those called correct if the key is."""
     said = {_MARK: [set() if raw.marked is None else {raw.marked} for raw in raws]}
     ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}

@@ -141,8 +141,7 @@ def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choi
 
 
 def _label_members(names: Iterable[str]) -> Sequence[str]:
-    """Return the member names of an object that are labels, such as `A` or `option_a`, if at least two form a series from
-    its beginning."""
+    """Return the member names of an object that are labels, such as `A` or `option_a`, if they form a series."""
     for series in (*choice_columns(names), [name for name in names if len(name.strip(" ().:")) <= 4]):
         marks = [column_label(name)[1] or name.strip(" ().:") for name in series]
         if len(marks) > 1 and labelling.positions_in_series(marks) is not None:
@@ -319,8 +318,7 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
 
 
 def bare_items(raws: Sequence[rows.RawItem]) -> tuple[Sequence[rows.RawItem], int, tuple[str, ...]]:
-    """Take off what stands around the stems and choices of a whole file. Return the items, the number of items whose
-    choices had labels, and what to say about it."""
+    """Take off what stands around the texts of a whole file. Return items, the number with labels, and notes."""
     plain = _without_leads(_bare_stems(raws))
     unlabelled = _bare_choices(plain)
     pairs = zip(plain, unlabelled, strict=True)
@@ -353,8 +351,7 @@ def _without_leads(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
 
 
 def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
-    """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
-    names the choice with this label, even if the labels are not in order."""
+    """Remove the label from each choice if every choice of the file has one, in any order of the labels."""
     found: list[labelling.Labelled] = []
     for raw in raws:
         places = tuple(range(len(raw.choices)))

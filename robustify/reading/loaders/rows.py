@@ -41,8 +41,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceRow(HoldsText):
-    """Row of a file. `line` is the line on which it starts, and `number` is its position among all rows. Both count from
-    1."""
+    """Row of a file: the line on which it starts, and its number among all rows, both from 1."""
 
     line: int
     number: int
@@ -123,8 +122,7 @@ def rows_or_faults(
 
 
 def line_spans(lines: Sequence[int], most: int = 5) -> str:
-    """Format line numbers as ranges, such as `2, 4, 6 to 9`. After `most` ranges, give only the number of remaining
-    lines."""
+    """Format line numbers as ranges, such as `2, 4, 6 to 9`, and count the lines after `most` ranges."""
     runs: list[list[int]] = []
     for line in sorted(set(lines)):
         if runs and line == runs[-1][-1] + 1:

@@ -96,8 +96,7 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
 
 
 def _without_empty_columns(records: Sequence[_Record]) -> list[_Record]:
-    """Remove columns with neither a name nor a value, as spreadsheets write them, and empty cells beyond the header. If
-    several other columns have no name, number them."""
+    """Remove columns with neither a name nor a value, and cells beyond the header. Number other nameless columns."""
     header = [cell.strip() for cell in records[0][1]]
     rows = [(line, _trimmed(cells, len(header))) for line, cells in records[1:]]
     whole = [cells for _, cells in rows if len(cells) == len(header)]

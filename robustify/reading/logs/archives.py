@@ -46,8 +46,7 @@ class Archive:
     replies: Callable[[LogFile, Cells], Iterable[_Archived]]
 
     def read(self, file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
-        """Return the log of an archive. A reply that the archive repeats, for example for each of its metrics, counts once.
-        Raise the errors of `replies_in_rows`."""
+        """Return the log of an archive. A repeated reply counts once. Raise the errors of `replies_in_rows`."""
         task = path_name(self.task(file))
         head = Log(file.path.name, self.KIND, file.sha256, task, (), file.table.faults)
         read, faults = rows_or_faults(
@@ -126,8 +125,7 @@ def _evaluation(file: LogFile) -> str:
 
 
 def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
-    """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). If there are several evaluations, each is a
-    topic."""
+    """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). Several evaluations are topics."""
     shown = as_object(cells.get("input"))
     attributed = cells.get("answer_attribution")
     said = map(as_object, attributed if isinstance(attributed, list) else ())

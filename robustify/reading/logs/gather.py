@@ -119,8 +119,7 @@ def _require_matches(
 
 
 def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
-    """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
-    The message has one line per pair of files, with the number of such rows and the first of them."""
+    """Raise `DataError` if two rows record one question to one model, with a line per pair of files."""
     first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, match in rows:
@@ -175,8 +174,7 @@ def _other_key(logged: LoggedItem, item: Item) -> bool:
 
 
 def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
-    """Yield notes about scores, and about models that were asked fewer items than others under a view, were asked with
-    several templates, or gave unreadable answers."""
+    """Yield notes about scores, and about models with fewer items, several templates, or unreadable answers."""
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
         yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
     n_rows = Counter(log.file for log, _, _ in rows)

@@ -71,8 +71,7 @@ def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
 
 
 def by_choice(asked: Prompt) -> list[int] | None:
-    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices.
-    Some tasks modify a choice before scoring it, or score one text in several contexts."""
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices."""
     texts = [unspaced(text) for text in asked.continuations]
     positions: list[int] = []
     for choice in map(unspaced, asked.item.choices):
