@@ -82,8 +82,8 @@ def _kappa_interval(
     low, high = bootstrap(cells, lambda of: kappa_of(of.reshape(-1, k, k), weights), groups, seed=seed)
     if low < high:
         return low, high
-    if high <= 0:
-        return None  # if one rater gives one label to all items, kappa is 0 whatever the other says
+    if not high > 0:  # one rater gives one label to all items, so that kappa is 0, or undefined
+        return None
     # Resampling raters who never disagree shows no spread, so up to Wilson's bound of the units may disagree most.
     table, cost = cells.mean(axis=0).reshape(k, k), _disagreement_weights(k, weights)
     by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
