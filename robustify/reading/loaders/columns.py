@@ -215,8 +215,10 @@ def _choices(
     own: Sequence[str], every: Sequence[str], table: Columns
 ) -> tuple[str | tuple[str, ...], str | None]:
     """Return the fields of the choices, and the one of them that is always right, if any."""
-    usual = usual_names(own, CHOICES)
     columns = [series for series in choice_columns(every) if any(table.filled[name] for name in series)]
+    numbered = {name for series in columns for name in series}  # "Option S" is not "options"
+    own = [name for name in own if name not in numbered]
+    usual = usual_names(own, CHOICES)
     if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):
         return _only("choices", own, CHOICES), None
     if len(columns) == 1:

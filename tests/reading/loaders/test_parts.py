@@ -198,3 +198,13 @@ def test_faults_of_a_part_are_errors_of_ours(tmp_path: Path) -> None:
     (tmp_path / "y.txt").write_text("no JSON")
     with pytest.raises(RobustifyError, match=r"x\.txt:1: not valid JSON"):
         read(tmp_path)
+
+
+def test_a_column_option_s_is_an_option_and_not_the_list_of_options(tmp_path: Path) -> None:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    rows = [
+        {"Question": f"Which {n}?", **{f"Option {at}": f"{at}{n}" for at in letters}, "Answer": "BSZ"[n]}
+        for n in range(3)
+    ]
+    (tmp_path / "wide.jsonl").write_text(lines(rows))
+    assert right(read(tmp_path / "wide.jsonl")) == ["B0", "S1", "Z2"]
