@@ -355,3 +355,8 @@ def test_a_refused_command_is_one_line_with_its_exit_code(
 def test_a_pipe_is_refused_without_waiting_for_it(robustify) -> None:
     os.mkfifo("pipe")
     assert "is a pipe or device" in refusals(robustify("validate", "pipe"), 2)[0]
+
+
+@pytest.mark.parametrize("command", ["mend", "init"])
+def test_a_command_that_refuses_a_config_offers_none_in_its_usage(robustify, command: str) -> None:
+    assert "CONFIG" not in robustify(command, "--help").out.splitlines()[0]

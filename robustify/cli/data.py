@@ -39,6 +39,7 @@ def _given(_context: click.Context, _argument: click.Parameter, data: str) -> st
 
 
 DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
+ITEMS = click.argument("data", metavar="DATA", callback=_given)
 
 
 def reading(command: F) -> F:
@@ -171,7 +172,7 @@ def rules_alone(data: str, how: dict[str, Any]) -> int:
 
 
 @click.command()
-@DATA
+@ITEMS
 @reading
 @composing
 @out_option("Write this .csv or .jsonl file, or with a pool, the files into this new or empty folder.")
@@ -252,7 +253,7 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
 
 
 @click.command()
-@DATA
+@ITEMS
 @reading
 @click.option(
     "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
