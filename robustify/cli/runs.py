@@ -188,6 +188,10 @@ def print_report(run: "Run", table: bool, form: str) -> int:
     tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary)
     if table or form != "markdown":
         found = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
+        if not found.rows:
+            say(
+                "no model was asked the full question, so there is no number to quote. Run again with -m NAME."
+            )
         return print_result(tree, printed_table(found, form).splitlines())
     return print_result(tree, (run.folder / "report.md").read_text(encoding="utf-8").splitlines())
 

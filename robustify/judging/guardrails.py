@@ -183,8 +183,8 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     if screen is not None and screen.asked and not summary.splits.flagged:
         return "nothing_flagged"
     if screen is not None and screen.cut is not None:
-        hits, q = screen.cut.hits, screen.cut.q
-        return True, None, q, Reason.of("bounded_false_flags", hits=hits, q=q)
+        q = screen.cut.q
+        return True, None, q, Reason.of("bounded_false_flags", hits=summary.splits.flagged, q=q)
     # If a voter could see positions, the null that knows the key positions decides.
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:

@@ -10,6 +10,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
+from robustify.judging.guardrails import Limits, excess_above_chance
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
@@ -67,6 +68,14 @@ def test_what_other_shares_would_flag_grows_with_the_share(cued: tuple[Bench, Ju
 def test_other_criteria_are_compared_with_it(cued: tuple[Bench, Judgement]) -> None:
     names = [row.name for row in cued[1].summary.sensitivity or ()]
     assert names == ["D.4", "unanimous"], "a majority of two is both"
+
+
+def test_the_check_counts_every_flagged_item_where_copies_share_a_hit(cued: tuple[Bench, Judgement]) -> None:
+    summary = cued[1].summary
+    one_more = summary.splits.model_copy(update={"flagged": summary.splits.flagged + 1})
+    check = excess_above_chance(summary.model_copy(update={"splits": one_more}), Limits())
+    assert isinstance(check, tuple)
+    assert check[3].params["hits"] == one_more.flagged
 
 
 def test_without_shortcuts_nothing_is_flagged_which_is_no_failure() -> None:

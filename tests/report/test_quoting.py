@@ -44,7 +44,7 @@ def of_gemma(*edits: Edits) -> Quote:
         (TRIAL, "", "no number to quote, because this is a trial run."),
         (LETTERS, "", "because these voters pick by position"),
         (GUESSES, "", "because chance could explain it."),
-        (NO_ADJUSTED, "", "an adjusted score needs the texts of at least 100 items (--data FILE), and kept items need"),
+        (NO_ADJUSTED, "", "an adjusted score needs at least 100 items with their texts, and kept items need"),
         ({**WITHHELD, **ALONE}, "", "150 items, and kept items need an auditor that did not vote (role: under_test)."),
         ({**WITHHELD, **PASSED}, "", "need an auditor that did not vote"),
     ],
