@@ -151,13 +151,13 @@ def evidence_of(run: Run) -> list[Row]:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which contains no evidence on single items."
         )
+    run.require_ordinary()
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
             f"{run.folder} contains no evidence, because it has no item texts (import with --data ITEMS), nothing was "
             f"screened, or an earlier version made it (`robustify judge {run.folder}`)."
         )
     run.require_unchanged(EVIDENCE)
-    run.require_ordinary()
     return run.evidence
 
 
