@@ -31,7 +31,7 @@ demo: $(VENV)/.run ## audit the demo benchmark with two real models and print th
 
 test: $(VENV)/.dev ## run the default tests (at most 10 processor minutes): downloads the models once, then runs offline
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile $(COV)
 
 test-slow: $(VENV)/.dev ## run the tests that take more than five processor seconds; CI runs them after `make test`
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
@@ -102,9 +102,9 @@ mutation: $(VENV)/.dev ## run the tests of the release rules on mutated code (se
 	$(PIP) 'mutmut>=3.3'
 	HF_HUB_OFFLINE=1 $(BIN)/python -m mutmut run
 
-coverage: $(VENV)/.dev ## measure the branch coverage of the fast tests (settings in pyproject.toml)
+coverage: $(VENV)/.dev ## run the default tests and fail below 95 % branch coverage of judging, gate, runs, and disclosure
 	$(PIP) 'pytest-cov>=6'
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile --cov --cov-report=term
+	$(MAKE) test COV="--cov --cov-report=term-missing"
 
 calibrate: $(VENV)/.dev ## check the filter, intervals and tests on known truth (half an hour); writes results/calibration
 	$(BIN)/python -m bench.calibrate
