@@ -187,3 +187,15 @@ def test_a_topic_against_the_removal_of_all_is_fishers_exact_test() -> None:
     p, adjusted = unusual(before, after)
     assert p == pytest.approx(theirs)
     assert adjusted == pytest.approx(stats.false_discovery_control(theirs).tolist())
+
+
+def test_p_is_uniform_under_random_removal_and_small_under_drift() -> None:
+    rng = np.random.default_rng(1)
+    p = [
+        mix_drift(BEFORE, rng.multivariate_hypergeometric(BEFORE, 868), draws=200, seed=s)["p"]
+        for s in range(200)
+    ]
+    assert np.mean(np.array(p) <= 0.05) <= 0.1
+    assert np.mean(p) == pytest.approx(0.5, abs=0.08)
+    collapsed = BEFORE - np.array([120, 0, 0, 0, 0, 285])
+    assert mix_drift(BEFORE, collapsed)["p"] == pytest.approx(1 / 1001)

@@ -2,6 +2,8 @@
 
 import re
 import sys
+import weakref
+from collections.abc import Iterator, Sequence
 from math import log, log1p
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.items.item import Item
-from robustify.judging.baselines import option_texts, wording
+from robustify.judging.baselines import features, option_texts, wording
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.heuristics import guess
 
@@ -107,3 +109,19 @@ def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_i
     for letter in letters:
         same = set(re.findall(letter, every, re.IGNORECASE))
         assert {one.casefold() for one in same} == {letter}
+
+
+def test_the_words_of_a_chunk_are_let_go_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = weakref.WeakSet[option_texts.Options]()
+
+    def watched(items: Sequence[Item]) -> Iterator[option_texts.Options]:
+        for start in range(0, len(items), 10):
+            part = option_texts.Options(items[start : start + 10])
+            alive.add(part)
+            assert len(alive) <= 2, "all words of a large set are held at once"
+            yield part
+
+    items = [Item(f"i{at}", f"stem {at}?", (f"red {at}", "blue, or so"), at % 2) for at in range(60)]
+    expected = amounts(items)
+    monkeypatch.setattr(features, "chunks", watched)
+    np.testing.assert_array_equal(amounts(items), expected)

@@ -94,3 +94,15 @@ def test_a_word_that_marks_other_options_speaks_for_the_option_without_it() -> N
     assert use.expected == 11 * 3 / 4
     other = (items[3].key + 1) % 4
     assert not [u for u in KeyWords(items, np.arange(12)).of(3, other) if u.word == "zebra"]
+
+
+def test_words_that_mark_nothing_are_seldom_named() -> None:
+    rng = np.random.default_rng(1)
+    items = []
+    for at in range(400):
+        texts = tuple(" ".join(rng.choice(WORDS, 3)) + f" {at}{j}" for j in range(4))
+        items.append(Item(f"i{at}", "Which box?", texts, int(rng.integers(4))))
+    words = KeyWords(items, np.arange(len(items)))
+    named = sum(bool(words.of(at, int(rng.integers(4)))) for at in range(400))
+    # Family-wise 5 % by item; the tests of one word in many items go together, so the bound is loose.
+    assert named <= 60

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -223,3 +224,15 @@ def test_words_are_runs_of_letters_digits_and_marks() -> None:
     assert search_words("\ufb01n \u2460") == ["fin", "1"]
     assert search_words("") == search_words(" .,! ") == []
     assert search_words(f"a {BREAK} b") == ["a", BREAK, "b"]
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for times in (40_000, 160_000):
+        path = put(tmp_path, FILLER * times)
+        overlap(ITEMS, [path])
+        tracemalloc.start()
+        overlap(ITEMS, [path])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]

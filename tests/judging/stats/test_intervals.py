@@ -159,3 +159,14 @@ def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
         "what does not vary is known of its groups"
     )
     assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, "never more than there are"
+
+
+def test_the_bootstrap_covers_a_ratio_in_95_of_100() -> None:
+    rng = np.random.default_rng(4)
+    hits = 0
+    for i in range(300):
+        y = rng.random(150) < 0.5
+        table = np.column_stack([(rng.random(150) < 0.3) & y, y]).astype(np.float64)
+        low, high = bootstrap(table, lambda m: m[:, 0] / m[:, 1], draws=500, seed=i)
+        hits += low <= 0.3 <= high
+    assert 0.91 <= hits / 300 <= 0.985
