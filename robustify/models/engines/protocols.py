@@ -1,5 +1,6 @@
 """Interfaces that engines implement (scorers and writers), and the results that they return."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -16,12 +17,12 @@ def no_progress(_: int) -> None:
     """Discard a progress update."""
 
 
-class Closing:
+class Closing(ABC):
     """Base class of context managers that call `close` on exit."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release memory and connections. Further calls do nothing."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
