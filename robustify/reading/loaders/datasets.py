@@ -71,6 +71,8 @@ def _own(cells: rows.Cells) -> rows.RawItem:
         raise ItemError("the ID is empty. Give each item a unique ID.")
     passage = rows.cell_text(cells, "passage") if cells.get("passage") is not None else ""
     stem, question_at = after(passage, rows.cell_text(cells, "stem"))
+    if not passage and 0 < (at := rows.whole(cells.get("question_at")) or 0) < len(stem):
+        question_at = at
     return rows.RawItem(
         stem,
         rows.text_list(rows.cell_value(cells, "choices"), "`choices`"),

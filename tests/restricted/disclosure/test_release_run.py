@@ -213,6 +213,7 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         r["question"] for r in restricted_set.items() if r["question"] in {row["stem"] for row in rows}
     ]
     assert len(documents([kept, flagged])) == len(kept.ids) + len(flagged.ids)
+    assert documents([kept], passages=True) == [], "no item of the set has a passage"
     with refused(3, "splits of 2 sets"):
         documents([kept, replace(flagged, version="2")])
     with refused(3, "adapter of"):
