@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from pathlib import Path
 from bench.torture.runs import REPOSITORY, killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
 from bench.torture.surroundings import surrounded
-from bench.torture.trial import MEMORY, SECONDS, Fault, tried
+from bench.torture.trial import MEMORY, SECONDS, Fault, forking, one, tried
 
 RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
 SLOWER = 20
@@ -42,25 +41,15 @@ def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
     return [(seed, draw) for seed, n in zip(found, counts, strict=True) for draw in range(n)]
 
 
-def _one(kind: str, one: tuple[Seed, int]) -> Fault | None:
-    return tried(one[0], kind, one[1])
-
-
 def fuzzed(
     found: tuple[Seed, ...], amount: Mapping[str, int], workers: int
 ) -> tuple[dict[str, int], list[Fault]]:
     """Run every draw of both types, and return their numbers and the faults."""
     todo = {kind: draws(found, total) for kind, total in amount.items()}
-    with ProcessPoolExecutor(workers, initializer=_imports) as pool:
-        ended = [pool.map(partial(_one, kind), some, chunksize=8) for kind, some in todo.items()]
+    with forking(workers) as pool:
+        ended = [pool.map(partial(one, kind), some, chunksize=8) for kind, some in todo.items()]
         faults = [fault for faults in ended for fault in faults if fault]
     return {kind: len(some) for kind, some in todo.items()}, faults
-
-
-def _imports() -> None:
-    """Import the modules that every forked command needs, except torch, whose threads do not survive a fork."""
-    for name in ("pandas", "pyarrow.parquet", "scipy.stats", "robustify.cli"):
-        __import__(name)
 
 
 def main(arguments: list[str]) -> int:
@@ -77,7 +66,8 @@ def main(arguments: list[str]) -> int:
         if given.again:
             name, kind, draw = given.again
             seed = next(s for s in found if s.name == name)
-            print(tried(seed, kind, int(draw)) or "every promise was kept")
+            with forking(1) as pool:
+                print(pool.submit(tried, seed, kind, int(draw)).result() or "every promise was kept")
             return 0
         if given.short:
             counts, faults = fuzzed(found, SHORT, 1)

@@ -8,11 +8,13 @@ import shutil
 import signal
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench.torture.mutate import bytewise, structured
-from bench.torture.runs import SAFE
+from bench.torture.runs import GIVE_UP, SAFE
 from bench.torture.seeds import Seed
 from robustify.base.files import sha256
 
@@ -48,6 +50,8 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         os.dup2(to, 2)
         # The forking process may have replaced these objects, as pytest does.
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+        # A child that waits uses no processor time, so that only a clock ends it.
+        signal.alarm(int(GIVE_UP))
         resource.setrlimit(resource.RLIMIT_CPU, (int(6 * SECONDS), int(6 * SECONDS) + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (4 * MEMORY, 4 * MEMORY))
@@ -116,3 +120,23 @@ def ended_badly(code: int, said: str) -> str | None:
     if "Traceback (most recent call last)" in said:
         return f"exit {code} with a traceback"
     return f"exit {code} without a message" if code not in (0, 7) and not said.strip() else None
+
+
+def one(kind: str, drawn: tuple[Seed, int]) -> Fault | None:
+    return tried(drawn[0], kind, drawn[1])
+
+
+def forking(workers: int) -> ProcessPoolExecutor:
+    """Start processes that may fork: new ones, in which OpenMP has one thread.
+
+    This process judged a run for its seeds, so its OpenMP has threads, and a child that it forks waits forever for them
+    because a fork copies none. Arrow and BLAS start theirs anew.
+    """
+    os.environ.update(SAFE)
+    return ProcessPoolExecutor(workers, get_context("spawn"), initializer=_imports)
+
+
+def _imports() -> None:
+    """Import the modules that every forked command needs, except torch, whose threads do not survive a fork."""
+    for name in ("pandas", "pyarrow.parquet", "scipy.stats", "robustify.cli"):
+        __import__(name)
