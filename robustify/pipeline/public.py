@@ -3,12 +3,12 @@
 If the text of the items is unknown, as in an imported table of picks, files with text are not written.
 """
 
+import csv
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,9 +47,6 @@ from robustify.runs.run import (
     write_items,
     write_lines,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +151,18 @@ def _write_texts(
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
     """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
     quoted. The columns from `pick` on are empty if there is no evidence, and the last one without weights."""
-    import pandas as pd
-
     verdicts, items = judgement.verdicts, judgement.verdicts.items
+    spelled = {topic: neutral(topic) for topic in set(topics.values())}
     kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T
     columns: dict[str, Iterable[object]] = {
         "item": list(map(neutral, items)),
-        "topic": [neutral(topics.get(item, "")) for item in items],
+        "topic": (spelled[topics[item]] if item in topics else "" for item in items),
         **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
         "cloze_excluded": [judgement.cloze_excluded.get(item, "") for item in items],
         **_evidence(judgement.evidence, len(items)),
         "adjusted_weight": [""] * len(items) if judgement.balance is None else judgement.balance.weight,
     }
-    _write_csv(path, pd.DataFrame(columns), "%.4f")
+    _write_csv(path, columns, "%.4f")
 
 
 def _write_weights(path: Path, judgement: Judgement) -> None:
@@ -180,14 +176,21 @@ def _write_weights(path: Path, judgement: Judgement) -> None:
 def _write_by_item(
     path: Path, judgement: Judgement, columns: Mapping[str, Iterable[object]], numbers: str
 ) -> None:
-    import pandas as pd
-
-    _write_csv(path, pd.DataFrame({"item": list(map(neutral, judgement.verdicts.items)), **columns}), numbers)
+    _write_csv(path, {"item": map(neutral, judgement.verdicts.items), **columns}, numbers)
 
 
-def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
+def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str) -> None:
+    """Write columns as CSV: arrays of floats in the format `numbers`, where NaN is empty, and other values as they are."""
+    cells = (
+        ("" if x != x else numbers % x for x in column.tolist())
+        if isinstance(column, np.ndarray) and column.dtype.kind == "f"
+        else column
+        for column in columns.values()
+    )
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-        frame.to_csv(file, index=False, lineterminator="\n", float_format=numbers)
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(columns)
+        rows.writerows(zip(*cells, strict=True))
         file.flush()
         os.fsync(file.fileno())
 
@@ -197,7 +200,8 @@ def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)
-    by = [neutral("; ".join(voters)) for voters in found.picked_by]
+    joined = {voters: neutral("; ".join(voters)) for voters in set(found.picked_by)}
+    by = map(joined.__getitem__, found.picked_by)
     picks = [pick if pick >= 0 else "" for pick in found.ranking.top.tolist()]
     shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
     return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))
