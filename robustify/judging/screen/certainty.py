@@ -195,10 +195,12 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
     """
     logits, missing = mean_logits(fits), np.mean([fit.missing for fit in fits], axis=0)
     out = np.full(logits.shape, np.nan)
-    for j in range(logits.shape[1]):
-        there = fits[0].there
-        would = log_probabilities(logits + missing[:, None] * alone(there, j), there)
-        reached = ranked & (missing > 0) & there[:, j] & (top_options(would)[0] == j)
+    some = np.flatnonzero(ranked & (missing > 0))
+    there = fits[0].there[some]
+    for j in range(logits.shape[1]) if len(some) else ():
+        would = log_probabilities(logits[some] + missing[some, None] * alone(there, j), there)
+        reached = np.zeros(len(logits), dtype=bool)
+        reached[some] = there[:, j] & (top_options(would)[0] == j)
         out[:, j] = mean_ranks(fits, counted, reached, [fit.reachable[:, j] for fit in fits])
     return out
 
@@ -210,7 +212,7 @@ def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Se
     """
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, probable, strict=True):
-        for f in np.unique(fit.fold).tolist():
+        for f in np.flatnonzero(np.bincount(fit.fold)).tolist():
             here = np.flatnonzero(at & (fit.fold == f))
             others = np.sort(fit.probable[counted & (fit.fold == f)])
             below, upto = (np.searchsorted(others, own[here], side) for side in ("left", "right"))

@@ -137,7 +137,7 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     share = np.full(n, np.nan)
-    for f in np.unique(ranking.fold).tolist():
+    for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
         # An item's own hit must not affect the probability of its shortcut.
         mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
         sure = ranking.probable[enter][others]

@@ -188,7 +188,7 @@ class Ranker:
     def _passages(self) -> Ints:
         return group_numbers(self._index.items, self._groups)
 
-    @property
+    @cached_property
     def _independent(self) -> int:
         if self._items is None:
             return len(np.unique(self._passages))
@@ -285,7 +285,7 @@ class Ranker:
         fits: list[certainty.CrossFit] = []
         for fold, by_text in zip(folds, self._by_text, strict=False):
             fit = certainty.CrossFit.empty(fold, there)
-            for i, f in enumerate(np.unique(fold).tolist()):
+            for i, f in enumerate(np.flatnonzero(np.bincount(fold)).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 weights, rows = self._weights(columns, others), drawn(others)
