@@ -15,7 +15,7 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats
 from robustify.judging.audit.people import auroc
-from robustify.judging.baselines.likeness import LEAST, likeness_by_words
+from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
 from robustify.models.downloads import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
@@ -58,7 +58,7 @@ def main(path: Path) -> None:
         both = 0 < same[mine].sum() < mine.sum()
         value = auroc(like["meaning"][mine], same[mine])[0] if both else None
         by_set[name] = {"n": int(mine.sum()), "inferred": int(same[mine].sum()), "auroc": value}
-    kinds = {kind: measured(values, same, LEAST[kind]) for kind, values in like.items()}
+    kinds = {kind: measured(values, same, LEAST_LIKENESS[kind]) for kind, values in like.items()}
     tree = {"source": SOURCE, "n": len(rows), "inferred": int(same.sum()), **kinds, "by_set": by_set}
     RESULTS.write_text(json.dumps(tree, indent=2) + "\n")
 

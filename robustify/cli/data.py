@@ -125,7 +125,7 @@ def validate(data: str, how: dict[str, Any]) -> int:
     import numpy as np
 
     from robustify.cli.validated import survey_lines
-    from robustify.judging.baselines.parallel import parallels
+    from robustify.judging.baselines.relatives import parallels
     from robustify.judging.lint.findings import key_position
     from robustify.reading.loaders import describe
 

@@ -14,7 +14,7 @@ from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates
 from robustify.composing.typography import typed_plainly
 from robustify.items.item import Item
-from robustify.judging.baselines.likeness import LEAST, likeness_by_words
+from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.reading.loaders import Source, load
 from robustify.reading.loaders.columns import IDS, STEMS, known_name, name_key, usual_names
 from robustify.reading.loaders.open_file import open_rows
@@ -84,7 +84,9 @@ class _Places:
         if named is None or (alike and named not in alike):
             return alike
         stem = self._items[named].stem
-        known = not question or named in alike or likeness_by_words(question, stem) >= LEAST["meaning"]
+        known = (
+            not question or named in alike or likeness_by_words(question, stem) >= LEAST_LIKENESS["meaning"]
+        )
         return [named] * known
 
 

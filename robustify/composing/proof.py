@@ -14,10 +14,14 @@ from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.audit.probing import Kind, gains, probed
-from robustify.judging.baselines.artifact_probe import ProbeSettings, folds, padded
+from robustify.judging.baselines.artifact_probe import (
+    MOST_ENCODED,
+    ProbeSettings,
+    folds,
+    likeness_by_words,
+    padded,
+)
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
-from robustify.judging.baselines.likeness import likeness_by_words
-from robustify.judging.baselines.meaning import MOST_ENCODED
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.result import State
 from robustify.judging.summary.scored import LeftToFind

@@ -20,7 +20,7 @@ from robustify.composing.pool import UNCLEAR, VERDICTS, Candidate, Pool
 from robustify.composing.typography import same_form
 from robustify.freeform.llm_judge.verdicts import majority_vote
 from robustify.items.item import Item
-from robustify.judging.stats.agreement import Agreement, agreement
+from robustify.judging.stats.intervals import Agreement, agreement
 from robustify.reading.jsonl import read_jsonl
 
 _SPELLED = {

@@ -16,8 +16,7 @@ from robustify.base.arrays import numbered
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
-from robustify.judging.stats.agreement import agreement
-from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.intervals import agreement, rate
 from robustify.judging.stats.tests import paired_difference
 
 UNCALIBRATED = "uncalibrated"

@@ -12,10 +12,9 @@ import numpy as np
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.scoring import best, credit
 from robustify.judging.audit.probing import FROM_TEXT, TO_SEE, gains, probed
+from robustify.judging.baselines.artifact_probe import MEANING, MEANING_TEMPLATES
 from robustify.judging.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.judging.baselines.heuristics import listed_credit
-from robustify.judging.baselines.meaning import TEMPLATES
-from robustify.judging.baselines.meaning import VIEW as MEANING
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.context import Context
 from robustify.judging.screen.ranking import OptionScores
@@ -227,7 +226,7 @@ class _Auditors:
         return found
 
     def _templates(self, name: str) -> list[str | None]:
-        asked = [t for t in TEMPLATES if name in models_asked(self._ctx.answers, MEANING, t)]
+        asked = [t for t in MEANING_TEMPLATES if name in models_asked(self._ctx.answers, MEANING, t)]
         return [*asked] or [None]
 
     def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:

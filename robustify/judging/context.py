@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from robustify.base.arrays import Bools, Floats, Ints, group_numbers, numbered
 from robustify.base.errors import DataError, UsageError
@@ -16,7 +17,6 @@ from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.near_duplicates import repeats
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
-from robustify.judging.guardrails import Limits
 from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
 from robustify.judging.screen.decoy_filter import Decision, flags
@@ -39,6 +39,29 @@ UNNAMED = "(none)"
 """Topic name for items without a topic."""
 _DEPENDENT = "not evaluated: items depend on each other"
 _CONFLICT = "conflicting_key: the same question and choices have another key elsewhere"
+
+
+class Limits(BaseModel):
+    """Limits of the guardrails. Shares are from 0 to 1, and divergences are in nats.
+
+    A run with fewer than `min_items` items is a trial. `max_one_place` limits the share of a voter's letters at one
+    position. `residual_margin` is how far above chance an independent auditor may be.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    min_items: int = Field(default=30, ge=1)
+    max_one_place: float = Field(default=0.9, ge=0.5, lt=1)
+    min_topic_n: int = Field(default=10, ge=1)
+    topic_loss: float = Field(default=0.5, gt=0, lt=1)
+    min_kept: int = Field(default=30, ge=1)
+    max_unanswered: float = Field(default=0.02, ge=0, le=1)
+    max_ties: float = Field(default=0.02, ge=0, le=1)
+    max_undecided: float = Field(default=0.02, ge=0, le=1)
+    residual_margin: float = Field(default=0.05, gt=0, lt=1)
+    max_kl: float = Field(default=0.02, ge=0)
+    kl_p: float = Field(default=0.01, gt=0, lt=1)
+    excess_p: float = Field(default=0.05, gt=0, lt=1)
 
 
 @dataclass(frozen=True)

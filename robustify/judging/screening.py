@@ -14,8 +14,7 @@ from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.near_duplicates import parallel_items
 from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_position, position_share
-from robustify.judging.screen.chance import Chance
-from robustify.judging.screen.consensus import d4_votes
+from robustify.judging.screen.consensus import Chance, d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
 from robustify.judging.screen.item_index import KeyPositions, where_keys_are
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed

@@ -16,9 +16,8 @@ from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.adjusted import Balanced, balanced
-from robustify.judging.baselines.artifact_probe import probe
+from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.baselines.meaning import encoded
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.screen_rules import same_model

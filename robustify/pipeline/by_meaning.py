@@ -11,8 +11,7 @@ from robustify.base.arrays import Floats
 from robustify.base.files import write_atomic
 from robustify.items.answers import Answer
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import ProbeSettings
-from robustify.judging.baselines.meaning import encoded, meaning
+from robustify.judging.baselines.artifact_probe import ProbeSettings, encoded, meaning
 from robustify.models import downloads
 from robustify.models.engines.protocols import Progress, no_progress
 

@@ -40,7 +40,7 @@ from robustify.items.scoring import Mode
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.cloze import ClozeSettings
-from robustify.judging.guardrails import Limits
+from robustify.judging.context import Limits
 from robustify.judging.ngrams.overlap import ContaminationSettings
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.models.asking import Asking

@@ -10,7 +10,7 @@ from robustify.base.settings_files import Settings
 from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.items.views import inferring_prompt
-from robustify.judging.baselines.likeness import likeness_by_words, likeness_rows
+from robustify.judging.baselines.artifact_probe import likeness_by_words, likeness_rows
 from robustify.models.engines.protocols import Progress, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.pipeline.by_meaning import text_vectors

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from robustify.judging.cue_names import TRAITS
+from robustify.judging.evidence import TRAITS
 from robustify.judging.lint.cues import Cue
 from robustify.judging.lint.rules import CUES, RULES
 from robustify.judging.measures import FULL, READER, RULE, SET

@@ -9,7 +9,7 @@ from typing import Any
 
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import WordUse
-from robustify.judging.cue_names import TRAITS, trait_names
+from robustify.judging.evidence import TRAITS, trait_names
 from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from robustify.judging.accuracy import COLDEST, HOTTEST
 from robustify.judging.baselines.heuristics import SEES_STEM
-from robustify.judging.calibration import COLDEST, HOTTEST
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.judging.measures import ADJUSTED, FULL, SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.quantity import Measured, Quantity, Score

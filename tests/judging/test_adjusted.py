@@ -10,8 +10,8 @@ from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.judging import adjusted
+from robustify.judging.baselines.artifact_probe import MEANING_TEMPLATES
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.baselines.meaning import TEMPLATES
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.stats.balance import balancing, weighted_mean, weights, worth
@@ -187,7 +187,7 @@ def test_meaning_is_balanced_if_a_second_cross_fit_can_audit_the_weights(
 ) -> None:
     monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
     items = items_with(600)
-    first, again = (by_meaning(items, 0.3, template) for template in TEMPLATES)
+    first, again = (by_meaning(items, 0.3, template) for template in MEANING_TEMPLATES)
     alone, both, part_only = (
         judged(items, *rows).summary.adjustment for rows in ([first], [first, again], [first[1:], again])
     )

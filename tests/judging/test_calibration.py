@@ -8,9 +8,9 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from robustify.items.scoring import picks
-from robustify.judging.calibration import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
-from robustify.judging.calibration import bins as judge_bins
-from robustify.judging.calibration import calibration as judge_calibration
+from robustify.judging.accuracy import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
+from robustify.judging.accuracy import bins as judge_bins
+from robustify.judging.accuracy import calibration as judge_calibration
 from robustify.judging.stats.intervals import wilson
 from tests.support.trees import in_trees
 

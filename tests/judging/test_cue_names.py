@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robustify.items.item import Item
-from robustify.judging.cue_names import MOST_NAMES, TRAITS, cue_names, trait_names, whole_cue
+from robustify.judging.evidence import MOST_NAMES, TRAITS, cue_names, trait_names, whole_cue
 from robustify.judging.summary.screened import CUES, CueCode
 
 OTHERS = ("a stone", "a tree", "a river")

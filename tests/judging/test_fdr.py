@@ -9,9 +9,8 @@ from bench.simulate.dependent import DEPENDENT
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Rules, context
-from robustify.judging.guardrails import Limits, excess_above_chance
-from robustify.judging.judgement import Judgement, judge
+from robustify.judging.context import Facts, Limits, Rules, context
+from robustify.judging.judgement import Judgement, excess_above_chance, judge
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.report import render

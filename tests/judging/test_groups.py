@@ -13,8 +13,9 @@ from scipy import stats
 
 from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.items.answers import Answers, Asked, answer
-from robustify.judging.calibration import calibration
-from robustify.judging.guardrails import Limits, guardrails, topic_collapse
+from robustify.judging.accuracy import calibration
+from robustify.judging.context import Limits
+from robustify.judging.judgement import guardrails, topic_collapse
 from robustify.judging.positions import stability
 from robustify.judging.removal_effects import divergence, mix_drift, random_removal, topics
 from robustify.judging.summary.result import Summary

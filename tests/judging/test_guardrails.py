@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.judging.guardrails import Limits, guardrails, run_state, trial_run
+from robustify.judging.context import Limits
+from robustify.judging.judgement import guardrails, run_state, trial_run
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Guardrail, Residual, State, Summary
 from robustify.report.messages import sentence

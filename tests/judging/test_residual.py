@@ -19,8 +19,7 @@ from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
 from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.baselines.heuristics import SEES_STEM, guess
-from robustify.judging.context import Context, Facts, Rules, context
-from robustify.judging.guardrails import Limits
+from robustify.judging.context import Context, Facts, Limits, Rules, context
 from robustify.judging.judgement import judge
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.report.page_tables import auditors

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustify.base.arrays import Bools
-from robustify.judging.screen.chance import Chance, chance
-from robustify.judging.screen.consensus import screened
+from robustify.judging.screen.consensus import Chance, chance, screened
 from robustify.judging.screen.item_index import key_shares, where_keys_are
 from robustify.judging.screening import flag_fields, key_spread
 from robustify.judging.summary.screened import OffPosition, Screen

@@ -11,7 +11,7 @@ from robustify.base.files import sha256
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
-from robustify.judging.baselines.likeness import likeness_by_words
+from robustify.judging.baselines.artifact_probe import likeness_by_words
 from robustify.models.replies import Replies
 from robustify.pipeline.inferring import Inferring, inferred_by, like_the_real
 from robustify.pipeline.steps import rejudge

@@ -15,8 +15,8 @@ from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
 from robustify.judging.measures import against_chance
 from robustify.judging.screen.votes import UNANSWERED, first_picks
-from robustify.judging.stats.distributions import poisson_binomial, upper_tail
 from robustify.judging.stats.intervals import interval, rate
+from robustify.judging.stats.tests import poisson_binomial, upper_tail
 from robustify.judging.summary.quantity import Quantity, Reason
 from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck, LabelNoise
 

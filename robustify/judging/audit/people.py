@@ -17,8 +17,7 @@ from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import DataError
 from robustify.base.files import text_lines
 from robustify.judging.evidence import TEXTUAL
-from robustify.judging.stats.agreement import agreement
-from robustify.judging.stats.intervals import Interval, Rate, rate
+from robustify.judging.stats.intervals import Interval, Rate, agreement, rate
 
 LABELS = ("not", "shortcut")
 _Z = 1.959963984540054

@@ -11,10 +11,9 @@ import numpy as np
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.item import Item, kept_for_last
-from robustify.judging.baselines.artifact_probe import padded
+from robustify.judging.baselines.artifact_probe import padded, places
 from robustify.judging.baselines.conditional_logit import centred, drawn
 from robustify.judging.baselines.features import amounts
-from robustify.judging.baselines.meaning import places
 from robustify.judging.stats.balance import Z, weighted_mean
 from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, holm

@@ -15,9 +15,9 @@ from robustify.base.arrays import Bools
 from robustify.items.scoring import VIEW_OF, best
 from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
 from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
+from robustify.judging.baselines.artifact_probe import MEANING
 from robustify.judging.baselines.heuristics import SEES_STEM, heuristic_scores
 from robustify.judging.baselines.heuristics import VIEW as HEURISTIC
-from robustify.judging.baselines.meaning import VIEW as MEANING
 from robustify.judging.context import Context
 from robustify.judging.screen.screen_rules import FDR
 from robustify.judging.screen.votes import KEPT, cast_votes, first_template, models_asked

@@ -3,24 +3,27 @@
 With too few items, it makes no prediction and records the reason in the row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items import orders
 from robustify.items.answers import Answer, Asked, answer, unanswered
 from robustify.items.item import Item
 from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
+    centred,
     coefficients,
     cross_fitted,
     log_probabilities,
 )
 from robustify.judging.baselines.features import matrix
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
+from robustify.judging.baselines.wording import FUNCTION_WORDS
+from robustify.judging.ngrams.text import search_words
 
 VIEW = "probe"
 NAME = "probe"
@@ -99,3 +102,69 @@ def padded(x: Floats, there: Bools) -> Floats:
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
     """Assign each item to a fold (n,). Copies and items of one passage share a fold."""
     return balanced_folds(fold_groups(items), content_hashes(items), settings.folds, settings.seed)
+
+
+MEANING = "meaning"
+MEANING_TEMPLATES = "meaning-v1", "meaning-v1-again"
+"""Names of two cross-fits in different folds, so that the second can audit weights that balance the first."""
+AXES = 64
+_RIDGE = 10.0
+MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
+"""Most items, and most of their options, that are encoded. A larger set is sampled."""
+
+
+def encoded(items: Sequence[Item]) -> list[Item]:
+    """Return the items that are encoded, in their order: all of them, or as many as `MOST_ENCODED` and `MOST_OPTIONS`
+    allow, sampled with a fixed seed."""
+    order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
+    within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
+    return [items[at] for at in np.sort(order[within]).tolist()]
+
+
+def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
+    """Return an answer row per item and cross-fit, with log probabilities from unit vectors `vectors` (sum of k, d)."""
+    k = np.array([item.k for item in items], dtype=np.int64)
+    there = np.arange(int(k.max())) < k[:, None]
+    x, rows = places(vectors, there)[there], list[Answer]()
+    for times, template in enumerate(MEANING_TEMPLATES):
+        seeded = settings.model_copy(update={"seed": settings.seed + times})
+        rows += fitted_rows(items, x, (MEANING, model, template), _RIDGE, seeded)
+    return rows
+
+
+def places(vectors: Floats, there: Bools) -> Floats:
+    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity."""
+    wide = padded(vectors.astype(np.float64, copy=False), there)
+    k: Ints = there.sum(axis=1)
+    like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
+    alike = _scaled(centred(like / np.maximum(k - 1, 1)[:, None], there)[:, :, None], there)
+    inside = np.moveaxis(centred(np.moveaxis(wide, 2, 0), there), 0, 2)
+    rows = inside[there]
+    axes = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :AXES]
+    return np.concatenate([_scaled(inside @ axes, there), alike], axis=2)
+
+
+def _scaled(x: Floats, there: Bools) -> Floats:
+    spread = float(x[there].std())
+    return x / spread if spread > ROUNDING else np.zeros_like(x)
+
+
+INFERRED = "infer_question"
+INFERRED_TEMPLATES = {"meaning": "meaning-v1", "words": "words-v1"}
+"""Template of each similarity measure. The first one decides."""
+LEAST_LIKENESS = {"meaning": 0.5, "words": 0.25}
+"""Smallest similarity of a question that counts as inferred."""
+NO_QUESTION = "no_question"
+
+
+def likeness_by_words(one: str, two: str) -> float:
+    """Return the Dice coefficient of the words of two questions, without function words."""
+    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (one, two))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
+
+
+def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
+    """Yield one answer row per item, with the `likeness` (n,) as credit. NaN means that no question was written."""
+    for item, like in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
+        asked = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
+        yield unanswered(asked, NO_QUESTION) if np.isnan(like) else Answer(*asked, item.key, like, ())

@@ -15,9 +15,8 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import best, picks
 from robustify.judging.baselines.option_texts import Options, chunks
-from robustify.judging.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.judging.stats.intervals import shared_rate
-from robustify.judging.stats.tests import holm
+from robustify.judging.stats.tests import LATTICE, LEAST_LATTICE_P, holm, lattice_tail
 
 if TYPE_CHECKING:
     from robustify.items.answers import Answers, Block

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
-from robustify.judging.baselines.parallel import Parallels, parallels
-from robustify.judging.baselines.relatives import joined, relatives
+from robustify.judging.baselines.relatives import Parallels, joined, parallels, relatives
 from robustify.judging.baselines.wording import words_of
 
 T = TypeVar("T", bound=np.generic)

@@ -19,7 +19,7 @@ from robustify.items.scoring import VIEW_OF, Mode, TextNorm, best, credit, norma
 from robustify.judging.baselines.conditional_logit import centred
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.stats.agreement import fleiss_kappa
+from robustify.judging.stats.intervals import fleiss_kappa
 
 UNANSWERED, TIED = -1, -2
 FLAGGED, KEPT, UNDECIDED = 1, 0, -1

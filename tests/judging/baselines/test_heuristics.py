@@ -21,7 +21,7 @@ from robustify.judging.baselines.heuristics import (
     heuristic_scores,
     rule_table,
 )
-from robustify.judging.stats.distributions import LATTICE
+from robustify.judging.stats.tests import LATTICE
 from tests.support.fake_answers import heuristic_numbers
 
 

@@ -7,8 +7,14 @@ import pytest
 
 from robustify.base.arrays import Floats
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import ProbeSettings
-from robustify.judging.baselines.meaning import MOST_ENCODED, MOST_OPTIONS, TEMPLATES, encoded, meaning
+from robustify.judging.baselines.artifact_probe import (
+    MEANING_TEMPLATES,
+    MOST_ENCODED,
+    MOST_OPTIONS,
+    ProbeSettings,
+    encoded,
+    meaning,
+)
 from robustify.models import downloads
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 
@@ -32,7 +38,9 @@ def made(n: int, told: float) -> tuple[list[Item], Floats]:
 def right(n: int, told: float) -> tuple[float, float]:
     items, vectors = made(n, told)
     rows = meaning(items, vectors, "e", ProbeSettings())
-    assert [(row.template, row.item) for row in rows] == [(t, item.id) for t in TEMPLATES for item in items]
+    assert [(row.template, row.item) for row in rows] == [
+        (t, item.id) for t in MEANING_TEMPLATES for item in items
+    ]
     first, again = (np.array([row.scores[0] for row in rows[at : at + n]]) for at in (0, n))
     assert 0.5 < np.corrcoef(first, again)[0, 1] < 1 - 1e-6
     rows = rows[:n]

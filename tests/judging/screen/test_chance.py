@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.judging.screen.chance import Chance, chance, false_share
-from robustify.judging.screen.consensus import screened
+from robustify.judging.screen.consensus import Chance, chance, false_share, screened
 from robustify.judging.screen.item_index import where_keys_are
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import independence, voter_agreement

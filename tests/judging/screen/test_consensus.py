@@ -14,8 +14,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.items import orders
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.scoring import TextNorm
-from robustify.judging.screen.chance import Chance
-from robustify.judging.screen.consensus import d4_votes, screened
+from robustify.judging.screen.consensus import Chance, d4_votes, screened
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules, same_model
 from robustify.judging.screen.votes import TIED, UNANSWERED

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.judging.stats.agreement import agreement, kappa_of
-from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.intervals import agreement, kappa_of, rate
 
 
 def test_agreement_that_is_not_defined_is_none() -> None:

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from robustify.judging.stats.agreement import fleiss_kappa
-from robustify.judging.stats.distributions import poisson_binomial
 from robustify.judging.stats.intervals import (
     Rate,
     bootstrap,
     clopper_pearson,
     effective_size,
+    fleiss_kappa,
     rate,
     shared_rate,
     wilson,
@@ -26,6 +25,7 @@ from robustify.judging.stats.tests import (
     items_to_detect,
     mcnemar,
     minimum_detectable_difference,
+    poisson_binomial,
 )
 
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
