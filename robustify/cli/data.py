@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import UsageError, counted
+from robustify.base.errors import GuardrailError, UsageError, counted
 from robustify.cli.composing import compose_set, composed_closing, composing
 from robustify.cli.options import (
     FORCE,
@@ -188,7 +188,8 @@ def mend(
     and are listed. `robustify lint` lists what else to edit.
 
     With --pool or --options, distractors are chosen so that no cue of the whole set points to or away from the key.
-    Auditors that took no part prove the result, and requests name the candidates that the pool lacks.
+    Auditors that took no part prove the result, and requests name the candidates that the pool lacks. If the proof
+    failed, the exit code is 7, and the set is written.
 
     \b
     Examples:
@@ -219,7 +220,9 @@ def mend(
 
 
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
+    """Compose a set. Raise `GuardrailError` after everything is written and printed if its proof failed."""
     from robustify.export.composed_folder import composed_tree, write_composed
+    from robustify.report.composed_page import proof_failure
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
@@ -231,7 +234,10 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
     found = compose_set(bench, pooling, seed)
     paths = write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
     tree = {"folder": str(out), "files": [path.name for path in paths], **composed_tree(found)}
-    return print_result(tree, composed_closing(found, paths, out))
+    code = print_result(tree, composed_closing(found, paths, out))
+    if failure := proof_failure(found):
+        raise GuardrailError(failure)
+    return code
 
 
 def _place(bench: "Loaded", at: int) -> dict[str, object]:

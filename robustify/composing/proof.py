@@ -70,13 +70,16 @@ class Proof:
         return tuple(one for one in found if (one.gain[AFTER].value or 0.0) > SLACK)
 
     @property
+    def beyond_chance(self) -> tuple[Finder, ...]:
+        """Those of them whose gain chance does not explain."""
+        return tuple(one for one in self.above_slack if one.gain[AFTER].p_holm <= LEVEL)
+
+    @property
     def hidden(self) -> State:
         """Whether the keys are hidden from them. A gain above `SLACK` that chance may explain is no verdict."""
-        if self.worst is None:
-            return "not evaluated"
-        if any(one.gain[AFTER].p_holm <= LEVEL for one in self.above_slack):
+        if self.beyond_chance:
             return "failed"
-        return "not evaluated" if self.above_slack else "passed"
+        return "not evaluated" if self.above_slack or self.worst is None else "passed"
 
     @property
     def plausible(self) -> State:

@@ -57,6 +57,23 @@ def composed_lines(found: Composed) -> Iterator[str]:
     yield from (f"{state}: {said}" if state else said for state, said in first.checks)
 
 
+def proof_failure(found: Composed) -> str:
+    """Return in one line which parts of the proof failed and what to do, or "" if none did."""
+    proof = found.proof
+    parts = (
+        ("without the question", "beyond chance", proof.beyond_chance),
+        ("with the question", "more easily than before", [one for one in proof.readers if one.finds_more]),
+    )
+    says = [
+        f"{where}, keys are found {how} ({', '.join(one.name for one in some)})"
+        for where, how, some in parts
+        if some
+    ]
+    return (
+        f"The proof failed: {'; '.join(says)}. Add other candidates with --pool or --writer." if says else ""
+    )
+
+
 def _first(found: Composed) -> FirstScreen:
     lines = [line for line in markdown("composed.j2", found=found).splitlines() if line]
     verdict, number, *_ = [*(line for line in lines if "|" not in line), ""]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.errors import AuthorisationError, GuardrailError, UsageError
 from robustify.cli import cli
 from robustify.composing import composed
 from robustify.composing.choosing import Choosing, Composition
@@ -63,11 +63,13 @@ def _write(path: Path, items: Sequence[Item]) -> Path:
     return path
 
 
-def _mend(data: Path, out: Path, *more: object) -> dict[str, Any]:
+def _mend(data: Path, out: Path, *more: object, fails: str = "") -> dict[str, Any]:
+    """Return what is printed. If the proof fails, `fails` is a part of the reason."""
     arguments = ["mend", str(data), "-o", str(out), "--json", *map(str, more)]
     done = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    if done.exception is not None:
+    if done.exception is not None and not (fails and isinstance(done.exception, GuardrailError)):
         raise done.exception
+    assert fails in str(done.exception or "")
     return dict(json.loads(done.stdout))
 
 
@@ -192,9 +194,12 @@ def test_a_pool_of_a_restricted_set_is_refused_without_its_text(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_the_page_names_what_is_left_and_holds_no_text(quick: None, tmp_path: Path) -> None:
+def test_a_failed_proof_exits_7_with_a_page_of_what_is_left_and_no_text(quick: None, tmp_path: Path) -> None:
     data = _write(tmp_path / "woods.jsonl", _items(60))
-    tree = _mend(data, tmp_path / "out", "--options", 4, "--auditor", "characters")
+    says = "failed: without the question, keys are found beyond chance (characters). Add other candidates"
+    tree = _mend(data, tmp_path / "out", "--options", 4, "--auditor", "characters", fails=says)
+    assert GuardrailError.exit_code == 7
+    assert tree["files"] == sorted(path.name for path in (tmp_path / "out").iterdir())
     page = (tmp_path / "out" / "report.html").read_text()
     assert tree["proof"]["hidden"] == "failed"
     assert "of the keys can still be found (characters" in page
