@@ -138,11 +138,10 @@ def _check(id: str, text: ItemText, key: int) -> None:
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """Cache the result of `work` for the most recent items, because probe, ranking, and audit use the same items.
-
-    All callers share the result, so arrays in it must be read-only.
+    """Cache the result of `work` for the two latest sets of items: probe, ranking, and audit use the same ones, and the
+    encoder reads a sample of them in between. All callers share the result, so arrays in it must be read-only.
     """
-    kept = lru_cache(maxsize=1)(work)
+    kept = lru_cache(maxsize=2)(work)
     return wraps(work)(lambda items: kept(tuple(items)))
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pickle
 import pprint
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from robustify.base.errors import ItemError
 from robustify.base.redaction import REDACTED
 from robustify.freeform.schema import AnswerRow, FreeItem
-from robustify.items.item import Item
+from robustify.items.item import Item, kept_for_last
 from robustify.items.orders import own
 from robustify.items.views import Request, template
 from robustify.models.engines.plan import Encoded
@@ -157,3 +157,15 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
 def test_an_order_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(ItemError, match="is not a permutation"):
         Item("i", "s", ("a", "b"), 0).permuted((0, 0))
+
+
+def test_a_sample_that_is_read_in_between_does_not_discard_what_is_kept_of_the_set() -> None:
+    items, worked = [Item(f"i{n}", "stem", ("a", "b"), 0) for n in range(4)], []
+
+    @kept_for_last
+    def work(of: Sequence[Item]) -> int:
+        worked.append(len(of))
+        return len(of)
+
+    assert [work(items), work(items[:2]), work(tuple(items))] == [4, 2, 4]
+    assert worked == [4, 2]
