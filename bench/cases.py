@@ -1,8 +1,10 @@
-"""Workloads of the speed table: real items under our own templates."""
+"""Real items, and the workloads of the speed table: the items under our own templates."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from robustify.items.item import Item
 from robustify.items.views import Request, View
@@ -41,6 +43,20 @@ def folder() -> Path:
     raise SystemExit(
         "The real benchmark files are missing. Expected them in ../shared/data or in $ROBUSTIFY_DATA."
     )
+
+
+def json_lines(*place: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of the folder."""
+    with folder().joinpath(*place).open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def items_at(*place: str) -> list[Item]:
+    """Return the items of a file of the folder, as they are."""
+    return [
+        Item(str(row["id"]), row["stem"], tuple(row["choices"]), row["key"], row.get("topic", ""))
+        for row in json_lines(*place)
+    ]
 
 
 def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:

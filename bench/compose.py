@@ -1,9 +1,8 @@
 """Measure what composing reaches on real pools of distractors: writes results/bench/compose.json.
 
-The parts are `arc` (people's distractors and GPT-5.2's three), `prefer` (the price of keeping people's), `machine`
-(GPT-5.2's twelve candidates alone, then answered requests), `mmlu_pro` (three of nine on 997 items), `clean` (redraws of a
-clean set), and `whole` (three of nine on MMLU-Pro's items of ten options). Characters and the encoder take no part in
-choosing. Times include the audits. The output contains no text.
+The parts are `arc` (people's distractors and GPT-5.2's three), `machine` (GPT-5.2's twelve candidates alone, then answered
+requests), `mmlu_pro` (three of nine on 997 items), `clean` (redraws of a clean set), and `whole` (three of nine on all
+of MMLU-Pro's items with ten). Characters and the encoder take no part in choosing. Times include the audits.
 
 `published` chooses four options of each item of MMLU-Pro, and writes results/atlas/mmlu_pro_composed.csv with their indices
 in the public set, and the audit beside it. `lm_eval_tasks/mmlu_pro_composed` applies them.
@@ -18,7 +17,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -26,15 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import folder
+from bench.atlas.mmlu_pro import ITEMS
+from bench.atlas.writers import pools as rows_by
+from bench.cases import items_at
 from robustify.base.arrays import Floats
 from robustify.cli.composing import PREFERENCE
 from robustify.composing.choosing import Choosing
 from robustify.composing.composed import Composed, Proving, compose
 from robustify.composing.pool import Candidate, Pool, pools_of
-from robustify.composing.proof import AFTER, Proof, Vectors, proof
+from robustify.composing.proof import AFTER, Proof, Vectors
 from robustify.items.item import Item
-from robustify.judging.audit.probing import KINDS
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.scored import LeftToFind
@@ -43,7 +43,7 @@ from robustify.pipeline.by_meaning import text_vectors
 
 ROOT = Path(__file__).parents[1] / "results"
 RESULTS, PUBLISHED = ROOT / "bench" / "compose.json", ROOT / "atlas" / "mmlu_pro_composed.csv"
-SEEDS, LEVELS, SHOWN = (0, 1, 2), (0.0, 0.5, 1.0, 2.0, 4.0), 4
+SEEDS, SHOWN = (0, 1, 2), 4
 REDRAWS, CLEAN = 20, 400
 Result = dict[str, Any]
 
@@ -51,20 +51,16 @@ Result = dict[str, Any]
 def read(name: str, *writers: str) -> tuple[list[Item], list[list[Candidate]]]:
     """Return the items of a file of `distractors` with the first writer's three, and the candidates of the others."""
     items, offered = list[Item](), list[list[Candidate]]()
-    with (folder() / "distractors" / name / "pool.jsonl").open(encoding="utf-8") as file:
-        for row in map(json.loads, file):
-            if all(writer in row for writer in writers):
-                choices = tuple(dict.fromkeys((row["key"], *row[writers[0]])))
-                items.append(Item(str(row["id"]), row["stem"], choices, 0, row["topic"]))
-                offered.append([Candidate(text, writer) for writer in writers[1:] for text in row[writer]])
+    for row in rows_by(name, writers):
+        choices = tuple(dict.fromkeys((row["key"], *row[writers[0]])))
+        items.append(Item(str(row["id"]), row["stem"], choices, 0, row["topic"]))
+        offered.append([Candidate(text, writer) for writer in writers[1:] for text in row[writer]])
     return items, offered
 
 
 def whole(fewest: int) -> list[Item]:
     """Return MMLU-Pro's items with at least so many options."""
-    with (folder() / "mmlu_pro_models" / "items.jsonl").open(encoding="utf-8") as file:
-        rows = [row for row in map(json.loads, file) if len(row["choices"]) >= fewest]
-    return [Item(str(r["id"]), r["stem"], tuple(r["choices"]), r["key"], r["topic"]) for r in rows]
+    return [item for item in items_at(*ITEMS) if item.k >= fewest]
 
 
 def vectors(texts: Sequence[str]) -> Floats | None:
@@ -131,40 +127,12 @@ def audited(found: Proof) -> Result:
     }
 
 
-def others(versions: Mapping[str, Sequence[Item]], seen: Vectors = vectors) -> Result:
-    """Return what the auditors find in sets that were not composed."""
-    kinds = dict.fromkeys(KINDS, True)
-    return {name: audited(proof({AFTER: items}, kinds, seen))["auditors"] for name, items in versions.items()}
-
-
-def drawn(pools: Sequence[Pool]) -> list[Item]:
-    """Return the items with three candidates drawn at random, if they have as many."""
-    pools = [pool for pool in pools if len(pool.candidates) >= SHOWN - 1]
-    rng = np.random.default_rng(0)
-    picks = [rng.permutation(len(pool.candidates))[: SHOWN - 1].tolist() for pool in pools]
-    return [
-        p.item.with_choices((p.texts[0], *(p.texts[1 + at] for at in of)), 0)
-        for p, of in zip(pools, picks, strict=True)
-    ]
-
-
 def arc() -> Result:
     """Choose from people's and GPT-5.2's three."""
     items, offered = read("arc", "people", "gpt52")
     pools = pools_of(items, offered)
     seeds = [measured(items, pools, Choosing(seed=seed, prefer_own=PREFERENCE))[1] for seed in SEEDS]
-    return {"seeds": seeds, "others": others({"gpt52": read("arc", "gpt52")[0], "drawn": drawn(pools)})}
-
-
-def prefer() -> Result:
-    """Measure the price of keeping people's distractors: what the auditors find at each preference."""
-    items, offered = read("arc", "people", "gpt52")
-    pools = pools_of(items, offered)
-    found = [
-        {"prefer_own": level} | measured(items, pools, Choosing(prefer_own=level), blind)[1]
-        for level in LEVELS
-    ]
-    return {"levels": found}
+    return {"seeds": seeds}
 
 
 def machine() -> Result:
@@ -182,7 +150,7 @@ def mmlu_pro() -> Result:
     items, offered = read("mmlu_pro", "people", "mmlu_pro")
     pools = pools_of(items, offered)
     seeds = [measured(items, pools, Choosing(seed=seed))[1] for seed in SEEDS]
-    return {"seeds": seeds, "others": others({"drawn": drawn(pools)})}
+    return {"seeds": seeds}
 
 
 def clean() -> Result:
@@ -244,7 +212,7 @@ def digest(question: str, options: Sequence[str]) -> int:
 
 
 PARTS: dict[str, Callable[[], Result]] = {
-    "arc": arc, "prefer": prefer, "machine": machine, "mmlu_pro": mmlu_pro, "clean": clean, "whole": largest,
+    "arc": arc, "machine": machine, "mmlu_pro": mmlu_pro, "clean": clean, "whole": largest,
     "published": published,
 }  # fmt: skip
 

@@ -5,15 +5,17 @@ in simulated answers, whose models share their errors. Keys of MMLU-Pro that are
 """
 
 import json
-import os
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 
+from bench.atlas.blind import keys_of
+from bench.atlas.mmlu_pro import ITEMS
+from bench.atlas.mmlu_pro import picks as picks_of
+from bench.cases import items_at
 from robustify.base.arrays import Floats, Ints
 from robustify.judging.audit.item_analysis import (
     LEAST_PRECISION,
@@ -78,16 +80,8 @@ def planted(picks: Ints, key: Ints, k: Ints, rate: float) -> dict[str, float]:
 
 def mmlu_pro() -> Answered:
     """Return the picks of 21 models on MMLU-Pro."""
-    folder = Path(os.environ["ROBUSTIFY_DATA"]) / "mmlu_pro_models"
-    with (folder / "items.jsonl").open(encoding="utf-8") as lines:
-        items = [json.loads(line) for line in lines]
-    rows = pd.read_parquet(folder / "picks.parquet").astype(object)
-    rows["at"] = rows["item"].map({item["id"]: at for at, item in enumerate(items)})
-    letter = rows["pick"].map(lambda text: ord(text) - 65 if isinstance(text, str) else -1)
-    table = rows.assign(letter=letter).pivot(index="at", columns="model", values="letter")
-    picks = table.reindex(range(len(items))).fillna(-1).to_numpy(dtype=np.int64)
-    key, k = np.array([(item["key"], len(item["choices"])) for item in items]).T
-    return picks, key, k
+    items = items_at(*ITEMS)
+    return np.stack(list(picks_of(items).values()), axis=1), *keys_of(items)
 
 
 def made(n: int, m: int, k: int = 4, seed: int = 0) -> Answered:

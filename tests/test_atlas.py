@@ -11,7 +11,7 @@ import yaml
 
 from bench.atlas import __main__ as atlas
 from bench.atlas import audit, others
-from bench.atlas.sample import items_of
+from bench.atlas.audit import items_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "atlas"

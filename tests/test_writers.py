@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bench import cases
 from bench.atlas import blind, mmlu_pro, table, writers
 from robustify.items.item import Item
 from tests.test_atlas import RESULTS, windows
@@ -94,8 +95,8 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]
         )
         pool[-1] |= {"gpt52": wrong[:3], "gpt52_nine": [key, *wrong[1:]] if len(pool) < 21 else wrong}
     _lines(tmp_path / "distractors" / "mmlu_pro" / "pool.jsonl", pool)
-    monkeypatch.setattr(mmlu_pro, "folder", lambda: tmp_path)
-    monkeypatch.setattr(writers, "folder", lambda: tmp_path)
+    for module in (cases, mmlu_pro, writers):
+        monkeypatch.setattr(module, "folder", lambda: tmp_path)
     monkeypatch.setattr(writers, "text_vectors", lambda *_, **__: None)
     return made_up
 

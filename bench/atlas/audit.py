@@ -1,28 +1,49 @@
-"""Audits of one set without a language model: all items by rules and fitted scorers, and the weights of adjusted.json.
+"""Audit of each set without a language model, and the comparison of all sets in results/atlas/index.json.
 
-For each set, results/atlas/adjusted.json has `n`, the `worth` of the weights for form and words, their `status`, the number
-of items that `criterion: fdr` flags, and for each auditor, among them the sentence encoder, the points above chance on all
-items (`before`) and under the weights (`value`, `ci`, `p_holm`).
+`sets` of index.json are in descending order of the lower bound of the latent rate:
+
+- `n` items, `chance`: mean of 1/k.
+- `probe`, `scorer`, `latent`, `residual`, `flagged`: as in `over_seeds`. Of `probe` also `p`, and `p_corrected` (Holm over
+  the sets).
+- `strongest_cue`: the cue whose own accuracy has the highest lower bound.
+- `rules`: number of pairs of a set and a heuristic that ignores positions, and how many are `above_chance` after Holm's
+  correction.
 """
 
+import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from bench.atlas.fitted import Entry, over_seeds
-from bench.atlas.sample import Data, loaded, paths_of
-from robustify.items.answers import Answers
-from robustify.judging.adjusted import balanced
-from robustify.judging.baselines.artifact_probe import ProbeSettings
+from bench.atlas.fitted import SEEDS, Entry, over_seeds
+from robustify.base.files import write_json
+from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Rules, context
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.models.downloads import cache_folder
-from robustify.pipeline.asked import bench_facts
-from robustify.pipeline.by_meaning import ask_by_meaning
+from robustify.judging.stats.tests import LEVEL, holm
 from robustify.pipeline.config import parse
 from robustify.pipeline.steps import robustify
+from robustify.reading.loaders import Loaded, Source, load_many
 
+Data = str | list[str]
 BY_PLACE = ("first_option", "last_option", "most_common_position")
 """Heuristics that use the key's position in the file, which is not a cue if options are shuffled."""
+
+
+def paths_of(data: Data) -> list[str]:
+    """Return the files of a set, with `$NAME` in a path expanded."""
+    return [os.path.expandvars(path) for path in ([data] if isinstance(data, str) else data)]
+
+
+def loaded(data: Data) -> Loaded:
+    """Load a set. Raise `DataError` if a file is missing or contains no items."""
+    return load_many([Source(path=path) for path in paths_of(data)])
+
+
+def items_of(data: Data) -> tuple[Item, ...]:
+    """Return all items of a set."""
+    return loaded(data).items
 
 
 def without_models(name: str, data: Data, work: Path) -> Entry:
@@ -31,26 +52,59 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
     run = robustify(config, work / f"free-{name}", work / "cache")
     items, tree = run.items, run.summary.tree()
     assert items is not None
-    rows = {one: parts["all"] for one, parts in tree["measures"]["rule"]["rule"].items()}
-    fields, bench = ("value", "n", "ci", "ties", "p", "p_holm"), tree["benchmark"]
+    rules = tree["measures"]["rule"]["rule"].items()
     return {
-        "name": name,
-        "n_items": bench["n_items"],
-        "chance": bench["chance_accuracy"],
-        "defects": {kind: found["n"] for kind, found in bench["defects"].items()},
+        "n_items": tree["benchmark"]["n_items"],
+        "chance": tree["benchmark"]["chance_accuracy"],
         "sha256": run.manifest["data"]["sha256"],
-        "heuristics": {one: {field: row[field] for field in fields} for one, row in rows.items()},
+        "heuristics": {one: {of: parts["all"][of] for of in ("value", "p")} for one, parts in rules},
         "fitted": over_seeds(items, guess(items), ScreenRules()),
     }
 
 
-def adjusted(data: Data, _work: Path) -> Entry:
-    """Return the shortcuts that weights leave on a set."""
-    bench = loaded(data)
-    meant = ask_by_meaning(bench.items, ProbeSettings(), cache_folder(), keep=True)
-    answers = Answers.concat([guess(bench.items), Answers.of(meant)])
-    ctx = context(answers, bench_facts(bench), Rules(), bench.items)
-    found = balanced(ctx)
-    assert found is not None
-    part = found.part.model_dump(mode="json", include={"status", "n", "worth", "left"})
-    return {**part, "flagged": int(ctx.parts.flagged.sum())}
+def publish(path: Path, found: Entry) -> None:
+    """Write a file of results/atlas with six significant digits."""
+    write_json(path, _rounded(found))
+
+
+def _rounded(value: Any) -> Any:
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case dict():
+            return {name: _rounded(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_rounded(one) for one in value]
+    return value
+
+
+def write_index(folder: Path, names: Sequence[str]) -> None:
+    """Write index.json from the files of the sets; list sets without a file under `left_out`."""
+    files = {name: folder / f"{name}.json" for name in names}
+    there = {name: json.loads(path.read_text("utf-8")) for name, path in files.items() if path.is_file()}
+    rows = {name: _row(found) for name, found in there.items()}
+    tested = [r["p"] for of in there.values() for one, r in of["heuristics"].items() if one not in BY_PLACE]
+    p = [1.0 if row["probe"]["p"] is None else row["probe"]["p"] for row in rows.values()]
+    for row, corrected in zip(rows.values(), holm(p), strict=True):
+        row["probe"]["p_corrected"] = corrected
+    order = sorted(rows, key=lambda name: -rows[name]["latent"]["ci"][0])
+    index = {
+        "says": "how the fields are to be read: bench/atlas/audit.py",
+        "seeds": SEEDS,
+        "rules": {"tested": len(tested), "above_chance": sum(p <= LEVEL for p in holm(tested))},
+        "sets": {name: rows[name] for name in order},
+        "left_out": [name for name in names if name not in rows],
+    }
+    publish(folder / "index.json", index)
+
+
+def _row(found: Entry) -> Entry:
+    fitted = found["fitted"]
+    cue = max(fitted["cues"], key=lambda one: fitted["cues"][one]["ci"][0])
+    return {
+        "n": found["n_items"],
+        "chance": found["chance"],
+        "probe": {**fitted["probe"], "p": fitted["probe_p"]},
+        **{name: fitted[name] for name in ("scorer", "latent", "residual", "flagged")},
+        "strongest_cue": {"cue": cue, **{of: fitted["cues"][cue][of] for of in ("value", "n", "ci")}},
+    }

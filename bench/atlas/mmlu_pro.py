@@ -13,7 +13,6 @@ clustered by these groups. No language model is asked. The parts of the file are
 - `ranking`: scores on all items, on those that the best probe misses, on those that the filter keeps, and adjusted.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -24,7 +23,7 @@ from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
 from bench.atlas.fitted import Entry, tie_fair
 from bench.atlas.others import Scores, by_part
 from bench.atlas.writers import added, cues_in_words
-from bench.cases import folder
+from bench.cases import folder, items_at, json_lines
 from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
@@ -36,6 +35,7 @@ from robustify.judging.context import Facts, Rules, context
 from robustify.judging.stats.balance import Z
 from robustify.judging.stats.intervals import bootstrap, rate
 
+ITEMS = "mmlu_pro_models", "items.jsonl"
 FOLLOWED = ("form", "comparing")
 """Probes whose hits and picks are compared with the models'."""
 Logits = Mapping[str, Floats]
@@ -43,7 +43,7 @@ Logits = Mapping[str, Floats]
 
 def mmlu_pro(_work: Path) -> Entry:
     """Return the numbers of the whole set."""
-    raw, sources = read()
+    raw, sources = items_at(*ITEMS), [row["source"] for row in json_lines(*ITEMS)]
     items = [item.trimmed() for item in raw]
     groups = groups_of(items, sources)
     family = [source.partition("-")[0] for source in sources]
@@ -60,7 +60,7 @@ def mmlu_pro(_work: Path) -> Entry:
     probes = {name: _by_part(credit, names, k, groups) for name, credit in won.items()}
     return {
         "n": len(items),
-        "sha256": sha256(folder() / "mmlu_pro_models" / "items.jsonl"),
+        "sha256": sha256(folder().joinpath(*ITEMS)),
         "groups": len(np.unique(groups)),
         "probes": probes,
         "redrawn": {name: [rate(tie_fair(redrawn[0][name], redrawn[1], k), groups).json()] for name in won},
@@ -91,14 +91,6 @@ def mmlu_pro(_work: Path) -> Entry:
         },
         "ranking": ranking(items, scores, _hit(found[first], key, k) != 1),
     }
-
-
-def read() -> tuple[list[Item], list[str]]:
-    """Return the items as they are, and the source of each."""
-    with (folder() / "mmlu_pro_models" / "items.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    items = [Item(r["id"], r["stem"], tuple(r["choices"]), r["key"], r["topic"]) for r in rows]
-    return items, [row["source"] for row in rows]
 
 
 def picks(items: Sequence[Item]) -> dict[str, Ints]:

@@ -119,6 +119,11 @@ def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
     }
 
 
+def all_larger(work: Path) -> Entry:
+    """Return the numbers of all sets of larger models."""
+    return {name: larger(name, work) for name in SETS}
+
+
 def larger(name: str, work: Path) -> Entry:
     """Import the answers of larger models to one set and return their numbers."""
     asked = SETS[name]

@@ -4,7 +4,7 @@ The rows come from index.json, mmlu_pro.json (also by source and topic), and wri
 
 - `n`, `chance`, and the accuracy of the `probe` that finds most without the question (`value`, `ci`).
 - `cue`: what gives most, in words with its figures; `advice`: what to do about it.
-- `flagged`: items that the filter flags; `models`: models that answered without the question, elsewhere in these results.
+- `flagged`: items that the filter flags.
 - `signature`: set, number of items, digest of its data, and file of results.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import jinja2
 
+from bench.atlas.audit import publish
 from bench.atlas.fitted import Entry
-from bench.atlas.index import publish
 from bench.cases import folder as shared
 from robustify.base.files import sha256, write_text
 from robustify.judging.lint.rules import CUES, RULES
@@ -64,8 +64,7 @@ def _index(folder: Path) -> Iterator[tuple[str, Entry]]:
         says, advice = GROUPS.get(cue["cue"], (cue["cue"].replace("_", " "), GROUPS["form"][1]))
         named = {"cue": f"{says}: {100 * cue['value']:.1f} % alone", "advice": advice}
         flagged, digest = round(row["flagged"]["value"] * row["n"]), _read(folder, name)["sha256"]
-        found = _row(name, {**row, **row["scorer"]}, "scorer", named, flagged, (digest, f"{name}.json"))
-        yield name, {**found, "models": "two small ones, on a sample" if row.get("models") else "none"}
+        yield name, _row(name, {**row, **row["scorer"]}, "scorer", named, flagged, (digest, f"{name}.json"))
 
 
 def _whole(folder: Path) -> Iterator[tuple[str, Entry]]:
@@ -94,10 +93,8 @@ def _writers(folder: Path) -> Iterator[tuple[str, Entry]]:
 def _row(name: str, of: Entry, probe: str, cue: Entry, flagged: int | None, made: tuple[str, str]) -> Entry:
     signature = f"set:{name}|n:{of['n']}|data:{made[0][:8]}|voters:none|from:{made[1]}"
     figures = {"value": of["value"], "ci": of["ci"], "worth": 1 / of["value"]}
-    return {
-        **{"n": of["n"], "chance": of["chance"], "probe": probe}, **figures, **cue,
-        **{"flagged": flagged, "models": "none", "signature": signature},
-    }  # fmt: skip
+    known = {"n": of["n"], "chance": of["chance"], "probe": probe}
+    return {**known, **figures, **cue, "flagged": flagged, "signature": signature}
 
 
 def _cue(cues: list[Entry], best: str) -> Entry:

@@ -9,7 +9,6 @@ results/calibration/real.json.
 """
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from bench.atlas.blind import blind, keys_of
 from bench.atlas.fitted import Entry, tie_fair
-from bench.cases import folder
+from bench.cases import folder, items_at, json_lines
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS
@@ -66,8 +65,8 @@ def writers(_work: Path) -> Entry:
 
 def pools(name: str, needed: Sequence[str]) -> list[Row]:
     """Return the rows of a file of candidates in which all `needed` writers wrote."""
-    with (folder() / "distractors" / name / "pool.jsonl").open(encoding="utf-8") as file:
-        return [row for row in map(json.loads, file) if all(writer in row for writer in needed)]
+    rows = json_lines("distractors", name, "pool.jsonl")
+    return [row for row in rows if all(writer in row for writer in needed)]
 
 
 def items_by(rows: Sequence[Row], writer: str, seed: int = 0) -> list[Item]:
@@ -225,9 +224,7 @@ def pick_credit(items: Sequence[Item], picks: Ints) -> Floats:
 
 def votes(place: str, view: str) -> tuple[list[Item], dict[str, Ints]]:
     """Return the items of a folder, and the picks of each model (n,) under a view, -1 if none was read."""
-    with (folder() / place / "items.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    items = [Item(str(r["id"]), r["stem"], tuple(r["choices"]), r["key"]) for r in rows]
+    items = items_at(place, "items.jsonl")
     at = {item.id: i for i, item in enumerate(items)}
     found: dict[str, Ints] = {}
     with (folder() / place / "picks.csv").open(encoding="utf-8", newline="") as file:

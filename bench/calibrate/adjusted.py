@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from bench.atlas.audit import items_of
 from bench.atlas.fitted import tie_fair
-from bench.atlas.sample import items_of
 from bench.calibrate.shares import rounded, share_of
 from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import RobustifyError

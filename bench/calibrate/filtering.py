@@ -8,6 +8,7 @@ reported.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "one reply in ten is unread": {"unread": (0.1, 0.1)},
     "replies unread: 5 % if right, 20 % if wrong": {"unread": (0.05, 0.2)},
 }  # fmt: skip
+PICKED: dict[str, dict[str, Any]] = {
+    "half-changed copies": {"copies": 0.5, "replaced": 0.5, "repeats": 40},
+    "plain": {},
+    "voters share nine errors in ten": {"correlation": 0.9},
+    "all voters like the longest option": {"longest": 0.7},
+    "no shortcut": {"correlation": 0.9, "shortcut_rate": 0.0},
+}
+"""Scenarios of voters that only pick, each with every entry of `NUMBERS_OF_OPTIONS`."""
+NUMBERS_OF_OPTIONS = {"two": (2,), "four": (4,), "two to six": (2, 3, 4, 5, 6)}
+PICKED_REPEATS, PICKED_PLANTED = 24, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,12 @@ def scenarios() -> Iterator[Scenario]:
     for world in DEPENDENT:
         sim = Simulation(items=360, shortcut_rate=dependent.PLANTED, outside=0, tested=0)
         yield Scenario(f"options alone, {world}", sim, True, WORLD_REPEATS, world)
+    for (says, changed), (many, options) in product(PICKED.items(), NUMBERS_OF_OPTIONS.items()):
+        fixed = {"items": 360, "shortcut_rate": PICKED_PLANTED, "correlation": 0.3, "options": options}
+        settings = {**fixed, "bare": True, "asked": "own", "repeats": PICKED_REPEATS, **changed}
+        repeats = settings.pop("repeats")
+        sim = Simulation(outside=0, tested=0, **settings)
+        yield Scenario(f"picks alone, {many} options, {says}", sim, True, repeats)
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:

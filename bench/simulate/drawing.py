@@ -5,7 +5,7 @@ of real models. No model is asked and no text is taken from a benchmark.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -73,7 +73,7 @@ class Drawn:
         rng = np.random.default_rng(self.words)
         text = choices(self.key, self.k, self.kind, rng)
         for i in np.flatnonzero(self.source != np.arange(len(self))).tolist():
-            text[i] = repeated(text[int(self.source[i])], rng)
+            text[i] = repeated(text[int(self.source[i])], self.sim.replaced, rng)
         groups = self.facts.groups
         return [
             Item(name, f"Made-up question {name}", text[i], int(self.key[i]), topic_name(int(self.topic[i])),
@@ -140,6 +140,8 @@ class Drawn:
         """Return the rows of a model; `order`, `scores` (r, K) have -1 and NaN beyond a row's choices."""
         key, k, n = self.key[item], self.k[item], len(item)
         won, pick, tie = picks(scores, key, k)
+        if self.sim.bare and view == "choices_only":
+            scores = np.full_like(scores, np.nan)
         lengths = _lists(np.where(order >= 0, CHARS, -1), k, pa.int32())
         columns = {
             "item": pa.array(self.ids, pa.string()).take(pa.array(item)),
@@ -180,9 +182,14 @@ def draw(sim: Simulation) -> Drawn:
     )
     unsure = unsure[source]
     named = tuple(kinds[c] for c in kind.tolist())
-    return Drawn(
+    out = Drawn(
         sim, k, key, named, source, topic, group, picks, unsure, full, cloze, int(rng.integers(2**31))
     )
+    if not sim.longest:
+        return out
+    longest = np.array([np.argmax([len(choice) for choice in item.choices]) for item in out.items()])
+    liked = (kind == 0)[:, None] & (rng.random(picks.shape) < sim.longest)
+    return replace(out, picks=np.where(liked, longest[:, None], picks))
 
 
 @lru_cache(maxsize=8)

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Kind = Literal["clean", "length", "hedge", "wordless"]
 
 VOTER, OUTSIDE, TESTED = "voter", "outside", "model"
+REPLACED = 3 / 17
+"""Of u words, both copies share u - r, and either contains u + r: (1 - 3/17) / (1 + 3/17) is a Jaccard index of 0.7."""
 TOPICS = (0.4, 0.3, 0.2, 0.1)
 """Shares of the four topics, one of them small."""
 
@@ -30,8 +32,9 @@ class Simulation(BaseModel):
     probability that a voter's replies on an item are unreadable if its pick is right, and if it is wrong. `places`:
     positions of keys in the benchmark's order. `asked`: in all rotations of an order fixed by the ID, or once in the
     benchmark's order, as in most logs. `passage`: number of consecutive items in a group, of one type unless
-    `each_its_own`. `copies`: share of items that repeat an earlier one with every sixth word replaced (Jaccard index 0.7).
-    `graded`: the strength of preferences varies, and is larger if a voter sees a shortcut.
+    `each_its_own`. `copies`: share of items that repeat an earlier one with the share `replaced` of its words replaced.
+    `graded`: the strength of preferences varies, and is larger if a voter sees a shortcut. `bare`: voters only pick.
+    `longest`: a voter that does not see the key takes the longest option with this probability.
 
     Models under test answer the full question: right with `accuracy` on items without and with a shortcut. Each answer is a
     blind guess with probability 1 - `firmness`. Cloze does not depend on the order.
@@ -53,7 +56,10 @@ class Simulation(BaseModel):
     passage: int = Field(default=1, ge=1)
     each_its_own: bool = False
     copies: float = Field(default=0.0, ge=0, lt=1)
+    replaced: float = Field(default=REPLACED, ge=0, le=1)
     graded: bool = False
+    bare: bool = False
+    longest: float = Field(default=0.0, ge=0, le=1)
     outside: int = Field(default=1, ge=0, le=9)
     tested: int = Field(default=2, ge=0, le=9)
     accuracy: tuple[float, float] = (0.45, 0.75)

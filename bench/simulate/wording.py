@@ -36,8 +36,6 @@ FEWEST_WORDS, MOST_WORDS = 3, 7
 EXTRA_WORDS = 2
 """Words that a length cue adds to the longest other choice, more than commas could outweigh."""
 COMMAS = 0.06
-REPLACED = 3 / 17
-"""Of u words, both copies share u - r, and either contains u + r: (1 - 3/17) / (1 + 3/17) is 0.7."""
 _WORD = re.compile("[a-z]+")
 _HEDGE, _SWEEP, _NUMBER = -1, -2, -3
 _ODD_WORDS = {_HEDGE: 0.05, _SWEEP: 0.05, _NUMBER: 0.05}
@@ -66,11 +64,11 @@ def choices(key: Ints, k: Ints, kind: Sequence[str], rng: np.random.Generator) -
     ]
 
 
-def repeated(text: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
-    """Return copies of the choices with `REPLACED` of their distinct words replaced (Jaccard index 0.7)."""
+def repeated(text: Sequence[str], share: float, rng: np.random.Generator) -> tuple[str, ...]:
+    """Return copies of the choices with a share of their distinct words replaced."""
     words = {word for choice in text for word in choice.replace(",", "").split()}
     own, new = (sorted(part) for part in (words & set(NEUTRAL), set(NEUTRAL) - words))
-    old = rng.choice(own, size=round(REPLACED * len(words)), replace=False).tolist()
+    old = rng.choice(own, size=min(len(own), round(share * len(words))), replace=False).tolist()
     becomes = dict(zip(old, rng.choice(new, size=len(old), replace=False).tolist(), strict=True))
     return tuple(_WORD.sub(lambda found: becomes.get(found[0], found[0]), choice) for choice in text)
 

@@ -8,6 +8,8 @@ import pytest
 
 from bench.calibrate import adjusted as simulated
 from bench.calibrate.filtering import (
+    NUMBERS_OF_OPTIONS,
+    PICKED,
     PLANTED,
     SCENARIOS,
     Filtered,
@@ -22,7 +24,9 @@ from bench.simulate.parameters import Simulation, cases, screen_probabilities
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.judging.baselines.wording import HEDGES, words_of
 from robustify.judging.context import Rules, context
+from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import VoterPreferences
 from robustify.judging.screening import screen
 from tests.judging.baselines.test_near_duplicates import jaccard
 
@@ -113,6 +117,24 @@ def test_each_scenario_of_the_filter_is_measured() -> None:
             found += row["planted_flagged"] > 0.3
     assert said == set(SCENARIOS)
     assert found > len(SCENARIOS) / 2
+
+
+def test_voters_that_only_pick_are_boosted_by_the_form_of_what_they_pick() -> None:
+    picked = [one for one in scenarios() if one.sim.bare]
+    assert len(picked) == len(PICKED) * len(NUMBERS_OF_OPTIONS)
+    (longest,) = [one for one in picked if one.sim.longest and one.sim.options == (4,)]
+    drawn = draw(longest.sim.model_copy(update={"items": 120, "shortcut_rate": 0.0}))
+    answers, items = drawn.answers(), drawn.items()
+    index = item_index(answers, answers.items)
+    picks = VoterPreferences(answers, index).of(ScreenRules(voters=drawn.sim.voter_names)).picks()
+    assert picks is not None
+    assert picks.shape == (120, 4, 3)
+    sizes = np.array([[len(choice) for choice in item.choices] for item in items])
+    liked = np.take_along_axis(sizes, picks.argmax(axis=1), axis=1) == sizes.max(axis=1, keepdims=True)
+    assert 0.6 < liked.mean() < 0.9
+    row = measured(replace(longest, sim=drawn.sim), [filtered(replace(longest, sim=drawn.sim), 1)] * 2)
+    assert row["planted"] == 0
+    assert row["any_flag"] in (0, 1)
 
 
 def test_the_adjusted_score_of_made_up_options_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
