@@ -31,9 +31,8 @@ from bench.cases import items_at
 from robustify.base.arrays import Floats
 from robustify.cli.composing import PREFERENCE
 from robustify.composing.choosing import Choosing
-from robustify.composing.composed import Composed, Proving, compose
+from robustify.composing.composed import AFTER, Composed, Proof, Vectors, compose
 from robustify.composing.pool import Candidate, Pool, pools_of
-from robustify.composing.proof import AFTER, Proof, Vectors
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
@@ -77,7 +76,7 @@ def measured(
 ) -> tuple[Composed, Result]:
     """Return a composed set with what the audits found and what it took."""
     start, wall = time.process_time(), time.perf_counter()
-    found = compose(items, pools, how, Proving(), seen)
+    found = compose(items, pools, how, seen)
     took = {
         "processor_seconds": round(time.process_time() - start, 1),
         "seconds": round(time.perf_counter() - wall, 1),
@@ -163,7 +162,7 @@ def clean() -> Result:
             texts = [pool.texts[at] for at in rng.permutation(len(pool.texts)).tolist()]
             items.append(pool.item.with_choices(tuple(texts[:4]), 0))
             offered.append([Candidate(text, "others") for text in texts[4:]])
-        composed = compose(items, pools_of(items, offered), Choosing(seed=seed), Proving(), blind)
+        composed = compose(items, pools_of(items, offered), Choosing(seed=seed), blind)
         for one in composed.proof.auditors:
             found.setdefault(one.name, []).append(one.gain[AFTER].p)
         least.append(min(holm([p[-1] for p in found.values()])))

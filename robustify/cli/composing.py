@@ -1,7 +1,7 @@
 """Options of `robustify mend` that compose a set from a pool of candidates, and the composition."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,9 @@ from robustify.cli.options import DIR, FILE, F, gathered, print_result, say, wat
 
 if TYPE_CHECKING:
     from robustify.composing.composed import Composed
-    from robustify.composing.consulting import Consulting, Grow
+    from robustify.composing.consulting import Consulting
     from robustify.composing.pool import Candidate, Pool
+    from robustify.composing.writers import Grow
     from robustify.reading.loaders import Loaded
 
 
@@ -92,7 +93,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     pools, grow = _growing(bench, pooling)
     asks = _consulting(pooling)
     if asks.writer is not None:
-        cost = writers.price(pools, consulting.wanted(pools, shown), asks.writer)
+        cost = writers.price(pools, writers.wanted(pools, shown), asks.writer)
         if "dry_run" in pooling:
             click.get_current_context().exit(print_result(cost.tree(), forecast_lines(cost)))
         for line in forecast_lines(cost):
@@ -101,18 +102,16 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
         raise UsageError(f"--{alone[0].replace('_', '-')} works only with --writer MODEL.")
     advice = consulting.consulted(pools, grow, shown, asks, cache, watcher())
     own, meaning = PREFERENCE * ("prefer" in pooling), "meaning" in pooling
-    how = choosing.Choosing(shown, seed, own, meaning)
-    proving = composed.Proving(**{name: pooling[name] for name in ("auditors", "people") if name in pooling})
+    how, vectors = choosing.Choosing(shown, seed, own, meaning), partial(text_vectors, cache=cache, keep=True)
+    proving = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
     with threadpool_limits(1, "blas"):
-        found = composed.compose(
-            bench.items, advice.pools, how, proving, partial(text_vectors, cache=cache, keep=True)
-        )
+        found = composed.compose(bench.items, advice.pools, how, vectors, **proving)
     return replace(found, consulted=advice)
 
 
 def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
     """Return who is consulted. Raise `UsageError` if a model is unknown, and the errors of `open_run`."""
-    from robustify.composing import consulting, review, writers
+    from robustify.composing import consulting, writers
     from robustify.pipeline.config import mode_of, models_named
     from robustify.runs.run import open_run
 
@@ -128,7 +127,7 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
                 f"{found.folder} has no text of items, by which candidates are found. Use another run."
             )
         run = (found.items, found.answers)
-    votes = review.read_votes(pooling.get("reviews", ()))
+    votes = consulting.read_votes(pooling.get("reviews", ()))
     return consulting.Consulting(writer, models_named(names), mode_of(names), run, votes)
 
 
@@ -152,12 +151,3 @@ def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Poo
     pools = grow([()] * len(bench.items))
     require_ordinary_files(bench.name, [*whole_questions(pools)], [Path(source.path) for source in files])
     return pools, grow
-
-
-def composed_closing(found: "Composed", paths: Sequence[Path], out: Path) -> Iterator[str]:
-    """Yield the closing lines of a composition."""
-    from robustify.report.composed_page import composed_lines
-
-    yield from composed_lines(found)
-    yield f"set: {next(path for path in paths if path.stem == 'composed' and path.suffix != '.json')}"
-    yield f"page: {out / 'report.html'}"

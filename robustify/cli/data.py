@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import GuardrailError, UsageError, counted
-from robustify.cli.composing import compose_set, composed_closing, composing
+from robustify.cli.composing import compose_set, composing
 from robustify.cli.options import (
     FORCE,
     F,
@@ -221,8 +221,7 @@ def mend(
 
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
     """Compose a set. Raise `GuardrailError` after everything is written and printed if its proof failed."""
-    from robustify.export.composed_folder import composed_tree, write_composed
-    from robustify.report.composed_page import proof_failure
+    from robustify.export.composed_folder import composed_lines, composed_tree, proof_failure, write_composed
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
@@ -234,7 +233,8 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
     found = compose_set(bench, pooling, seed)
     paths = write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
     tree = {"folder": str(out), "files": [path.name for path in paths], **composed_tree(found)}
-    code = print_result(tree, composed_closing(found, paths, out))
+    made = next(path for path in paths if path.stem == "composed" and path.suffix != ".json")
+    code = print_result(tree, [*composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
     if failure := proof_failure(found):
         raise GuardrailError(failure)
     return code

@@ -6,13 +6,12 @@ other, because IDs of different files may agree by chance.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.texts import folded
-from robustify.composing.pool import Candidate, own_candidates
-from robustify.composing.typography import typed_plainly
+from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.reading.loaders import Source, load
@@ -32,8 +31,6 @@ from robustify.reading.loaders.rows import (
 
 _CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
 """Part of the name of a column that contains candidates, which does not name their writer."""
-
-
 _Row = tuple[str, str, tuple[Candidate, ...]]
 """ID, question, and candidates of a row."""
 
@@ -51,11 +48,11 @@ def offered(
     """
     found: list[list[Candidate]] = [[] for _ in items]
     unmatched: Counter[str] = Counter()
-    place = _Places(items)
+    place = _finder(items)
     for source in files:
         rows, name = list(_rows(source, columns)), Path(source.path).name
         for row_id, question, candidates in rows:
-            at = place.of(row_id, question)
+            at = place(row_id, question)
             unmatched[name] += not at
             for one in at:
                 found[one] += candidates
@@ -67,27 +64,21 @@ def offered(
     return found, dict(+unmatched)
 
 
-class _Places:
-    """Index of items by question and by ID."""
+def _finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
+    """Return a function of the ID and the question of a row that returns its items: none, one, or all with the question."""
+    by_id, by_stem = {item.id: at for at, item in enumerate(items)}, defaultdict[str, list[int]](list)
+    for at, item in enumerate(items):
+        for stem in {_form(item.stem), _form(item.question or item.stem)}:
+            by_stem[stem].append(at)
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._items, self._by_id = items, {item.id: at for at, item in enumerate(items)}
-        self._by_stem: dict[str, list[int]] = defaultdict(list)
-        for at, item in enumerate(items):
-            for stem in {_form(item.stem), _form(item.question or item.stem)}:
-                self._by_stem[stem].append(at)
-
-    def of(self, row_id: str, question: str) -> list[int]:
-        """Return the items of a row: none, one, or all with the same question."""
-        named = self._by_id.get(row_id)
-        alike = self._by_stem.get(_form(question), []) if question else []
+    def of(row_id: str, question: str) -> list[int]:
+        named, alike = by_id.get(row_id), by_stem.get(_form(question), []) if question else []
         if named is None or (alike and named not in alike):
             return alike
-        stem = self._items[named].stem
-        known = (
-            not question or named in alike or likeness_by_words(question, stem) >= LEAST_LIKENESS["meaning"]
-        )
-        return [named] * known
+        resembles = likeness_by_words(question, items[named].stem) >= LEAST_LIKENESS["meaning"]
+        return [named] * (not question or named in alike or resembles)
+
+    return of
 
 
 def _form(question: str) -> str:
@@ -103,8 +94,7 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
                 yield item.id, item.question or item.stem, others
             return
         except DataError:
-            columns = _candidate_columns(open_rows(source.path, split=source.split)[0])
-            if not columns:
+            if not (columns := _candidate_columns(open_rows(source.path, split=source.split)[0])):
                 raise
     yield from _rows_of(file, open_rows(source.path, split=source.split)[0], columns)
 

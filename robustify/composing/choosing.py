@@ -1,11 +1,9 @@
 """Choice of distractors from pools, so that over the whole set no cue points to the key or away from it.
 
-Sets of candidates are drawn in proportion to weights that start equal. In each round, fresh probes are fitted to the drawn
-sets, and the weights of the sets that give their key away fall (`refitting`). This is a game between a composer and its
-auditors in which the composer learns by multiplicative weights (Freund and Schapire 1999), and its equilibrium hides the
-key as well as the pools allow. Weights change no more than needed, so that no new cue appears, as it does if distractors
-are chosen against one classifier. Finally, one set per item is drawn by weight, given that the moments of simple rules
-and of recent probes sum to zero.
+Sets of candidates are drawn by weights that start equal. In each round, fresh probes are fitted to the drawn sets, and the
+weights of the sets that give their key away fall: a game between a composer and its auditors, learned by multiplicative
+weights (Freund and Schapire 1999), whose equilibrium hides the key as well as the pools allow. Finally, one set per item is
+drawn by weight, given that the moments of simple rules and of recent probes sum to zero.
 """
 
 from collections import deque
@@ -16,9 +14,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from robustify.base.arrays import ROUNDING, Floats, Ints
-from robustify.composing.form import CandidateSets, candidate_sets
 from robustify.composing.pool import Pool
-from robustify.composing.refitting import Probes
+from robustify.composing.refitting import CandidateSets, Probes, candidate_sets
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.adjusted import sharpness

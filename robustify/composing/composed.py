@@ -1,33 +1,103 @@
-"""A composed set: items whose distractors were chosen from pools, with its shortage and its proof."""
+"""A composed set: items whose distractors were chosen from pools, with its proof.
+
+The proof is by auditors that took no part in choosing, and by readers that pick the option most like the question, because
+distractors that nothing connects with the question would deceive every auditor, but make the key easy to find. Each version
+of the set is audited alone, and the credits are compared on the same items.
+"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.base.arrays import Floats
+from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.consulting import Consulted
 from robustify.composing.pool import OWN, Candidate, Pool
-from robustify.composing.proof import AFTER, BEFORE, Proof, Vectors, proof
-from robustify.composing.shortage import Bound, CandidateRequest, bounds, requests
+from robustify.composing.writers import Bound, CandidateRequest, bounds, requests
 from robustify.items.item import Item
-from robustify.judging.audit.probing import KINDS, Kind
+from robustify.items.scoring import best, credit
+from robustify.judging.audit.probing import KINDS, Kind, gains, probed
+from robustify.judging.baselines.artifact_probe import (
+    MOST_ENCODED,
+    ProbeSettings,
+    folds,
+    likeness_by_words,
+    padded,
+)
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
 from robustify.judging.baselines.near_duplicates import unit_hashes
 from robustify.judging.cloze import keeps_order
+from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
+from robustify.judging.summary.result import State
+from robustify.judging.summary.scored import LeftToFind
 
-PEOPLE = "people"
-"""Version of a set with the distractors of one writer of the pools."""
+AFTER, BEFORE, PEOPLE = "after", "before", "people"
+"""Versions of a set. `PEOPLE` has the distractors of one writer of the pools."""
+AUDITORS: tuple[Kind, ...] = ("characters", "meaning")
+"""Auditors of the proof, unless others are named."""
+SLACK = 0.02
+"""Gain over chance of an auditor above which the headline says what is left."""
+_WORDS, _MEANING, _MODELS = _READERS = ("words of the question", "meaning of the question", "models")
+Vectors = Callable[[Sequence[str]], Floats | None]
+"""Function that returns the encoder's unit vectors (n, d) of texts, or None without an encoder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proving:
-    """Auditors to prove a set by, and the writer in the pools whose distractors a further version has."""
+class Finder:
+    """Auditor or reader: what it gains over chance in each version, and the paired change from each other to `AFTER`."""
 
-    auditors: tuple[Kind, ...] = ("characters", "meaning")
-    people: str = OWN
+    name: str
+    gain: Mapping[str, LeftToFind]
+    change: Mapping[str, Difference]
+    independent: bool = True
+
+    @property
+    def finds_more(self) -> bool:
+        """Whether it finds the keys more often than before, and more often than by chance."""
+        ci, least = self.change[BEFORE].ci if BEFORE in self.change else None, self.gain[AFTER].ci
+        return ci is not None and ci[0] > 0 and least is not None and least[0] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Auditors of a composed set, and readers that see the question."""
+
+    auditors: tuple[Finder, ...]
+    readers: tuple[Finder, ...]
+
+    @property
+    def worst(self) -> Finder | None:
+        """Auditor that took no part in choosing and finds the most."""
+        found = [one for one in self.auditors if one.independent]
+        return max(found, key=lambda one: one.gain[AFTER].value or 0.0, default=None)
+
+    @property
+    def above_slack(self) -> tuple[Finder, ...]:
+        """Such auditors that gain more than `SLACK` over chance, by chance or not."""
+        found = (one for one in self.auditors if one.independent)
+        return tuple(one for one in found if (one.gain[AFTER].value or 0.0) > SLACK)
+
+    @property
+    def beyond_chance(self) -> tuple[Finder, ...]:
+        """Those of them whose gain chance does not explain."""
+        return tuple(one for one in self.above_slack if one.gain[AFTER].p_holm <= LEVEL)
+
+    @property
+    def hidden(self) -> State:
+        """Whether the keys are hidden from them. A gain above `SLACK` that chance may explain is no verdict."""
+        if self.beyond_chance:
+            return "failed"
+        return "not evaluated" if self.above_slack or self.worst is None else "passed"
+
+    @property
+    def plausible(self) -> State:
+        """Whether no reader finds the keys more easily than before."""
+        if not self.readers:
+            return "not evaluated"
+        return "failed" if any(one.finds_more for one in self.readers) else "passed"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,13 +128,24 @@ class Composed(HoldsText):
         """Number of chosen distractors by writer."""
         return dict(Counter(one.writer for some in self.picks for one in some))
 
+    @property
+    def set_aside(self) -> dict[str, int]:
+        """Number of candidates that were set aside, by reason, the most common first."""
+        return dict(Counter(why for pool in self.pools for why in pool.aside).most_common())
+
 
 def compose(
-    items: Sequence[Item], pools: Sequence[Pool], how: Choosing, proving: Proving, vectors: Vectors
+    items: Sequence[Item],
+    pools: Sequence[Pool],
+    how: Choosing,
+    vectors: Vectors,
+    auditors: Sequence[Kind] = AUDITORS,
+    people: str = OWN,
 ) -> Composed:
-    """Choose the distractors of items from their pools, and prove the result.
+    """Choose the distractors of items from their pools, and prove the result by `auditors`.
 
-    `items` are as they were read, and those of `pools` may have other typography.
+    `items` are as they were read, and those of `pools` may have other typography. If `people` is a writer in the pools, a
+    further version has this writer's distractors.
     """
     # A stem that names an option by its letter keeps its options. Candidates never refer to others.
     free = [
@@ -82,14 +163,14 @@ def compose(
         after[at] = item
     before = [_cut(one, other.k, how.seed) for one, other in zip(items, after, strict=True)]
     versions: dict[str, Sequence[Item | None]] = {BEFORE: before, AFTER: after}
-    if proving.people != OWN:
-        theirs = [_by(proving.people, pool)[: item.k - 1] for pool, item in zip(pools, after, strict=True)]
+    if people != OWN:
+        theirs = [pool.by(people)[: item.k - 1] for pool, item in zip(pools, after, strict=True)]
         versions[PEOPLE] = [
             item if at not in picks else _shown(item, theirs[at]) if len(theirs[at]) == item.k - 1 else None
             for at, item in enumerate(after)
         ]
     took_part = {"form", "words", *["meaning"] * how.meaning}
-    kinds = {kind: kind not in took_part for kind in KINDS if kind in {*took_part, *proving.auditors}}
+    kinds = {kind: kind not in took_part for kind in KINDS if kind in {*took_part, *auditors}}
     return Composed(
         items=tuple(after),
         pools=tuple(pools),
@@ -107,23 +188,110 @@ def _shown(item: Item, distractors: Sequence[Candidate]) -> Item:
     return item.with_choices((item.choices[item.key], *(one.text for one in distractors)), 0)
 
 
-def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
-    """Return the probability of each key among the options shown (n,), by models that see the question, before and after.
-    NaN if no model saw all of them, or distractors that an item had are no candidates any more."""
-    won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
-    for at, some in picks.items():
-        for version, shown in ((BEFORE, _by(OWN, pools[at])), (AFTER, some)):
-            if len(shown) == len(some):
-                won[version][at] = 1 / (1 + sum(one.ratio for one in shown))
-    return won
-
-
-def _by(writer: str, pool: Pool) -> list[Candidate]:
-    return [one for one in pool.candidates if one.writer == writer]
-
-
 def _cut(item: Item, k: int, seed: int) -> Item:
     """Return an item with its key and as many of its distractors, drawn by a hash, as fit in k options."""
     marks = unit_hashes([f"cut/{seed}\0{item.id}\0{choice}" for choice in item.choices])
     order = [item.key, *(at for at in marks.argsort(kind="stable").tolist() if at != item.key)]
     return item if item.k <= k else item.with_choices(tuple(item.choices[at] for at in order[:k]), 0)
+
+
+def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
+    """Return the probability of each key among the options shown (n,), by models that see the question, before and after.
+    NaN if no model saw all of them, or distractors that an item had are no candidates any more."""
+    won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
+    for at, some in picks.items():
+        for version, shown in ((BEFORE, pools[at].by(OWN)), (AFTER, some)):
+            if len(shown) == len(some):
+                won[version][at] = 1 / (1 + sum(one.ratio for one in shown))
+    return won
+
+
+def proof(
+    versions: Mapping[str, Sequence[Item | None]], kinds: Mapping[Kind, bool], vectors: Vectors,
+    answered: Mapping[str, Floats] | None = None,
+) -> Proof:  # fmt: skip
+    """Audit the versions of a set, which have an item or None at each of n places.
+
+    `kinds` says of each auditor whether it took no part in choosing. `answered` has the probabilities (n,) that models
+    which see the question give the key, by version. With fewer than 50 items, nothing is fitted, and there are no auditors.
+    """
+    won, k = dict[str, dict[str, Floats]](), dict[str, Ints]()
+    for name, places in versions.items():
+        at = np.array([i for i, item in enumerate(places) if item is not None], dtype=np.int64)
+        # In a large set, auditors that prove nothing see only the composed version, because each takes a minute.
+        seen = [one for one in kinds if kinds[one] or name == AFTER or len(places) <= MOST_ENCODED]
+        found = _credits([item for item in places if item is not None], seen, vectors)
+        won[name] = {who: _spread(credits, at, len(places)) for who, credits in found.items()}
+        if answered and name in answered:
+            won[name][_MODELS] = answered[name]
+        k[name] = np.array([1 if item is None else item.k for item in places], dtype=np.int64)
+    items = [item for item in versions[AFTER] if item is not None]
+    groups = group_numbers([item.id for item in items], {item.id: item.group for item in items})
+    auditors = {
+        name: one
+        for free in (True, False)
+        for name, one in _finders(
+            [kind for kind in kinds if kinds[kind] == free], won, k, groups, free
+        ).items()
+    }
+    readers = _finders(_READERS, won, k, groups)
+    return Proof(tuple(auditors[kind] for kind in kinds if kind in auditors), tuple(readers.values()))
+
+
+def _finders(
+    names: Sequence[str], won: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
+    independent: bool = True,
+) -> dict[str, Finder]:  # fmt: skip
+    """Return those of a family that saw the composed set. Holm's correction is over the family."""
+    gained = {
+        version: gains({name: of[name] for name in names if name in of}, k[version], groups=groups)
+        for version, of in won.items()
+    }
+    found = {}
+    for name in gained[AFTER]:
+        gain = {version: of[name] for version, of in gained.items() if name in of}
+        change = {
+            version: paired_difference(won[AFTER][name], won[version][name], groups)
+            for version in won
+            if version != AFTER and name in won[version]
+        }
+        found[name] = Finder(name, gain, change, independent)
+    return found
+
+
+def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
+    """Return the credits (n,) of each auditor and reader on the items, NaN for items that it did not see."""
+    fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
+    scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
+    likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
+    found = _won(items, scores | {_WORDS: _wide(items, np.array(likeness))})
+    at = drawn(np.ones(len(items), dtype=bool), MOST_ENCODED)
+    some = [items[i] for i in at.tolist()]
+    texts = [*(choice for item in some for choice in item.choices), *(item.stem for item in some)]
+    if (vectors_of := vectors(texts)) is not None:
+        options, stems = vectors_of[: -len(some)], vectors_of[-len(some) :]
+        like = (options * np.repeat(stems, [item.k for item in some], axis=0)).sum(axis=1)
+        scores = {_MEANING: _wide(some, like)}
+        if fitted and "meaning" in kinds:
+            scores |= probed(some, fold[at], ["meaning"], vectors=options)
+        found |= {name: _spread(credits, at, len(items)) for name, credits in _won(some, scores).items()}
+    return found
+
+
+def _wide(items: Sequence[Item], values: Floats) -> Floats:
+    """Return values of options (sum of k,) as (n, K)."""
+    k = np.array([item.k for item in items], dtype=np.int64)
+    return padded(values[:, None], np.arange(int(k.max(initial=1))) < k[:, None])[:, :, 0]
+
+
+def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the tie-fair credits (n,) of picking the option with the highest of scores (n, K)."""
+    key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
+    return {name: credit(best(of, k), key) for name, of in scores.items()}
+
+
+def _spread(values: Floats, at: Ints, n: int) -> Floats:
+    """Return values at their places (n,), NaN elsewhere."""
+    out = np.full(n, np.nan)
+    out[at] = values
+    return out

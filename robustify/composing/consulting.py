@@ -2,11 +2,16 @@
 
 A model has a voice only if it finds the key among all candidates in most items, because a weak model would take the best
 distractors for second keys. A candidate is a second key only if all voices say so. On the 12,032 questions of MMLU-Pro,
-the best of 21 models contradicts 35 % of the keys, but the best three agree on another option in 7 %.
+the best of 21 models contradicts 35 % of the keys, but the best three agree on another option in 7 %. The author's own
+distractors need no review by people.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +19,31 @@ import numpy as np
 from scipy.special import softmax
 
 from robustify.base.arrays import RELATIVE_TIE, Floats
+from robustify.base.errors import DataError
 from robustify.base.redaction import HoldsText
-from robustify.composing.pool import Candidate, Pool, without_doubtful
-from robustify.composing.review import Review, Votes, reviewed
-from robustify.composing.shortage import CandidateRequest, requests
-from robustify.composing.typography import same_form
-from robustify.composing.writers import CandidateWriter, WriterSettings
+from robustify.composing.pool import UNCLEAR, VERDICTS, Candidate, Pool, same_form, without_doubtful
+from robustify.composing.writers import CandidateWriter, Grow, WriterSettings
+from robustify.freeform.llm_judge.verdicts import majority_vote
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import FULL_OF, Mode, as_compared
-from robustify.judging.stats.intervals import Rate, rate
+from robustify.judging.stats.intervals import Agreement, Rate, agreement, rate
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.replies import Replies
+from robustify.reading.jsonl import read_jsonl
 
-ROUNDS = 3
-"""How often a writer is asked at most, because new candidates can be unfit, or lack a form themselves."""
 MOST_ITEMS = 0.5
 """A model has a voice if it finds the key in more than this share of the items, by the lower bound of its interval."""
 ORDERS = 4
 """Number of orders of the options over which probabilities are averaged."""
-Grow = Callable[[Sequence[Sequence[Candidate]]], tuple[Pool, ...]]
-"""Function that returns the pools with the given candidates added to each."""
+_SPELLED = {
+    spelling: said for at, said in enumerate(VERDICTS, start=1) for spelling in (said, str(at), f"{at}.0")
+}
+Votes = Mapping[str, Mapping[str, str]]
+"""Verdict by code of the candidate and rater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,17 @@ class Checked:
     voices: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What people said. `verdicts` counts candidates by the verdict that counts. There is an agreement for each pair of
+    `raters` with common candidates. `unmatched` counts candidates that no pool has."""
+
+    verdicts: Mapping[str, int]
+    raters: tuple[str, ...]
+    agreements: Mapping[tuple[str, str], Agreement]
+    unmatched: int
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Consulted(HoldsText):
     """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates."""
@@ -74,15 +91,6 @@ class Consulted(HoldsText):
         said = {name: getattr(self.review, name) for name in ("raters", "verdicts", "unmatched")}
         said["agreement"] = [{"raters": pair, **one.json()} for pair, one in self.review.agreements.items()]
         return {"writer": self.writer, "checks": [asdict(one) for one in self.checks], "review": said}
-
-
-def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return what a writer is asked for: the requests of the pools, and as many candidates as make twice those shown."""
-    asked = {one.at: one for one in requests(pools, shown)}
-    for at, pool in enumerate(pools):
-        one = asked.get(at, CandidateRequest(at, 0))
-        asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
-    return [one for _, one in sorted(asked.items()) if one.n > 0]
 
 
 def consulted(
@@ -101,12 +109,7 @@ def consulted(
     pools, said = tuple(pools), None
     if how.writer is not None:
         with Replies(cache) as kept, open_scorer(how.writer.model, cache) as model:
-            writer = CandidateWriter(model, kept, how.writer)
-            pools = _asked(writer, pools, grow, shown, watch)
-        said = {
-            "writer": how.writer.model.name, "replies": writer.replies, "unread": dict(writer.unread.most_common()),
-            "unasked": writer.unasked, "lacking": len(wanted(pools, shown)), "spent": dict(writer.spent),
-        }  # fmt: skip
+            pools, said = CandidateWriter(model, kept, how.writer).grown(pools, grow, shown, watch)
     sources, checks = [] if how.run is None else [how.run], list[Checked]()
     if how.models:
         questions = [*whole_questions(pools)]
@@ -116,21 +119,6 @@ def consulted(
         checks.append(found)
     pools, review = reviewed(pools, how.votes)
     return Consulted(without_doubtful(pools, shown[0] - 1), said, tuple(checks), review)
-
-
-def _asked(
-    writer: CandidateWriter, pools: tuple[Pool, ...], grow: Grow, shown: tuple[int, int], watch: Watch
-) -> tuple[Pool, ...]:
-    """Ask a writer in rounds, and return the pools with its candidates."""
-    offered: list[tuple[Candidate, ...]] = [()] * len(pools)
-    for number in range(1, ROUNDS + 1):
-        if not (lacking := wanted(pools, shown)):
-            break
-        with watch(f"candidates, round {number}", len(lacking)) as progress:
-            new = writer.candidates(pools, lacking, progress)
-        offered = [(*old, *more) for old, more in zip(offered, new, strict=True)]
-        pools = grow(offered)
-    return pools
 
 
 def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Watch) -> Answers:
@@ -214,3 +202,66 @@ def _ratios(
         seen = ratios.get(pool.item.id, {})
         found.append(np.array([seen.get(one, np.nan) if key in seen else np.nan for one in others]))
     return found
+
+
+def code_of(item: Item, text: str) -> str:
+    """Return the code of a candidate, which its verdicts carry. It depends neither on typography nor on the pool."""
+    named = f"{item.id}\0{same_form(text)}".encode("utf-8", "surrogatepass")
+    return f"c{sha256(named).hexdigest()[:15]}"
+
+
+def read_votes(paths: Iterable[Path]) -> Votes:
+    """Read verdicts from CSV or JSON Lines files with `code`, `verdict`, and an optional `rater`, by default the name of
+    the file. Rows without a verdict are skipped. Raise `DataError` if rows have no code or another verdict."""
+    votes: dict[str, dict[str, str]] = {}
+    for path in paths:
+        for code, rater, verdict in read_jsonl(path, partial(_vote, path.stem)):
+            if verdict:
+                votes.setdefault(code, {})[rater] = verdict
+    return votes
+
+
+def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
+    code, said, rater = (str(cells.get(part) or "").strip() for part in ("code", "verdict", "rater"))
+    spelled = " ".join(said.casefold().replace("_", " ").split())
+    if not code or (spelled and spelled not in _SPELLED):
+        expected = ", ".join(f"{at} ({one})" for at, one in enumerate(VERDICTS, start=1))
+        raise DataError(f"has {'an unknown verdict' if code else 'no code'}; expected a code and {expected}")
+    return code, rater or name, _SPELLED.get(spelled, "")
+
+
+def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
+    """Return pools whose candidates have the verdicts of people, and how well each pair of raters agrees.
+
+    If raters differ, the majority counts, and without one the candidate is unclear.
+    """
+    place = {code_of(pool.item, one.text): at for at, pool in enumerate(pools) for one in pool.candidates}
+    known = {code: votes[code] for code in place if votes.get(code)}
+    raters = sorted({rater for by in votes.values() for rater in by})
+    agreements = {}
+    for pair in combinations(raters, 2):
+        if both := [code for code, by in known.items() if by.keys() >= {*pair}]:
+            one, other = ([known[code][rater] for code in both] for rater in pair)
+            groups = np.array([place[code] for code in both])
+            agreements[pair] = agreement(one, other, VERDICTS, groups=groups)
+    said = {code: majority_vote([*by.values()]).verdict or UNCLEAR for code, by in known.items()}
+    made = []
+    for pool in pools:
+        marked = (replace(c, verdict=said.get(code_of(pool.item, c.text), "")) for c in pool.candidates)
+        made.append(replace(pool, candidates=tuple(marked)))
+    unmatched = len(votes.keys() - place.keys())
+    return tuple(made), Review(Counter(said.values()), tuple(raters), agreements, unmatched)
+
+
+def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
+    """Return the candidates `which` of each pool for the page of a review, an entry per item. Writers are not shown,
+    because they could sway a rater."""
+    items, codes = list[dict[str, Any]](), list[str]()
+    for pool, some in zip(pools, which, strict=True):
+        if some:
+            own = [code_of(pool.item, one.text) if one in some else "" for one in pool.candidates]
+            about = {"id": pool.item.id, "stem": pool.item.stem, "choices": list(pool.texts), "key": 0}
+            items.append({**about, "codes": ["", *own]})
+            codes += own
+    sheet = sha256("".join(codes).encode()).hexdigest()[:16]
+    return {"name": name, "sheet": sheet, "verdicts": list(VERDICTS), "items": items}

@@ -1,24 +1,33 @@
-"""Candidates for the distractors of an item, and the rules by which a text is no candidate."""
+"""Candidates for the distractors of an item, the rules by which a text is no candidate, and the typography of options.
+
+Writers differ in quotes, dashes, spaces, final periods, and first letters, which would tell the key from the distractors of
+another writer. All options of an item therefore get the same.
+"""
 
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from robustify.base.redaction import HoldsText
-from robustify.base.texts import is_blank
-from robustify.composing.typography import alike, same_form
+from robustify.base.texts import bare, is_blank, straight
 from robustify.items.item import Item
+from robustify.judging.baselines.wording import FUNCTION_WORDS
 from robustify.judging.cloze import cross_reference
 
 OWN = "own"
 """Writer of the distractors that an item has already."""
-_WORD = re.compile(r"[^\W\d_]{3}")
-
-
 VERDICTS = WRONG, RIGHT_TOO, UNCLEAR = ("wrong", "right too", "unclear")
 """What people say of a candidate. One that is wrong is a good distractor, and one that is right too is a second key."""
+_WORD, _SMALL_LETTERS = re.compile(r"[^\W\d_]{3}"), re.compile(r"[^\W\d_A-Z]{3}")
+_DASH, _HYPHENS, _SPACES = re.compile(r"\s*[—―]\s*"), re.compile("[‐‑‒–]"), re.compile(r"[^\S\n]+")
+_ENDED = re.compile(r"(?<=[^\W\d_]{2})\.$|(?<=[\d)\]\"'%])\.$")
+"""A final period after a word, a number, or a closing mark. A period after a single letter may belong to it, as in U.S."""
+_SMALL = re.compile(r"([a-z]+)(?=$|[\s,;:.])")
+"""First word without capitals. What continues it, as in `sin(x)` or `m/s`, makes it a name or unit."""
+_SYMBOLS = frozenset(
+    ("sin", "cos", "tan", "log", "exp", "max", "min", "mod", "det", "lim", "mol", "rad", "bar", "ppm")
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,6 +67,10 @@ class Pool(HoldsText):
     def texts(self) -> tuple[str, ...]:
         """Texts of the key and of all candidates, the key first."""
         return (self.item.choices[self.item.key], *(one.text for one in self.candidates))
+
+    def by(self, writer: str) -> list[Candidate]:
+        """Return the candidates of a writer."""
+        return [one for one in self.candidates if one.writer == writer]
 
 
 def own_candidates(item: Item) -> tuple[Candidate, ...]:
@@ -113,11 +126,6 @@ def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
     return tuple(out)
 
 
-def set_aside(pools: Iterable[Pool]) -> dict[str, int]:
-    """Count the candidates that were set aside, by reason, the most common first."""
-    return dict(Counter(why for pool in pools for why in pool.aside).most_common())
-
-
 def _fault(item: Item, text: str) -> str:
     """Return why a text is no candidate beside the key of an item, or ""."""
     key = item.choices[item.key]
@@ -132,8 +140,44 @@ def _fault(item: Item, text: str) -> str:
 
 
 def _within(part: str, whole: str) -> bool:
-    """Return whether a text stands in another as a whole. A part without a word, such as a number or a formula, does not
-    count, because 5 is no answer that contains 0.5 or 5x."""
+    # A part without a word, such as a number or a formula, does not count: 5 is no answer that contains 0.5 or 5x.
     if len(part) >= len(whole) or _WORD.search(part) is None:
         return False
     return re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", whole) is not None
+
+
+def typed_plainly(text: str) -> str:
+    """Return a text with straight quotes, hyphens for all dashes, and single spaces, without blanks at its ends."""
+    text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(text)))
+    return bare(_SPACES.sub(" ", text))
+
+
+def same_form(text: str) -> str:
+    """Return the form in which two options are equal: without differences in typography, a final period, and case if there
+    are words. Options such as TT, Tt, and tt differ."""
+    form = unended(typed_plainly(text))
+    return form.casefold() if _SMALL_LETTERS.search(form) else form
+
+
+def unended(text: str) -> str:
+    """Return a text without its final period, unless the period may belong to an abbreviation."""
+    return _ENDED.sub("", text)
+
+
+def alike(options: Sequence[str]) -> tuple[str, ...]:
+    """Return options in the same typography.
+
+    If any option begins with a capital, all do, unless one begins with a unit or symbol such as pH or kg. Final periods
+    are taken off, because adding one would lengthen a key.
+    """
+    same = tuple(unended(typed_plainly(option)) or option for option in options)
+    small = [one for one in same if one[:1].islower()]
+    if len(small) < sum(one[:1].isalpha() for one in same) and all(map(_is_word_first, small)):
+        return tuple(one[:1].upper() + one[1:] if one[:1].islower() else one for one in same)
+    return same
+
+
+def _is_word_first(text: str) -> bool:
+    found = _SMALL.match(text)
+    word = found[1] if found else ""
+    return word in FUNCTION_WORDS or (len(word) > 2 and word not in _SYMBOLS)

@@ -1,35 +1,142 @@
-"""Writers: models that are asked for candidates, in the form that each item needs, and the parser of their replies.
+"""What pools lack: requests for candidates, models that are asked for them (writers), and the parser of their replies.
 
-Replies are cached, so that an interrupted call resumes. A reply that cannot be read gives no candidate and is counted.
-Whether a text may be a candidate is decided by its pool alone.
+A rule picks the option that has the most of something. If no candidate of an item has as much as the key, the rule finds
+the key. If this bounds the rule's accuracy above chance, no choice balances the set, and the items that the rule must win
+need candidates of another form.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from robustify.base.arrays import Floats, Ints
 from robustify.base.errors import UsageError
 from robustify.composing.pool import Candidate, Pool
-from robustify.composing.shortage import CandidateRequest
 from robustify.freeform.llm_judge.judges import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
 from robustify.freeform.prompt_templates import rendered, template_named
+from robustify.freeform.running import Watch
 from robustify.freeform.schema import require_packages
-from robustify.models.engines.protocols import Metered, Progress, Writer, no_progress
+from robustify.judging.lint.cues import FORM
+from robustify.judging.stats.intervals import clopper_pearson
+from robustify.judging.stats.tests import LEVEL
+from robustify.models.engines.protocols import Metered, Progress, Writer
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
 from robustify.models.replies import BATCH, Purpose, Replies, replies_to
 from robustify.reading.marks.labelling import cut_at_labels, positions_in_series, split_labels, without_tail
 
+ASKED = 2
+"""Candidates asked for an item that a rule must win. One breaks the rule, and two leave a choice."""
+ROUNDS = 3
+"""How often a writer is asked at most, because new candidates can be unfit, or lack a form themselves."""
 TEMPLATE = "writer/distractors@1.0"
+_LENGTHS = ("fewest characters", "most characters", "fewest words", "most words")
+_TRAITS = ("initial capital", "full stop at the end", "number", "comma", "bracket", "hyphen")
+"""Names of the first of `FORM`."""
+RULES = (*_LENGTHS, *(f"{which} {trait}" for trait in _TRAITS for which in ("with", "without")))
 _NAMES = ("option", "distractor", "text", "answer", "choice", "candidate", "")
 """Members of an object that hold the text of an option."""
 _BOLD = re.compile(r"(\*\*|__)(?P<text>[^*_]+)\1")
 _QUOTES = ('""', "''", "``", "\u201c\u201d", "\u2018\u2019")
 _UNFIT = "Some options of your reply repeated an option, gave the correct answer, or had another form."
+Grow = Callable[[Sequence[Sequence[Candidate]]], tuple[Pool, ...]]
+"""Function that returns the pools with the given candidates added to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Least accuracy of a rule over n items, whatever is chosen. In `lacking` of them, no candidate has as much as the key.
+
+    `above` says whether the bound is significantly above chance (one-sided, 5 %).
+    """
+
+    rule: str
+    least: float
+    chance: float
+    lacking: int
+    n: int
+    above: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRequest:
+    """Request for at least `n` candidates of the pool `at`, because rules must find its key, or it has too few.
+
+    `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
+    """
+
+    at: int
+    n: int
+    form: tuple[str, ...] = ()
+
+
+def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
+    """Return the bound of each rule for pools of which at most `most` options are shown, the worst first."""
+    credit, chance, _ = _least_credits(pools, most)
+    n, even, found = len(pools), float(chance.mean()) if len(pools) else 0.0, []
+    for rule, won in zip(RULES, credit.T, strict=True):
+        above = clopper_pearson(int(won.sum()), n, 1 - 2 * LEVEL)[0] > even
+        found.append(Bound(rule, float(won.sum()) / max(n, 1), even, int((won == 1).sum()), n, above))
+    return tuple(sorted(found, key=lambda one: one.chance - one.least))
+
+
+def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
+    """Return a request for each pool that a rule above chance must win, or that has too few candidates.
+
+    `shown` are the fewest and the most options of an item.
+    """
+    credit, _, keys = _least_credits(pools, shown[1])
+    above = sorted(RULES.index(one.rule) for one in bounds(pools, shown[1]) if one.above)
+    found = []
+    for at, pool in enumerate(pools):
+        form = tuple(_needed(j, int(keys[at, j])) for j in above if credit[at, j] == 1)
+        n = max(ASKED * bool(form), shown[0] - 1 - len(pool.candidates))
+        if n > 0:
+            found.append(CandidateRequest(at, n, form))
+    return tuple(found)
+
+
+def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
+    """Return what a writer is asked for: the requests of the pools, and as many candidates as make twice those shown."""
+    asked = {one.at: one for one in requests(pools, shown)}
+    for at, pool in enumerate(pools):
+        one = asked.get(at, CandidateRequest(at, 0))
+        asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
+    return [one for _, one in sorted(asked.items()) if one.n > 0]
+
+
+def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
+    """Return the least credit of each rule for each key (n, rules), its chance (n,), and the key's amounts (n, rules)."""
+    credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
+    for at, pool in enumerate(pools):
+        amounts = np.array([_amounts(text) for text in pool.texts])
+        keys[at] = amounts[0]
+        ties = np.minimum((amounts[1:] == keys[at]).sum(axis=0), most - 1)
+        credit[at] = np.where((amounts[1:] > keys[at]).any(axis=0), 0.0, 1 / (1 + ties))
+    return credit, np.array([1 / min(most, len(pool.texts)) for pool in pools]), keys
+
+
+def _amounts(text: str) -> tuple[int, ...]:
+    """Return how much an option has of what each rule looks for."""
+    chars, words = len(text), len(text.split())
+    traits = (int(one) for cue in FORM[: len(_TRAITS)] for one in cue.marks([text], ""))
+    return (-chars, chars, -words, words, *(has for one in traits for has in (one, 1 - one)))
+
+
+def _needed(rule: int, key: int) -> str:
+    """Say what a candidate needs beside a key of this amount: more of a length, if that is possible."""
+    which, _, what = RULES[rule].partition(" ")
+    if rule >= len(_LENGTHS):
+        return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
+    least = abs(key + (key != -1))
+    unit = what if least != 1 else what.removesuffix("s")
+    return f"at {'most' if which == 'fewest' else 'least'} {least} {unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +148,20 @@ class WriterSettings:
     budget: float | None = None
 
 
-def price(pools: Sequence[Pool], requests: Sequence[CandidateRequest], settings: WriterSettings) -> Forecast:
+def price(pools: Sequence[Pool], asked: Sequence[CandidateRequest], settings: WriterSettings) -> Forecast:
     """Estimate the requests, tokens, and cost of asking for these candidates once. The cost assumes the longest replies.
     Raise `UsageError` for a budget without a price."""
-    model, prompts = settings.model, [writer_prompt(pools[one.at], one) for one in requests]
+    model, prompts = settings.model, [writer_prompt(pools[one.at], one) for one in asked]
     if settings.budget is not None and model.cost(0, 0) is None:
         raise UsageError(f"{model.name}: a budget needs a price. Give the price of the writer, or no budget.")
-    blank = Forecast(model.name, len(requests), (Need(model.name, 0, 0, model.cost(0, 0)),))
+    blank = Forecast(model.name, len(asked), (Need(model.name, 0, 0, model.cost(0, 0)),))
     return with_words(blank, [model], prompts, settings.max_tokens)
 
 
 class CandidateWriter:
-    """Writer that is asked once or several times, and what became of its replies.
+    """Writer that is asked in rounds. Its replies are cached, so that an interrupted call resumes.
 
-    `replies` is their number, `unread` counts those that could not be read by reason, and `unasked` counts the requests
-    that the budget did not allow at the last time. Raise `UsageError` if the engine of the model only scores options.
+    Raise `UsageError` if the engine of the model only scores options.
     """
 
     def __init__(self, model: object, kept: Replies, settings: WriterSettings) -> None:
@@ -65,38 +171,52 @@ class CandidateWriter:
             )
         require_packages()
         self._model, self._kept, self._settings = model, kept, settings
-        self._faults: dict[int, str] = {}
-        self.replies, self.unasked, self.unread = 0, 0, Counter[str]()
+        self._faults, self._unread = dict[int, str](), Counter[str]()
+        self._replies = self._unasked = 0
 
-    @property
-    def spent(self) -> Mapping[str, Any]:
-        """Requests, tokens, and cost that a server counts, or nothing for a model on this machine."""
-        return self._model.usage() if isinstance(self._model, Metered) else {}
-
-    def candidates(
-        self, pools: Sequence[Pool], requests: Sequence[CandidateRequest], progress: Progress = no_progress
-    ) -> list[tuple[Candidate, ...]]:
-        """Ask for candidates, and return those offered for each pool. A prompt names the fault of the last reply. Raise
+    def grown(
+        self, pools: tuple[Pool, ...], grow: Grow, shown: tuple[int, int], watch: Watch
+    ) -> tuple[tuple[Pool, ...], dict[str, Any]]:
+        """Return the pools with the candidates of a few rounds, and what became of the replies, in numbers. Raise
         `ModelError` if the model or server cannot generate text."""
         offered: list[tuple[Candidate, ...]] = [()] * len(pools)
-        self.unasked, how = len(requests), self._settings
+        for number in range(1, ROUNDS + 1):
+            if not (lacking := wanted(pools, shown)):
+                break
+            with watch(f"candidates, round {number}", len(lacking)) as progress:
+                for at, new in self._round(pools, lacking, progress).items():
+                    offered[at] = (*offered[at], *new)
+            pools = grow(offered)
+        return pools, {
+            "writer": self._settings.model.name, "replies": self._replies, "unread": dict(self._unread.most_common()),
+            "unasked": self._unasked, "lacking": len(wanted(pools, shown)), "spent": dict(self._spent()),
+        }  # fmt: skip
+
+    def _spent(self) -> Mapping[str, Any]:
+        return self._model.usage() if isinstance(self._model, Metered) else {}
+
+    def _round(
+        self, pools: Sequence[Pool], asked: Sequence[CandidateRequest], progress: Progress
+    ) -> dict[int, tuple[Candidate, ...]]:
+        """Ask for candidates until the budget ends, and return those offered by pool. A prompt names the last fault."""
+        offered, how = dict[int, tuple[Candidate, ...]](), self._settings
         purpose = Purpose(TEMPLATE, how.max_tokens, getattr(how.model, "base_url", None))
-        for start in range(0, len(requests), BATCH):
-            batch = requests[start : start + BATCH]
+        for start in range(0, len(asked), BATCH):
+            batch = asked[start : start + BATCH]
             prompts = [writer_prompt(pools[one.at], one, self._faults.get(one.at)) for one in batch]
             tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(batch) * how.max_tokens
-            spent, more = self.spent.get("cost") or 0.0, how.model.cost(*tokens) or 0.0
+            spent, more = self._spent().get("cost") or 0.0, how.model.cost(*tokens) or 0.0
             if how.budget is not None and spent + more > how.budget:
                 break
-            self.unasked -= len(batch)
             said = replies_to(prompts, self._model, self._kept, purpose, progress)
             for one, reply in zip(batch, said, strict=True):
                 read = options_in(reply["text"], one.n, reply.get("finish_reason"))
                 if why := reply.get("error") or read.error_type:
-                    self.unread[why] += 1
+                    self._unread[why] += 1
                 self._faults[one.at] = line_of(why) if why else _UNFIT
                 offered[one.at] = tuple(Candidate(text, self._model.name) for text in read.value or ())
-        self.replies += len(requests) - self.unasked
+        self._unasked = len(asked) - len(offered)
+        self._replies += len(offered)
         return offered
 
 

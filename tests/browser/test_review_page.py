@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from robustify.composing.consulting import read_votes, review_sheet, reviewed
 from robustify.composing.pool import Candidate, Pool, pools_of
-from robustify.composing.review import read_votes, review_sheet, reviewed
 from robustify.items.item import Item
 from robustify.report.explorer import page as printed
 from tests.browser.conftest import AXE, PHONE, Open

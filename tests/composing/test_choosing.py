@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
-from robustify.composing.form import candidate_sets, coded_form
 from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.refitting import boosted_logits
+from robustify.composing.refitting import boosted_logits, candidate_sets, coded_form
 from robustify.items.item import Item
 from robustify.judging.audit.probing import classifier, compared
 from robustify.judging.baselines.artifact_probe import padded

@@ -154,7 +154,7 @@ def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: No
         pool = pooled(item, [Candidate(f"a stone {item.id}", "file")])
         seen = zip(pool.candidates, (0.9, 0.9, 0.2, 0.2), strict=True)
         pools.append(replace(pool, candidates=tuple(replace(one, ratio=ratio) for one, ratio in seen)))
-    found = composed.compose(items, pools, Choosing(), composed.Proving(), lambda _: None)
+    found = composed.compose(items, pools, Choosing(), lambda _: None)
     (models,) = (one for one in found.proof.readers if one.name == "models")
     assert models.change["before"].value == pytest.approx(1 / 2.3 - 1 / 3.0)
     assert (models.finds_more, found.proof.plausible) == (True, "failed")

@@ -15,13 +15,14 @@ from robustify.composing.consulting import (
     Checked,
     Consulted,
     Consulting,
+    Votes,
     asking_with_question,
+    code_of,
     consulted,
     second_keys,
     whole_questions,
 )
 from robustify.composing.pool import OWN, Candidate, Pool, pools_of, without_doubtful
-from robustify.composing.review import Votes, code_of
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan

@@ -2,8 +2,7 @@
 
 import pytest
 
-from robustify.composing.pool import OWN, Candidate, pooled, pools_of, set_aside
-from robustify.composing.typography import alike, same_form
+from robustify.composing.pool import OWN, Candidate, alike, pooled, pools_of, same_form
 from robustify.items.item import Item
 
 FROST = Item("frost", "What covers the grass at dawn?", ("Rain falls.", "A thin frost.", "Warm sand."), 1)
@@ -50,7 +49,7 @@ def test_a_number_a_formula_or_a_part_of_a_word_is_a_candidate(key: str, text: s
 def test_the_key_of_another_item_with_the_same_question_is_no_candidate() -> None:
     twin = Item("twin", FROST.stem, ("Dew drops", "Warm sand"), 0)
     pools = pools_of([FROST, twin], [[Candidate("dew drops.", "file")], []])
-    assert set_aside(pools) == {"other_key": 1}
+    assert [pool.aside for pool in pools] == [("other_key",), ()]
     assert "frost" not in f"{pools!r} {pools[0].candidates!r}"
 
 

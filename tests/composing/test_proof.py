@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
-from robustify.composing.proof import AFTER, BEFORE, Finder, Proof, proof
+from robustify.composing.composed import AFTER, BEFORE, Finder, Proof, proof
 from robustify.items.item import Item
 from robustify.judging.summary.scored import LeftToFind
 
@@ -122,6 +122,6 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
 def test_in_a_large_set_auditors_that_took_part_see_only_the_composed_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("robustify.composing.proof.MOST_ENCODED", 59)
+    monkeypatch.setattr("robustify.composing.composed.MOST_ENCODED", 59)
     words, characters = _proof(_items(60), _items(60)).auditors
     assert ({*words.gain}, {*characters.gain}) == ({AFTER}, {BEFORE, AFTER})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.composing.consulting import Votes, code_of, read_votes, review_sheet, reviewed
 from robustify.composing.pool import VERDICTS, Candidate, Pool, pools_of
-from robustify.composing.review import Votes, code_of, read_votes, review_sheet, reviewed
 from robustify.export.composed_folder import write_sheet
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item

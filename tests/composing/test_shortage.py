@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.shortage import RULES, _amounts, bounds, requests
+from robustify.composing.writers import RULES, _amounts, bounds, requests
 from robustify.items.item import Item
 
 WORDS = ("ash", "birch bark", "an oak, 3 m", "Elm (old)", "far-off fir", "a row of very tall poplars.")

@@ -11,10 +11,16 @@ import pytest
 
 from robustify.base.errors import UsageError
 from robustify.composing import consulting
-from robustify.composing.consulting import Consulted, Consulting, consulted, wanted
+from robustify.composing.consulting import Consulted, Consulting, consulted
 from robustify.composing.pool import OWN, Candidate, Pool, pools_of
-from robustify.composing.shortage import CandidateRequest
-from robustify.composing.writers import WriterSettings, options_in, price, writer_prompt
+from robustify.composing.writers import (
+    CandidateRequest,
+    WriterSettings,
+    options_in,
+    price,
+    wanted,
+    writer_prompt,
+)
 from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
 from robustify.pipeline.asked import unwatched
