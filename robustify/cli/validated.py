@@ -51,6 +51,11 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "look at", f"{placed['says']}: {RULES[POSITION].fix}"
     if parallel := tree["parallel_items"]:
         yield "look at", f"{counted(parallel, 'item')} look parallel: name their passage in a field `group`"
+    if parallel is None:
+        yield (
+            "look at",
+            "translations are not sought among so many items: name their passages in a field `group`",
+        )
     topics = [(name, n) for name, n in tree["topics"].items() if name]
     if topics:
         most = sorted(topics, key=lambda topic: -topic[1])[:_LISTED]

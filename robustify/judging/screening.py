@@ -61,7 +61,7 @@ def benchmark(ctx: Context) -> entries.Benchmark:
             kind: entries.DefectCount(n=len(items), items=tuple(dict.fromkeys(items))[:LISTED_DEFECTS])
             for kind, items in faulty.items()
         },
-        parallel_items=0 if ctx.items is None else parallel_items(ctx.items).unnamed,
+        parallel_items=0 if ctx.items is None else parallel_items(ctx.items).unnamed or 0,
     )
 
 

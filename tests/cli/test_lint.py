@@ -16,6 +16,7 @@ import yaml
 from bench.simulate.dependent import DEPENDENT
 from robustify.cli.lint import _MOST_LINES
 from robustify.items.item import Item, item_row
+from robustify.judging.baselines import relatives
 from robustify.judging.lint.findings import cues_of, key_position, marks_of
 from robustify.judging.lint.rules import RULES
 from tests.test_action import ROOT, STEPS, outputs, step
@@ -248,7 +249,7 @@ def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: 
 
 
 def test_validate_asks_for_the_passages_of_translations(
-    robustify: Callable[..., Any], tmp_path: Path
+    robustify: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = DEPENDENT["four languages without shared letters"](120, np.random.default_rng(0)).items
     for named in (False, True):
@@ -259,6 +260,9 @@ def test_validate_asks_for_the_passages_of_translations(
         assert (told > 100, told == 0) == (not named, named)
         said = f"{told} items look parallel: name their passage in a field `group`"
         assert (said in robustify("validate", "all.jsonl").out) is not named
+    monkeypatch.setattr(relatives, "MOST_COMPARED", 119)
+    assert json.loads(robustify("validate", "all.jsonl", "--json").out)["parallel_items"] is None
+    assert "translations are not sought among so many items" in robustify("validate", "all.jsonl").out
 
 
 def test_a_config_and_mapped_columns_are_read_as_validate_does(

@@ -14,7 +14,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -191,10 +191,11 @@ _DRAWN = 20_000
 @dataclass(frozen=True, slots=True)
 class Parallels:
     """Likely translations: both items of each pair (p,), (p,), the most similar first, and the number of items that look
-    parallel although no passage says so. Without pairs, nothing shows which of these items belong together."""
+    parallel although no passage says so, None if the set is too large to seek them. Without pairs, nothing shows which of
+    these items belong together."""
 
     pairs: Pairs
-    unnamed: int
+    unnamed: int | None
 
 
 def parallels(items: Sequence[Item], order: Ints) -> Parallels:
@@ -206,7 +207,7 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
     """
     none = Parallels((order[:0], order[:0]), 0)
     if len(items) > MOST_COMPARED:
-        return none
+        return replace(none, unnamed=None)
     texts = [" ".join(sorted(NUMBER.findall(" ".join(item.choices)))) for item in items]
     said, passage = np.array(texts, dtype=object), np.array([item.group for item in items], dtype=object)
     alphabets = _Alphabets(items)

@@ -193,7 +193,7 @@ class Ranker:
         if self._items is None:
             return len(np.unique(self._passages))
         parallel = copies.parallel_items(self._items)
-        unpaired = parallel.unnamed and not len(parallel.pairs[0])
+        unpaired = bool(parallel.unnamed) and not len(parallel.pairs[0])
         return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
