@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import ModelError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,15 @@ ENCODER = Known(
 _A_SLIP = 0.85
 """Minimum similarity to a known name for a name to count as mistyped."""
 FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
+_SEPARATOR = re.compile(r"[/\\]|^~")
 # The hub's rule for names: letters, digits, `_`, `.`, and `-`. The last two are neither at an end nor doubled.
 _PART = r"\w(?:[\w.-]*\w)?"
 _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
 
 
 def parse_reference(reference: str) -> Known | Hub | Path:
-    """Return the embedded model, hub model, or path that a reference names. A path is a folder or a GGUF file.
-    Raise `UsageError` if the reference has none of the known forms. The message suggests the closest known name."""
+    """Return the embedded model, hub model, or path that a reference names. A path is a folder or a GGUF file. Raise
+    `ModelError` if there is none at the path, and `UsageError` with the closest known name if nothing can have the name."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
@@ -144,6 +145,8 @@ def parse_reference(reference: str) -> Known | Hub | Path:
     path = Path(reference).expanduser()
     if path.is_dir() or (path.suffix.lower() == ".gguf" and path.is_file()):
         return path
+    if not path.exists() and (path.suffix.lower() == ".gguf" or _SEPARATOR.search(reference)):
+        raise ModelError(f"model {reference!r} does not exist; expected {FORMS}")
     raise UsageError(_unknown(reference))
 
 

@@ -116,7 +116,7 @@ def test_a_reference_is_understood() -> None:
         ("hf:owner--x/name@main", "hf:owner/name@revision"),
         ("hf:-owner/name@main", "hf:owner/name@revision"),
         ("hf:owner/na..me@main", "hf:owner/name@revision"),
-        ("missing.gguf", "is not a known name, folder, or GGUF file"),
+        ("pyproject.toml", "is not a known name, folder, or GGUF file"),
     ],
 )
 def test_anything_else_is_a_usage_error_that_says_what_there_is(reference: str, said: str) -> None:
@@ -135,6 +135,15 @@ def test_the_cache_lies_where_it_is_said_to(monkeypatch: pytest.MonkeyPatch, tmp
     assert cache_folder() == tmp_path / "b" / "robustify"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == Path.home() / ".cache" / "robustify"
+
+
+@pytest.mark.parametrize("reference", ["missing.gguf", "~/none/llama", "models/Llama-3.3-70B", ".\\llama"])
+def test_a_path_without_a_model_is_a_missing_model(reference: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError, match="does not exist; expected hf:owner/name@revision, a folder"
+    ) as caught:
+        locate(reference, tmp_path)
+    assert caught.value.exit_code == 5
 
 
 # pull

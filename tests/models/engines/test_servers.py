@@ -1,6 +1,7 @@
 """Several servers of one model: they share its requests, one may die, and no number depends on which one answered."""
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ pytest.importorskip("openai", reason="the openai extra is not installed")
 from robustify.base.errors import ModelError, UsageError
 from robustify.items.views import Request
 from robustify.models.engines.cache import Cache
+from robustify.models.engines.openai import servers
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.settings import OpenAIModel
 from robustify.pipeline.config import parse
@@ -62,26 +64,72 @@ def test_one_dies_during_the_run_and_the_rest_go_on(
     kind: str, dies: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as open_:
-        servers = [open_.enter_context(stub(**KINDS[kind])) for _ in range(3)]
+        three = [open_.enter_context(stub(**KINDS[kind])) for _ in range(3)]
 
         def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
             if n == 15:
-                servers[dies].manner.faults = list(TIRED)
+                three[dies].manner.faults = list(TIRED)
 
-        servers[dies].manner.fix = dying
-        with OpenAIServer(served(servers, samples=3 if kind == "chat" else None)) as engine:
+        three[dies].manner.fix = dying
+        with OpenAIServer(served(three, samples=3 if kind == "chat" else None)) as engine:
             with caplog.at_level(logging.WARNING):
                 found = engine.loglikelihoods(MANY)
-            asked = [server.completions for server in servers]
+            asked = [server.completions for server in three]
             if kind == "echo":
                 with stub() as alone, OpenAIServer(model(alone)) as other:
                     assert found == other.loglikelihoods(MANY)
             assert len(found) == len(MANY)
             assert f"toy (server {dies + 1} of 3)" in caplog.text
             assert "2 of 3 servers" in caplog.text
-            # The lost server is not asked again.
+            # The lost server is not asked again at once.
             engine.loglikelihoods(MANY[:3])
-            assert servers[dies].completions == asked[dies]
+            assert three[dies].completions == asked[dies]
+
+
+def test_a_dead_server_costs_one_retry_a_request_and_the_last_one_has_all(
+    monkeypatch: pytest.MonkeyPatch, two: list[Stub]
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+    first, other = two
+
+    def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
+        if n == 15:
+            first.manner.faults = list(TIRED)
+
+    first.manner.fix = dying
+    with OpenAIServer(served(two, retries=6)) as engine:
+        found = engine.loglikelihoods(MANY)
+        # What is under way is sent twice, the question of each thread and a probe. Nothing is asked after that.
+        assert 15 < first.completions <= 15 + 2 * (2 * 2 + 1)
+        other.manner.faults = [(503, {})] * 6
+        assert engine.loglikelihoods(MANY[:3]) == found[:3]
+
+
+def test_a_server_that_replies_again_joins_unless_it_has_another_model(
+    monkeypatch: pytest.MonkeyPatch, two: list[Stub], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(servers, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(servers, "LONGEST_PAUSE", 0.05)
+
+    def said(words: str) -> None:
+        end = time.monotonic() + 60
+        while words not in caplog.text:
+            assert time.monotonic() < end, caplog.text
+            time.sleep(0.01)
+
+    caplog.set_level(logging.WARNING)
+    with OpenAIServer(served(two)) as engine:
+        expected = engine.loglikelihoods(MANY)
+        two[0].manner.faults = [(503, {})] * 6
+        assert engine.loglikelihoods(MANY) == expected
+        said("toy (server 1 of 2) replies again")
+        before = two[0].completions
+        assert engine.loglikelihoods(MANY) == expected
+        assert two[0].completions > before + len(MANY) // 12
+        two[1].brain, two[1].manner.faults = Toy(seed=5), [(503, {})] * 6
+        assert engine.loglikelihoods(MANY) == expected
+        said("another model than at the start of the run")
+        assert engine.loglikelihoods(MANY) == expected
 
 
 def test_what_a_server_answered_before_it_died_is_asked_again() -> None:

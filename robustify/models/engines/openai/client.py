@@ -82,12 +82,21 @@ class Client:
             base_url=model.base_url,
             api_key=key,
             timeout=model.timeout,
-            max_retries=model.retries,
             http_client=http,
         )
         # The SDK reads these from the environment, and a value that is no header would end every request.
         self._sdk.organization = self._sdk.project = None
         self._sdk._custom_headers = {}
+        self.retries = model.retries
+
+    @property
+    def retries(self) -> int:
+        """Number of times that a request is repeated, which can be changed."""
+        return self._sdk.max_retries
+
+    @retries.setter
+    def retries(self, retries: int) -> None:
+        self._sdk.max_retries = retries
 
     def close(self) -> None:
         """Close the connections."""
@@ -177,7 +186,7 @@ class Client:
         return self._unreachable(f"replied with status {status}", status)
 
     def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
-        tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
+        tries = f"up to {self.retries + 1} tries" if self.retries else "1 try"
         if host_of(self.model.base_url) and (proxies := _proxies()):
             tries += f"; proxies: {proxies}"
         line = f"{self.model.name}: the server {what} ({tries})"

@@ -8,10 +8,10 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TypeVar
 
+from robustify.base.errors import ModelError
 from robustify.models.engines.openai.capabilities import Capabilities, probe_server, require_same
 from robustify.models.engines.openai.client import Client, Json, Unreachable
 from robustify.models.engines.openai.jobs import Job, Scored, in_threads
@@ -25,6 +25,10 @@ from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 _LOG = logging.getLogger(__name__)
 # Pairs of the path for generating text and the field for the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+"""Seconds until a lost server is tried again, at first and at most."""
+_FEW = 1
+"""Number of retries while another server can take over."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -40,6 +44,15 @@ class Server:
     def capabilities(self) -> Capabilities:
         """Requests that the server supports, as found by the capability probe."""
         return probe_server(self.questions)
+
+    def require_like(self, can: Capabilities) -> None:
+        """Raise `ModelError` if the server has another model than the first one, or supports other requests."""
+        own = self.capabilities
+        if (own.form, own.top, own.base, own.chat) != (can.form, can.top, can.base, can.chat):
+            raise self.client.fault(
+                "has another model or supports other requests than the first one; expected the same model and options "
+                "on all servers of base_urls"
+            )
 
     @cached_property
     def score(self) -> Callable[[Job], Scored]:
@@ -96,17 +109,22 @@ class Server:
 class Servers:
     """Thread-safe pool of the servers of a model. `living` are those that were not lost.
 
-    A server is lost if it sends no usable reply after all retries. The last one is never set aside: its error is raised.
+    A server is lost if it sends no usable reply. While others live, a request is repeated only once, and the next server
+    takes over. A lost one is tried again in the background after a pause that doubles, and joins if it has the same model.
+    The last one gets all retries and is never set aside: its error is raised.
     """
 
     def __init__(self, model: OpenAIModel) -> None:
         self.model = model
-        self.living = self._all = tuple(map(Server, model.servers))
+        self._all = tuple(map(Server, model.servers))
         self._busy: Counter[Server] = Counter()
         self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._live(self._all)
 
     def close(self) -> None:
         """Close the connections."""
+        self._closed.set()
         for server in self._all:
             server.client.close()
 
@@ -114,36 +132,31 @@ class Servers:
         """Return the sum of what the clients count, and its cost (`Client.usage`)."""
         first, *others = (server.client.usage() for server in self._all)
         summed = {n: sum((o[n] for o in others), v) for n, v in first.items() if n not in ("model", "cost")}
-        return {
-            "model": self.model.name,
-            **summed,
-            "cost": self.model.cost(summed["tokens_in"], summed["tokens_out"]),
-        }
+        cost = self.model.cost(summed["tokens_in"], summed["tokens_out"])
+        return {"model": self.model.name, **summed, "cost": cost}
 
     @cached_property
     def capabilities(self) -> Capabilities:
         """Requests that all servers support. Raise `ModelError` if their models or abilities differ."""
-        can, *others = self.each(lambda server: server.capabilities)
-        for server, other in zip(self.living[1:], others, strict=False):
-            if (other.form, other.top, other.base, other.chat) != (can.form, can.top, can.base, can.chat):
-                raise server.client.fault(
-                    "has another model or supports other requests than the first one; expected the same model and options "
-                    "on all servers of base_urls"
-                )
+        (_, can), *others = self.each(lambda server: (server, server.capabilities))
+        for server, _ in others:
+            server.require_like(can)
         if others:
-            self.each(lambda server: require_same(server.questions, can))
+            self.verify(can)
         return can
 
-    def verify(self) -> None:
+    def verify(self, can: Capabilities | None = None) -> None:
         """Repeat the probe of each server. Raise `ModelError` if one has another model than at first."""
-        self.each(lambda server: require_same(server.questions, self.capabilities))
+        known = can or self.capabilities
+        self.each(lambda server: require_same(server.questions, known))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
         """Return the result of each server in turn, without those that are lost."""
-        found = []
+        found: list[R] = []
         for server in self.living:
-            with self._losing(server):
-                found.append(ask(server))
+            while not (result := self._tried(server, ask)) and server in self.living:
+                pass  # It is the last one, which is now asked with all its retries.
+            found += result
         return found
 
     def least_busy(self, ask: Callable[[Server], R]) -> tuple[Server, R]:
@@ -153,8 +166,8 @@ class Servers:
                 server = min(self.living, key=self._busy.__getitem__)
                 self._busy[server] += 1
             try:
-                with self._losing(server):
-                    return server, ask(server)
+                for result in self._tried(server, ask):
+                    return server, result
             finally:
                 with self._lock:
                     self._busy[server] -= 1
@@ -171,18 +184,45 @@ class Servers:
             yield from ((job, result) for job, (server, result) in done if server in living)
             jobs = [job for job, (server, _) in done if server not in living]
 
-    @contextmanager
-    def _losing(self, server: Server) -> Iterator[None]:
-        """Set the server aside if the block cannot reach it. Raise the error if it is the last one."""
+    def _tried(self, server: Server, ask: Callable[[Server], R]) -> list[R]:
+        """Return the result alone in a list, or none if the server was set aside. Raise the error of the only server."""
+        alone = self.living == (server,)
         try:
-            yield
+            return [ask(server)]
         except Unreachable as error:
+            if alone:
+                raise
             with self._lock:
-                if server not in self.living:
-                    return
-                if len(self.living) == 1:
-                    raise
-                self.living = tuple(one for one in self.living if one is not server)
-                _LOG.warning(
-                    "%s. The run goes on with %d of %d servers.", error, len(self.living), len(self._all)
-                )
+                if server in self.living and len(self.living) > 1:
+                    self._live(tuple(one for one in self.living if one is not server))
+                    counts = (len(self.living), len(self._all))
+                    _LOG.warning("%s. The run goes on with %d of %d servers.", error, *counts)
+                    threading.Thread(target=self._rejoin, args=(server,), daemon=True).start()
+            return []
+
+    def _live(self, servers: tuple[Server, ...]) -> None:
+        self.living = servers
+        for server in servers:
+            server.client.retries = min(self.model.retries, _FEW) if len(servers) > 1 else self.model.retries
+
+    def _rejoin(self, server: Server) -> None:
+        """Try a lost server now and then, until it joins the others, has another model, or the connections are closed."""
+        pause = FIRST_PAUSE
+        while not self._closed.wait(pause):
+            pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                # A run that only writes has no probe.
+                if (can := vars(self).get("capabilities")) is None:
+                    server.client.models()
+                else:
+                    server.require_like(can)
+                    require_same(server.questions, can)
+            except Unreachable:
+                continue
+            except ModelError as error:
+                _LOG.warning("%s. It is not asked again.", error)
+                return
+            with self._lock:
+                self._live((*self.living, server))
+            _LOG.warning("%s replies again.", server.client.model.name)
+            return
