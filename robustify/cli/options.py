@@ -16,7 +16,7 @@ import click
 from robustify.base.errors import counted
 
 if TYPE_CHECKING:
-    from robustify.models.timing import Stopwatch
+    from robustify.models.forecast import Stopwatch
     from robustify.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -165,7 +165,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 @contextmanager
 def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
     """Show progress without loading and the cache in the rate. If the user interrupts it, say how much is kept."""
-    from robustify.models.timing import Stopwatch
+    from robustify.models.forecast import Stopwatch
 
     name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
     try:

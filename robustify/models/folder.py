@@ -18,6 +18,7 @@ from robustify.models.names import known
 
 RECORD = "robustify-model.json"
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+_TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,26 @@ def read_record(folder: Path) -> ModelRecord | None:
         ) from e
 
 
+def model_info(name: str, cache: Path) -> dict[str, Any]:
+    """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled.
+    Raise `UsageError` if no embedded model has this name. Raise `ModelError` if the record of the model is damaged."""
+    model = known(name)
+    folder = models_folder(cache) / model.name
+    record = read_record(folder)
+    return {
+        "name": model.name,
+        "licence": model.licence,
+        "present": record is not None,
+        "bytes": None if record is None else sum(path.stat().st_size for path in folder.iterdir()),
+        "gguf_sha256": model.sha256,
+        "title": model.title,
+        "source": model.source,
+        "terms": model.terms,
+        "folder": str(folder),
+        **{part: getattr(record, part, None) for part in ("files", "converted_with")},
+    }
+
+
 def check_folder(folder: Path) -> None:
     """Check that a model folder is safe to load and matches its record.
     Raise `ModelError` if files are missing, weights are pickled, custom code is requested, or a digest does not match."""
@@ -78,8 +99,18 @@ def check_folder(folder: Path) -> None:
                 f"{folder / name}: the model needs custom code (auto_map), and such code is never loaded. Use a model that "
                 "transformers supports."
             )
-    if (record := read_record(folder)) is not None:
-        _check_digests(folder, record)
+    if (record := read_record(folder)) is None:
+        return
+    mend = f"To restore it, run `robustify models pull {record.name}`."
+    if missing := [name for name in sorted(record.files) if not (folder / name).is_file()]:
+        raise ModelError(f"{folder}: files are missing ({', '.join(missing)}). {mend}")
+    wrong = [
+        f"{folder / name}: found sha256 {digest[:12]}..., expected {record.files[name][:12]}... {mend}"
+        for name, digest in digests(folder, sorted(record.files)).items()
+        if digest != record.files[name]
+    ]
+    if wrong:
+        raise ModelError(*wrong)
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -91,9 +122,28 @@ def has_chat_template(folder: Path) -> bool:
     )
 
 
+def file_digests(folder: Path) -> dict[str, str]:
+    """Return the digests of weights, config, and tokenizer: all files in the folder that scores depend on."""
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    weights = [name for name in names if name.endswith(".safetensors")]
+    tokenizer = [name for name in names if name.startswith(_TOKENIZER)]
+    known_now = digests(folder, {*weights, *tokenizer, "config.json"})
+
+    def joint(files: list[str]) -> str:
+        if len(files) == 1:
+            return known_now[files[0]]
+        return hashlib.sha256("".join(f"{name} {known_now[name]}\n" for name in files).encode()).hexdigest()
+
+    return {"weights": joint(weights), "config": known_now["config.json"], "tokenizer": joint(tokenizer)}
+
+
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the sha256 of each file. Files with unchanged size and modification time are not read again."""
-    path = _seen_file(folder)
+    # Never write into a folder that robustify did not create, such as a user's model or the hub cache.
+    path = folder / ".digests.json"
+    if not (folder / RECORD).is_file():
+        key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
+        path = cache_folder() / "digests" / f"{key}.json"
     try:
         seen = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -116,39 +166,3 @@ def _object_in(path: Path) -> dict[str, Any]:
     except ValueError as e:
         raise ModelError(f"{path}: the file is not valid JSON. Copy it again from its source.") from e
     return tree if isinstance(tree, dict) else {}
-
-
-def _check_digests(folder: Path, record: ModelRecord) -> None:
-    mend = f"To restore it, run `robustify models pull {record.name}`."
-    missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
-    if missing:
-        raise ModelError(f"{folder}: files are missing ({', '.join(missing)}). {mend}")
-    found = digests(folder, sorted(record.files))
-    wrong = [
-        f"{folder / name}: found sha256 {digest[:12]}..., expected {record.files[name][:12]}... {mend}"
-        for name, digest in found.items()
-        if digest != record.files[name]
-    ]
-    if wrong:
-        raise ModelError(*wrong)
-
-
-def _seen_file(folder: Path) -> Path:
-    # Never write into a folder that robustify did not create, such as a user's model or the hub cache.
-    if (folder / RECORD).is_file():
-        return folder / ".digests.json"
-    key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
-    return cache_folder() / "digests" / f"{key}.json"
-
-
-def model_info(name: str, cache: Path) -> dict[str, Any]:
-    """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled.
-    Raise `UsageError` if no embedded model has this name. Raise `ModelError` if the record of the model is damaged."""
-    model = known(name)
-    folder = models_folder(cache) / model.name
-    record = read_record(folder)
-    size = None if record is None else sum(path.stat().st_size for path in folder.iterdir())
-    known_now = {"name": model.name, "licence": model.licence, "present": record is not None, "bytes": size}
-    source = {"gguf_sha256": model.sha256, "title": model.title, "source": model.source, "terms": model.terms}
-    stored = {name: getattr(record, name, None) for name in ("files", "converted_with")}
-    return {**known_now, **source, "folder": str(folder), **stored}

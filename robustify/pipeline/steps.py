@@ -20,9 +20,18 @@ from robustify.judging.ngrams.text import require_files
 from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Metered
-from robustify.models.forecast import Forecast, forecast, megabytes, with_left, with_words
+from robustify.models.forecast import (
+    Forecast,
+    Left,
+    Stopwatch,
+    forecast,
+    left_of,
+    megabytes,
+    remember,
+    with_left,
+    with_words,
+)
 from robustify.models.replies import Replies
-from robustify.models.timing import Left, Stopwatch, left_of, remember
 from robustify.pipeline.asked import (
     RunInput,
     asked_again,

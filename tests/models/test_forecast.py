@@ -10,8 +10,15 @@ from robustify.items.item import Item
 from robustify.models import forecast as forecasts
 from robustify.models.asking import Asking, plan
 from robustify.models.engines.settings import HFModel, OpenAIModel
-from robustify.models.forecast import CHARS_A_BRANCH, SAMPLE, forecast
-from robustify.models.timing import FILE, Stopwatch, left_of, remember
+from robustify.models.forecast import (
+    CHARS_A_BRANCH,
+    SAMPLE,
+    SPEEDS,
+    Stopwatch,
+    forecast,
+    left_of,
+    remember,
+)
 from robustify.report.opening import forecast_lines
 
 
@@ -105,8 +112,8 @@ def test_a_server_s_pace_is_remembered_without_its_address(tmp_path: Path) -> No
     remember(watch, SERVER, tmp_path)
     found = left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path)  # type: ignore[arg-type]
     assert found.seconds == pytest.approx(found.left * (watch.pace or 0), rel=0.06)
-    assert "example" not in (tmp_path / FILE).read_text()
-    (tmp_path / FILE).write_text("[1]")
+    assert "example" not in (tmp_path / SPEEDS).read_text()
+    (tmp_path / SPEEDS).write_text("[1]")
     assert left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path).seconds is None  # type: ignore[arg-type]
 
 

@@ -27,9 +27,8 @@ from robustify.freeform.llm_judge.verdicts import (
 from robustify.freeform.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
 from robustify.freeform.schema import AnswerRow, Attempt, ErrorType, GradeResult, JudgeTrace
 from robustify.freeform.settings import FreeSettings, JudgeSettings
-from robustify.models.engines.openai.client import Client, Unreachable, count_of
+from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
-from robustify.models.engines.openai.refusals import Refusal
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
 

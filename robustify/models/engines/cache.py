@@ -29,8 +29,7 @@ from robustify.base.errors import ModelError, ResourceError
 from robustify.base.files import locked, opened
 from robustify.items.views import Request
 from robustify.models.engines.plan import Encoded
-from robustify.models.engines.protocols import Closing, Logprob
-from robustify.models.engines.recipe import tolerance
+from robustify.models.engines.protocols import Closing, Logprob, tolerance
 
 T = TypeVar("T")
 FILE = "scores.sqlite"

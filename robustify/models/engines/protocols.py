@@ -42,6 +42,13 @@ class Logprob:
     draws: int = 0
 
 
+def tolerance(dtype: str, n_tokens: int) -> float:
+    """Return the allowed difference in nats between two computations of a sum of `n_tokens` log-probabilities.
+    Wrong attention differs by several nats, float32 in other batches by less than 0.001, and half precision by tenths.
+    Errors accumulate beyond 32 tokens: a float32 model of 270 M parameters differed by 0.003 nats over 278 tokens."""
+    return (1e-3 if dtype == "float32" else 1.0) * max(1.0, n_tokens / 32)
+
+
 NO_LETTER = Logprob(float("-inf"), 1)
 """Result for each letter of a question whose replies are unreadable. The question counts as unanswered."""
 

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 from robustify import __version__
 from robustify.base.errors import DISTRIBUTION, ModelError, ResourceError, first_line, installing
 from robustify.models.engines.cache import Cache
-from robustify.models.engines.local.engine import HF
+from robustify.models.engines.local.engine import HF, recipe
 from robustify.models.engines.local.paths import Pieces, Rows, Scored, Traits
 from robustify.models.engines.plan import Encoded, Sections
-from robustify.models.engines.recipe import recipe
 from robustify.models.engines.settings import LOCAL, RayModel
 from robustify.models.folder import check_folder
 

@@ -141,7 +141,7 @@ class TransformersSettings(ModelSettings):
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
-        from robustify.models.engines.recipe import file_digests
+        from robustify.models.folder import file_digests
 
         return file_digests(self.folder(cache))
 

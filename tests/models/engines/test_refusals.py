@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import ModelError
-from robustify.models.engines.openai.client import shown_name
-from robustify.models.engines.openai.refusals import Refusal, refusal_of
+from robustify.models.engines.openai.client import Refusal, refusal_of, shown_name
 
 TOO_LONG = [
     (400, "This model's maximum context length is 120 tokens. However, you requested 201 tokens."),

@@ -5,21 +5,50 @@ continuation, and compute the log-softmax in float32. Cached scores are not comp
 neither torch nor the model is loaded.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 from robustify.base.errors import ModelError, ResourceError
 from robustify.items.views import Request
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.local.paths import Paths, Work
-from robustify.models.engines.plan import Encoded
+from robustify.models.engines.plan import SECTION, Encoded
 from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
-from robustify.models.engines.recipe import recipe
 from robustify.models.engines.settings import TransformersSettings
 from robustify.models.engines.tokens import Speller, as_prompt, check_lengths, check_room, encode
-from robustify.models.folder import check_folder, has_chat_template, read_record
+from robustify.models.folder import check_folder, file_digests, has_chat_template, read_record
+
+VERSION = "hf-2"
+"""Version of the engine. It is part of the recipe, so each version has separate scores."""
+
+
+def recipe(model: TransformersSettings, folder: Path) -> dict[str, str]:
+    """Return the files, precision, software, and batch size on which the scores of a model depend, without opening it. If
+    its scores change, at least one value has changed."""
+    return {
+        "engine": VERSION,
+        **file_digests(folder),
+        "dtype": model.dtype,
+        "device": model.device,
+        "threads": str(getattr(model, "threads", None) or _threads()),
+        "max_batch_tokens": str(model.budget),
+        # The default is left out, so that older caches remain valid.
+        **({"section": str(model.section)} if model.section != SECTION else {}),
+        "torch": version("torch"),
+        "transformers": version("transformers"),
+    }
+
+
+def _threads() -> int:
+    """Return OMP_NUM_THREADS, or the number of cores available to this process if it is not set."""
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    if value.isdigit() and int(value):
+        return int(value)
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
 
 
 class HF(Closing):
@@ -104,7 +133,7 @@ class HF(Closing):
             if self._elsewhere is not None:
                 self._work = self._elsewhere(self._recipe)
             else:
-                self._work = Local(self._folder, self._model.device, self._model.dtype)
+                self._work = Local(self._folder, self._model.device, self._model.dtype, _threads())
         return self._work
 
     def _computed(

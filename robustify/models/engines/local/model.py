@@ -20,7 +20,6 @@ from robustify.models.engines.local.paths import Pieces, Refused, Rows, Scored, 
 from robustify.models.engines.local.tree import Trees, attending, fits, window
 from robustify.models.engines.plan import Batch, Encoded, Sections
 from robustify.models.engines.protocols import Progress, Reply, no_progress
-from robustify.models.engines.recipe import threads
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
@@ -38,12 +37,12 @@ def _inference(function: F) -> F:
 
 
 class Local:
-    """Model loaded with transformers in this process. `n_threads` defaults to `recipe.threads`. Raise `UsageError` if torch
-    cannot use the device. Raise `ModelError` if transformers cannot load the folder."""
+    """Model loaded with transformers in this process. Raise `UsageError` if torch cannot use the device. Raise `ModelError`
+    if transformers cannot load the folder."""
 
-    def __init__(self, folder: Path, device: str, dtype: str, n_threads: int | None = None) -> None:
+    def __init__(self, folder: Path, device: str, dtype: str, n_threads: int) -> None:
         self.device = device_of(device)
-        torch.set_num_threads(n_threads or threads())
+        torch.set_num_threads(n_threads)
         self.tokenizer, self.model = opened(folder, getattr(torch, dtype), self.device)
         self.max_length = max_length(self.model.config, self.tokenizer)
         sliding_window = window(self.model.config.get_text_config())

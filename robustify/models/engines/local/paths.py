@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from robustify.models.engines.plan import SECTION, Encoded, Sections, Tokens, plan_batches
-from robustify.models.engines.recipe import tolerance
+from robustify.models.engines.protocols import tolerance
 
 _LOG = logging.getLogger(__name__)
 _CHECKED = 4

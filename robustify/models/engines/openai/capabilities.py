@@ -16,11 +16,10 @@ from typing import get_args
 
 from robustify.base.errors import ModelError, UsageError
 from robustify.items.views import Template
-from robustify.models.engines.openai.client import Client, Unreachable, is_name, shown_name
+from robustify.models.engines.openai.client import Client, Refusal, Unreachable, is_name, shown_name
+from robustify.models.engines.openai.jobs import TEXT
 from robustify.models.engines.openai.letters import LENGTHS, ByChat, find_way
 from robustify.models.engines.openai.logprobs import PART, Form, Questions, Token, Unusable, covers
-from robustify.models.engines.openai.reach import TEXT
-from robustify.models.engines.openai.refusals import Refusal
 
 LETTERS = (
     "The following are multiple choice questions (with answers).\n\n"
@@ -46,8 +45,7 @@ class Capabilities:
     `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
     of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
     the harmless text, which identify the model, and `likely` those of the tokens after it if the text itself has none.
-    `chat` is the way to ask for letters without log-probabilities. `tried` says what the server did not
-    support.
+    `chat` is the way to ask for letters without log-probabilities. `tried` says what the server did not support.
     """
 
     form: Form | None
@@ -72,10 +70,8 @@ class Capabilities:
         raise UsageError(f"{name}: the server returns {why}, so it does not support {named}. Use {mend}.")
 
     def _serves(self, template: Template) -> bool:
-        if self.form is not None:
-            return True
-        if self.chat is not None:
-            return template.by_letter
+        if self.form is not None or self.chat is not None:
+            return self.form is not None or template.by_letter
         # The letter must be a single token: `(A` is two.
         letter = template.continuation.render(letter="A", choice="") if template.by_letter else ""
         return bool(self.top) and len(letter.strip()) == 1
@@ -105,10 +101,8 @@ def probe_server(questions: Questions) -> Capabilities:
         raise client.fault(
             f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
         )
-    best = sorted(seen.items(), key=lambda pair: -pair[1])[:5]
-    return Capabilities(
-        None, top, base, tuple(number for _, number in best), likely=dict(best), tried=tuple(tried)
-    )
+    best = dict(sorted(seen.items(), key=lambda pair: -pair[1])[:5])
+    return Capabilities(None, top, base, tuple(best.values()), tried=tuple(tried), likely=best)
 
 
 def require_same(questions: Questions, can: Capabilities) -> None:

@@ -1,10 +1,12 @@
-"""Client of an OpenAI-compatible server, based on the openai SDK.
+"""Client of an OpenAI-compatible server, based on the openai SDK, and the errors of such servers.
 
 The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
 requests. An error with the status 200 is treated as one with its own status. Redirects are not followed, and a reply from
-a model with another name is refused. Of the environment, a request contains only the key that the config names.
+a model with another name is refused. Of the environment, a request contains only the key that the config names. The words
+of a server are only searched and never repeated, because they may quote a prompt.
 """
 
+import json
 import os
 import re
 import threading
@@ -13,11 +15,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError, installing
-from robustify.models.engines.openai.refusals import Refusal, correct_status, parsed, refusal_of
 from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""
+_OF_A_FIELD = (400, 404, 405, 415, 422)
+"""Statuses with which a server rejects a path, a model, a field, or a prompt."""
+_WHY: Mapping[int, str] = {
+    402: ": it asks for payment, so the credits may be used up",
+    404: ": it has no such model or path. Check `base_url`, which usually ends in /v1, `model`, and whether it is loaded",
+    405: ": it has no such path. Check `base_url`, which usually ends in /v1",
+    413: ": it is too large for the server, or for a proxy in front of it",
+}
+_TOO_LONG = re.compile(
+    r"context.{0,20}(length|window|size|overflow)|maximum.{0,20}(length|tokens|allowed)|too (long|many tokens)"
+    r"|(longer|greater|more) than.{0,30}(length|tokens|seq)|reduce (the|your) (length|prompt|input|messages?)"
+    r"|(prompt|input|sequence|token)s?\b.{0,40}(exceed|\bfit\b)|inputs?\W{1,2}(tokens|must have)|(input|prompt) length"
+    r"|max_(seq|model)_len|max length",
+    re.I,
+)
+_FILTERED = re.compile(
+    r"filter|content.{0,20}(polic|management|risk|violat|safety|unsafe)|polic(y|ies).{0,30}violat|violat.{0,40}polic"
+    r"|moderat|flagged|usage (polic|guideline)|(inappropriate|sensitive|unsafe|harmful).{0,20}content|inspection|guardrail",
+    re.I,
+)
 _LONGEST_PAUSE = 120
 """Longest time in seconds that the SDK waits if a server asks for it (`Retry-After`)."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}|([A-Za-z]:|[~.]+)?[/\\][\w.:/\\@+~-]{0,199}", re.ASCII)
@@ -45,9 +66,19 @@ class Unreachable(ModelError):
         self.status = status
 
 
+class Refusal(ModelError):
+    """Error for a request that the server would reject again: unknown path, model, or field, a prompt that is too long
+    (`too_long`), or one that a content filter blocks (`filtered`)."""
+
+    def __init__(self, *lines: str, status: int = 0, too_long: bool = False, filtered: bool = False) -> None:
+        super().__init__(*lines)
+        self.status, self.too_long, self.filtered = status, too_long, filtered
+
+
 class Client:
-    """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name. Raise
-    `ModelError` if the openai package is not installed, `UsageError` if a proxy variable cannot be used, and the errors of
+    """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name.
+    `retries` is the number of times that a request is repeated, and `answered` whether any was answered. Raise `ModelError`
+    if the openai package is not installed, `UsageError` if a proxy variable cannot be used, and the errors of
     `refuse_servers` and `api_key`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
@@ -61,7 +92,7 @@ class Client:
         refuse_servers(model.name)
         key = model.api_key()
         self.model, self._check_name = model, check_name
-        self.answered = False
+        self.answered, self.retries = False, model.retries
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         try:
@@ -79,24 +110,11 @@ class Client:
                 "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them."
             ) from None
         self._sdk = openai.OpenAI(
-            base_url=model.base_url,
-            api_key=key,
-            timeout=model.timeout,
-            http_client=http,
+            base_url=model.base_url, api_key=key, timeout=model.timeout, http_client=http
         )
         # The SDK reads these from the environment, and a value that is no header would end every request.
         self._sdk.organization = self._sdk.project = None
         self._sdk._custom_headers = {}
-        self.retries = model.retries
-
-    @property
-    def retries(self) -> int:
-        """Number of times that a request is repeated, which can be changed."""
-        return self._sdk.max_retries
-
-    @retries.setter
-    def retries(self, retries: int) -> None:
-        self._sdk.max_retries = retries
 
     def close(self) -> None:
         """Close the connections."""
@@ -128,33 +146,33 @@ class Client:
         """Send these fields to `/v1/chat/completions` as `completions` does."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
-    def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
-        """Send fields to an API resource and return the reply. `what` is the name of the field that contains the prompt."""
+    def _of_this_model(self, resource: Any, prompt: str, body: Mapping[str, Any]) -> Json:
         sent = {"model": self.model.served, **body}
-        needed = {name: sent[name] for name in ("model", what)}
+        needed = {name: sent[name] for name in ("model", prompt)}
         reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
         self.answered = True
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
-            shown = shown_name(name, sent[what])
             raise self.fault(
-                f"replied as {shown}; expected {expected!r}. To expect another name, set `pin: NAME`."
+                f"replied as {shown_name(name, sent[prompt])}; expected {expected!r}. To expect another name, set `pin: "
+                "NAME`."
             )
         return reply
 
     def _sent(self, ask: Callable[[], Any]) -> Json:
         import openai
 
+        self._sdk.max_retries = self.retries
         try:
             content = ask().content
         except openai.APIStatusError as error:
-            raise self._refusal(error.response, error.body) from None
+            raise self._error_of(error.response, error.body) from None
         except openai.APITimeoutError:
             raise self._unreachable(f"sent no reply within {self.model.timeout:g} s", 408) from None
         except openai.APIConnectionError as error:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
-        reply = parsed(content)
+        reply = _parsed(content)
         if isinstance(reply, list):
             # Together lists its models in a bare list.
             reply = {"data": reply}
@@ -166,7 +184,7 @@ class Client:
             self._counts["tokens_out"] += count_in(reply, "completion_tokens")
         return reply
 
-    def _refusal(self, response: Any, body: object) -> ModelError:
+    def _error_of(self, response: Any, body: object) -> ModelError:
         status, key = response.status_code, self.model.api_key_env
         error = refusal_of(self.model.name, status, body)
         if status in (401, 403):
@@ -189,9 +207,8 @@ class Client:
         tries = f"up to {self.retries + 1} tries" if self.retries else "1 try"
         if host_of(self.model.base_url) and (proxies := _proxies()):
             tries += f"; proxies: {proxies}"
-        line = f"{self.model.name}: the server {what} ({tries})"
         hint = "" if status else ". Check that an OpenAI-compatible server runs at its base_url."
-        return Unreachable(line + hint, status=status)
+        return Unreachable(f"{self.model.name}: the server {what} ({tries}){hint}", status=status)
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
@@ -200,6 +217,49 @@ class Client:
         for name in set(request.headers) - SENT:
             del request.headers[name]
         request.headers["authorization"] = f"Bearer {self._sdk.api_key}"
+
+
+def refusal_of(name: str, status: int, body: object) -> ModelError:
+    """Return the error for a status that is not passing. `Refusal` is only for those that may depend on the request."""
+    # Only the start is read, because a prompt may follow.
+    fields = ("code", "type", "message", "detail")
+    words = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
+    said = " ".join(str(word)[:300] for word in words)
+    too_long = status in (400, 413, 422, 500) and bool(_TOO_LONG.search(said))
+    filtered = status == 400 and not too_long and bool(_FILTERED.search(said))
+    why = _WHY.get(status, "")
+    if too_long:
+        why = ": it does not fit into the model's context"
+    elif filtered:
+        why = ": a content filter blocked it"
+    elif status in _OF_A_FIELD and "stream" in said.lower():
+        why = ": it only streams its replies, which is not supported"
+    line = f"{name}: the server refused a request ({status}){why}"
+    if too_long or status in _OF_A_FIELD:
+        return Refusal(line, status=status, too_long=too_long, filtered=filtered)
+    return ModelError(line)
+
+
+def correct_status(response: Any) -> None:
+    """Give a reply with the status 200 that is an error the status of this error. Gateways send such replies if the server
+    behind them fails."""
+    content = response.read()
+    match _parsed(content) if response.status_code == 200 and b'"error"' in content else None:
+        case {"error": dict() | str() as error} | {"choices": [{"error": dict() as error}, *_]} if error:
+            pass
+        case {"object": "error"} as error:
+            pass
+        case _:
+            return
+    code = str(error.get("code") or error.get("status")) if isinstance(error, dict) else ""
+    response.status_code = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 400
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _proxies() -> str:

@@ -32,24 +32,19 @@ _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 
 
 class OpenAIServer(Closing):
-    """Model on one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the errors
-    of `Client`."""
+    """Model on one or several `servers`. Nothing is sent before the first request or call of `fingerprint`. Raise the
+    errors of `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         self.name = model.name
         self._model = model
-        self._servers = Servers(model)
+        self.servers = Servers(model)
         self._cache = cache
-        self.usage = self._servers.usage
+        self.usage = self.servers.usage
 
     def close(self) -> None:
         """Close the connections."""
-        self._servers.close()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Requests that the servers support, as found by the capability probe."""
-        return self._servers.capabilities
+        self.servers.close()
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on, as far as the server reports them.
@@ -60,7 +55,7 @@ class OpenAIServer(Closing):
         """Return one log-probability per request. Identical requests are sent only once.
         Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
-        can = self.capabilities
+        can = self.servers.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
@@ -69,7 +64,9 @@ class OpenAIServer(Closing):
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise self._fault("returns no prompt log-probabilities, so only letters can be scored")
+            raise self.servers.living[0].client.fault(
+                "returns no prompt log-probabilities, so only letters can be scored"
+            )
         unfit: dict[Encoded, str] = {}
         try:
             for scored in self._verified(jobs):
@@ -83,8 +80,7 @@ class OpenAIServer(Closing):
             cached = f"{done:,} are cached, so the same command continues from there"
             last = (
                 f"{self.name}: {len(keys) - done:,} of {len(keys):,} requests remain; "
-                f"{cached if self._cache else 'none are cached'} "
-                f"({sent:,} tokens were sent)"
+                f"{cached if self._cache else 'none are cached'} ({sent:,} tokens were sent)"
             )
             raise type(error)(*error.lines, last) from None
         if unfit:
@@ -94,7 +90,7 @@ class OpenAIServer(Closing):
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
         """Run the jobs in parts, the first one alone and on each server. Yield a part only if a probe after it finds the
         same model. Nothing else is asked during a probe, so that replicas that take turns are found."""
-        can, servers, start, size = self.capabilities, self._servers, 0, 1
+        can, servers, start, size = self.servers.capabilities, self.servers, 0, 1
         if jobs and len(servers.living) > 1:
             servers.each(lambda server: server.score(jobs[0]))
         while start < len(jobs):
@@ -108,13 +104,13 @@ class OpenAIServer(Closing):
     @property
     def has_chat_template(self) -> bool:
         """Whether prompts go through the server's chat template."""
-        return self._servers.least_busy(lambda server: server.writing)[1][0] == "chat"
+        return self.servers.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in the order of the prompts. A prompt that a filter blocks has an empty reply.
         Raise `DataError` if prompts do not fit into the context of the model. Raise `ModelError` if the server keeps
         failing, cuts prompts, serves another model than at the first probe, or cannot generate text."""
-        servers = self._servers
+        servers = self.servers
 
         def verify() -> None:
             if "capabilities" in vars(servers):
@@ -127,15 +123,12 @@ class OpenAIServer(Closing):
             raise DataError.gather(faults)
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
-    def _fault(self, what: str) -> ModelError:
-        return self._servers.living[0].client.fault(what)
-
     @cached_property
     def _recipe(self) -> dict[str, str]:
         """Properties of the server and the model that identify their scores in the cache.
         Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
         the first stored probe that equals the current one except for rounding."""
-        can = self.capabilities
+        can = self.servers.capabilities
         for n in range(1000):
             recipe = {**_recipe(self._model, can), "variant": str(n)}
             kept = CachedScores(self._cache, recipe, self.name)
@@ -148,7 +141,9 @@ class OpenAIServer(Closing):
                 abs(a - b) <= SAME for a, b in zip(stored, can.probe, strict=True)
             ):
                 return {**recipe, "probe": before}
-        raise self._fault("seems to serve a different model every time; expected always the same")
+        raise self.servers.living[0].client.fault(
+            "seems to serve a different model every time; expected always the same"
+        )
 
 
 def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
@@ -157,7 +152,7 @@ def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str,
     `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
-        server.capabilities.require(model.name, templates)
+        server.servers.capabilities.require(model.name, templates)
         return server.fingerprint()
 
 

@@ -10,10 +10,8 @@ from typing import Any
 
 from robustify.base.errors import ModelError
 from robustify.items.views import Request, by_chat
-from robustify.models.engines.openai.client import Client, Json
-from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, keys_of
-from robustify.models.engines.openai.reach import Check
-from robustify.models.engines.openai.refusals import Refusal
+from robustify.models.engines.openai.client import Client, Json, Refusal
+from robustify.models.engines.openai.jobs import TOO_LONG, Check, Job, Scored, keys_of
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import NO_LETTER, Logprob, Reply
 from robustify.reading.marks.picks import Picked, read_pick
@@ -23,6 +21,7 @@ LENGTHS = ("max_tokens", "max_completion_tokens")
 _LETTER = re.compile(r"\s*\(?([A-Z])")
 _ENDED = ("stop", "length", "content_filter", "eos", "eos_token", "stop_sequence", "end_turn")
 """Finish reasons of a reply that may have no text. Any other is that of a server which did not finish the reply."""
+_TEXTS = ("text", "output_text")
 _BROKEN = ("abort", "error", "cancel", "timeout", "load", "unload")
 """Beginnings of the finish reasons of a reply that the server did not finish."""
 
@@ -51,7 +50,14 @@ class ByChat:
         request. Raise `ModelError` if the server fails, or a reply has no text."""
         text, fields = by_chat(context, letters), dict[str, Any]()
         if self.structured:
-            fields["response_format"] = _schema(letters)
+            schema = {
+                "type": "object",
+                "properties": {"letter": {"type": "string", "enum": list(letters)}},
+                "required": ["letter"],
+                "additionalProperties": False,
+            }
+            described = {"name": "letter", "strict": True, "schema": schema}
+            fields["response_format"] = {"type": "json_schema", "json_schema": described}
         found: list[Reply] = []
         while len(found) < n:
             wanted = {"n": n - len(found)} if self.several else {}
@@ -118,25 +124,24 @@ def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
 
 
 def _reply(choice: object, path: str) -> Reply | None:
+    if not isinstance(choice, dict):
+        return None
     match choice:
-        case {"message": {"content": str(text)}, **rest} if path == "chat":
+        case {"message": {"content": str(text)}} if path == "chat":
             pass
-        case {"message": {"content": [*parts]}, **rest} if path == "chat":
+        case {"message": {"content": [*parts]}} if path == "chat":
             # Other parts contain thoughts.
-            said = (
-                p.get("text")
-                for p in parts
-                if isinstance(p, dict) and p.get("type") in ("text", "output_text")
-            )
-            text = "".join(part for part in said if isinstance(part, str))
-        case {"message": dict(), **rest} if path == "chat":
+            texts = [p.get("text") for p in parts if isinstance(p, dict) and p.get("type") in _TEXTS]
+            text = "".join(part for part in texts if isinstance(part, str))
+        case {"message": dict()} if path == "chat":
             # The model spent all its tokens on reasoning, or refused.
             text = ""
-        case {"text": str(text), **rest} if path == "completions":
+        case {"text": str(text)} if path == "completions":
             pass
         case _:
             return None
-    return Reply(text, rest.get("finish_reason")) if was_finished(text, rest.get("finish_reason")) else None
+    reason = choice.get("finish_reason")
+    return Reply(text, reason) if was_finished(text, reason) else None
 
 
 def was_finished(text: object, reason: object) -> bool:
@@ -146,50 +151,30 @@ def was_finished(text: object, reason: object) -> bool:
     return not str(reason).casefold().startswith(_BROKEN)
 
 
-def _schema(letters: Sequence[str]) -> Json:
-    schema = {
-        "type": "object",
-        "properties": {"letter": {"type": "string", "enum": list(letters)}},
-        "required": ["letter"],
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "letter", "strict": True, "schema": schema}}
+def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -> Scored:
+    """Return the log of each letter's share of the sampled replies, or `NO_LETTER` for all letters if half or more of the
+    replies name none. Raise `ModelError` if the server keeps failing.
 
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Callable that scores letters by their shares of sampled chat replies.
-
-    The probability of a letter is its share of the readable replies after adding half a reply to each count (Krichevsky and
-    Trofimov 1981), because zero replies out of five do not mean zero probability. The answer table contains the number of
-    readable replies. If half or more of the replies name no letter, the question is unanswered.
+    The share is that of the readable replies after adding half a reply to each count (Krichevsky and Trofimov 1981),
+    because zero replies out of five do not mean zero probability.
     """
-
-    client: Client
-    way: ByChat
-    samples: int
-    check: Check
-
-    def __call__(self, job: Job) -> Scored:
-        """Return the log of each letter's share of the replies, or `NO_LETTER` for all letters if too few are readable.
-        Raise `ModelError` if the server keeps failing."""
-        named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
-        letters = sorted(set(named.values()))
-        try:
-            replies = self.way.replies(self.client, job.context, letters, self.samples, self.check)
-        except Refusal as refusal:
-            if refusal.too_long:
-                return dict.fromkeys(named, TOO_LONG)
-            # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
-            if not refusal.filtered:
-                raise
-            replies = []
-        counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
-        n = counts.total()
-        if 2 * n <= self.samples:
-            return dict.fromkeys(named, NO_LETTER)
-        total = n + len(letters) / 2
-        return {key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n) for key, letter in named.items()}
+    named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
+    letters = sorted(set(named.values()))
+    try:
+        replies = way.replies(client, job.context, letters, samples, check)
+    except Refusal as refusal:
+        if refusal.too_long:
+            return dict.fromkeys(named, TOO_LONG)
+        # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
+        if not refusal.filtered:
+            raise
+        replies = []
+    counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
+    n = counts.total()
+    if 2 * n <= samples:
+        return dict.fromkeys(named, NO_LETTER)
+    total = n + len(letters) / 2
+    return {key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n) for key, letter in named.items()}
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:

@@ -8,17 +8,14 @@ token, because some servers interpret 0 as unlimited.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from robustify.base.errors import ModelError
-from robustify.models.engines.openai.client import Client, Json, count_in
-from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored
+from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
+from robustify.models.engines.openai.jobs import TOO_LONG, Check, Job, Scored
 from robustify.models.engines.openai.letters import was_finished
-from robustify.models.engines.openai.reach import Check
-from robustify.models.engines.openai.refusals import Refusal
-from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 
 T = TypeVar("T")
@@ -80,14 +77,13 @@ class Questions:
         return self._asked(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
-        """Return a mapping from the most likely next tokens (at most `top`) to their log-probabilities. The result is None
-        if the server does not return them, and empty if the model ends its text every time."""
-        seen: dict[str, float] | None = {}
+        """Return the log-probabilities of the most likely next tokens (at most `top`), by token. The result is None if the
+        server does not return them, and empty if the model ends its text every time."""
         for _ in range(_DRAWN):
             seen = self._asked(prompt, {"logprobs": top}, lambda reply: _following(reply, top))
             if seen != {}:
-                break
-        return seen
+                return seen
+        return {}
 
     def _asked(self, prompt: str, fields: Mapping[str, Any], read: Callable[[Json], T]) -> T:
         reply = self.client.completions({**_PLAIN, "prompt": prompt, **fields})
@@ -150,24 +146,21 @@ def _prompt_tokens(reply: Json) -> list[Token] | None:
 
 
 def _entry(entry: object, i: int) -> Token:
-    match entry:
-        case None if i == 0:
-            return Token("", None)
-        case dict() if entry:
-            value = next(iter(entry.values()))
-            known = value if isinstance(value, dict) else {"logprob": value}
-            text = known.get("decoded_token")
-            return Token(text if isinstance(text, str) else "", _number(known.get("logprob")))
-        case _:
-            raise Unusable(f"no token at position {i} of the prompt")
+    if entry is None and i == 0:
+        return Token("", None)
+    if not isinstance(entry, dict) or not entry:
+        raise Unusable(f"no token at position {i} of the prompt")
+    value = next(iter(entry.values()))
+    known = value if isinstance(value, dict) else {"logprob": value}
+    text = known.get("decoded_token")
+    return Token(text if isinstance(text, str) else "", _number(known.get("logprob")))
 
 
 def _choice(reply: Json) -> Json:
     match reply.get("choices"):
         case [dict() as choice]:
             return choice
-        case _:
-            raise Unusable("a reply without its one completion")
+    raise Unusable("a reply without its one completion")
 
 
 def _number(value: object) -> float:
@@ -208,60 +201,53 @@ def _spells(joined: str, text: str) -> bool:
     return len(text) in reached
 
 
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """Callable that scores jobs with a server that returns prompt log-probabilities in `form`, and `top` next tokens.
+def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored:
+    """Return a score, or the reason why there is none, for each request of a job. The server returns prompt
+    log-probabilities in `form`, and `top` next tokens. Raise `ModelError` if it fails or returns unusable numbers, or its
+    reply is about another prompt.
 
     The letters of one context share a single request for likely next tokens. Other continuations, and letters that are not
     among these tokens, are scored from a prompt that contains them. If the server returns only next tokens, a missing
     letter gets an upper bound instead of a score. A token that crosses the end of the context is refused, because its
     probability covers both sides.
     """
-
-    questions: Questions
-    form: Form | None
-    top: int
-
-    def __call__(self, job: Job) -> Scored:
-        """Return a score, or the reason why there is none, for each request of the job.
-        Raise `ModelError` if the server fails or returns unusable numbers, or its reply is about another prompt."""
-        if not job.context:
-            why = "has no context, which a server needs; run this model with the engine hf"
-            return dict.fromkeys(job.wanted, why)
-        try:
-            return dict(self._scored(job))
-        except Refusal as refusal:
-            if refusal.too_long:
-                return dict.fromkeys(job.wanted, TOO_LONG)
-            raise
-
-    def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
-        seen: Mapping[str, float] = {}
-        if job.letters and self.top:
-            seen = self.questions.sent(self.questions.following(job.context, self.top), "`top_logprobs`")
+    if not job.context:
+        why = "has no context, which a server needs; run this model with the engine hf"
+        return dict.fromkeys(job.wanted, why)
+    seen: Mapping[str, float] = {}
+    scored: Scored = {}
+    try:
+        if job.letters and top:
+            seen = questions.sent(questions.following(job.context, top), "`top_logprobs`")
         for key, continuation in job.wanted.items():
             if continuation in seen:
-                yield key, Logprob(seen[continuation], 1)
-            elif self.form is None:
+                scored[key] = Logprob(seen[continuation], 1)
+            elif form is None:
                 # The upper bound is the least likely of the tokens shown.
-                yield key, Logprob(min(seen.values(), default=0.0), 0)
+                scored[key] = Logprob(min(seen.values(), default=0.0), 0)
             else:
-                yield key, self._whole(job.context, continuation, self.form)
+                scored[key] = _in_prompt(questions, form, job.context, continuation)
+    except Refusal as refusal:
+        if refusal.too_long:
+            return dict.fromkeys(job.wanted, TOO_LONG)
+        raise
+    return scored
 
-    def _whole(self, context: str, continuation: str, form: Form) -> Logprob | str:
-        tokens = self.questions.spelled(context + continuation, form)
-        n = tokens_of(continuation, tokens)
-        if n is None and any(PART in t.text for t in tokens):
-            # The rule of lm-eval (`_encode_pair`): the continuation is what follows the tokens of the context.
-            alone = [t.text for t in self.questions.spelled(context, form)]
-            same = alone == [t.text for t in tokens[: len(alone)]]
-            n = len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
-        if n is None:
-            return "has a token that crosses the end of its context; run this model with the engine hf"
-        numbers = [t.logprob for t in tokens[len(tokens) - n :] if t.logprob is not None]
-        if not numbers or len(numbers) < n:
-            raise self.questions.client.fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
-        return Logprob(sum(numbers), n)
+
+def _in_prompt(questions: Questions, form: Form, context: str, continuation: str) -> Logprob | str:
+    tokens = questions.spelled(context + continuation, form)
+    n = tokens_of(continuation, tokens)
+    if n is None and any(PART in t.text for t in tokens):
+        # The rule of lm-eval (`_encode_pair`): the continuation is what follows the tokens of the context.
+        alone = [t.text for t in questions.spelled(context, form)]
+        same = alone == [t.text for t in tokens[: len(alone)]]
+        n = len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
+    if n is None:
+        return "has a token that crosses the end of its context; run this model with the engine hf"
+    numbers = [t.logprob for t in tokens[len(tokens) - n :] if t.logprob is not None]
+    if not numbers or len(numbers) < n:
+        raise questions.client.fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
+    return Logprob(sum(numbers), n)
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:

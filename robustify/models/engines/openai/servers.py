@@ -13,12 +13,10 @@ from typing import TypeVar
 
 from robustify.base.errors import ModelError
 from robustify.models.engines.openai.capabilities import Capabilities, probe_server, require_same
-from robustify.models.engines.openai.client import Client, Json, Unreachable
-from robustify.models.engines.openai.jobs import Job, Scored, in_threads
-from robustify.models.engines.openai.letters import LENGTHS, Sampling, read_replies
-from robustify.models.engines.openai.logprobs import Questions, Scoring
-from robustify.models.engines.openai.reach import Reach
-from robustify.models.engines.openai.refusals import Refusal
+from robustify.models.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.models.engines.openai.jobs import Job, Reach, Scored, in_threads
+from robustify.models.engines.openai.letters import LENGTHS, read_replies, sampled
+from robustify.models.engines.openai.logprobs import Questions, score
 from robustify.models.engines.protocols import Reply
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 
@@ -59,11 +57,11 @@ class Server:
         """Function that scores a job, and checks that the server reads its whole prompt."""
         can, client = self.capabilities, self.client
         if (way := can.chat) is not None:
-            reach = Reach(client, None, lambda text: way.ask(client, text))
-            return Sampling(client, way, client.model.samples or DEFAULT_SAMPLES, reach.check)
+            check = Reach(client, None, lambda text: way.ask(client, text)).check
+            return partial(sampled, client, way, client.model.samples or DEFAULT_SAMPLES, check)
         spelled = None if can.form is None else partial(self.questions.spelled, form=can.form)
         reach = Reach(client, spelled, lambda text: client.completions({"prompt": text, "max_tokens": 1}))
-        return Scoring(Questions(client, reach.check), can.form, can.top)
+        return partial(score, Questions(client, reach.check), can.form, can.top)
 
     @cached_property
     def writing(self) -> tuple[str, str]:
