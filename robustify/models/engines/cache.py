@@ -88,9 +88,9 @@ class Cache(Closing):
             return n
 
         n = self.done(emptied)
-        self.done(lambda db: db.execute("VACUUM"))
         # Until it is truncated, the journal contains the deleted rows.
-        self.done(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+        for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            self.done(lambda db, command=command: db.execute(command))  # type: ignore[misc]
         for aside in self.file.parent.glob(f"{self.file.name}.corrupt-*"):
             aside.unlink()
         return n
@@ -101,11 +101,7 @@ class Cache(Closing):
             try:
                 return self._tried(work)
             except _FAULTS as error:
-                if (
-                    isinstance(error, sqlite3.ProgrammingError)
-                    or _NO_DAMAGE.search(str(error))
-                    or self._is_whole(error)
-                ):
+                if not self._is_damage(error):
                     raise
             self._set_aside()
             return self._tried(work)
@@ -120,14 +116,14 @@ class Cache(Closing):
         with self._db:
             return work(self._db)
 
-    def _is_whole(self, error: Exception) -> bool:
-        """Return whether an error of operation is no sign of damage, because the open file passes SQLite's check."""
-        if not isinstance(error, sqlite3.OperationalError) or self._db is None:
+    def _is_damage(self, error: Exception) -> bool:
+        if isinstance(error, sqlite3.ProgrammingError) or _NO_DAMAGE.search(str(error)):
             return False
-        try:
-            return bool(self._db.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",))
-        except _FAULTS:
-            return False
+        # An operation also fails on a whole file, which then passes SQLite's check.
+        if isinstance(error, sqlite3.OperationalError) and self._db is not None:
+            with contextlib.suppress(*_FAULTS):
+                return bool(self._db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
+        return True
 
     def _set_aside(self) -> None:
         """Rename the damaged file, unless another process has already done so."""
@@ -150,13 +146,13 @@ class Cache(Closing):
             # Create the file before SQLite does, because its journal inherits the mode of the file.
             os.close(opened(self.file, os.O_RDWR | os.O_CREAT))
             self.file.chmod(0o600)
-        db = sqlite3.connect(self.file, timeout=30)
-        try:
+        with contextlib.ExitStack() as undo:
+            db = undo.enter_context(contextlib.closing(sqlite3.connect(self.file, timeout=30)))
             self._inode = self.file.stat().st_ino
             # On a network file system, SQLite chooses another mode than WAL, which is correct there.
-            safe = ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF", f"secure_delete={private}")
-            for setting in safe:
+            for setting in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
                 db.execute(f"PRAGMA {setting}")
+            db.execute(f"PRAGMA secure_delete={private}")
             if db.execute("PRAGMA application_id").fetchone()[0] not in (0, _APPLICATION):
                 raise ResourceError(
                     f"{self.file}: the file belongs to another program. Choose another folder with --cache-dir."
@@ -164,10 +160,8 @@ class Cache(Closing):
             require_version(db, self.file)
             db.execute(f"PRAGMA application_id={_APPLICATION}")
             db.executescript(_TABLES)
-        except BaseException:
-            db.close()
-            raise
-        return db
+            undo.pop_all()
+            return db
 
 
 def require_version(db: sqlite3.Connection, path: Path | None) -> None:
@@ -178,37 +172,6 @@ def require_version(db: sqlite3.Connection, path: Path | None) -> None:
             f"{_VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
         )
     db.execute(f"PRAGMA user_version={_VERSION}")
-
-
-def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Return the values of the keys that exist in the table. Raise `DatabaseError` if the checksum of a row is wrong."""
-    found: dict[bytes, bytes] = {}
-    wanted = list(keys)
-    for start in range(0, len(wanted), _MANY):
-        part = wanted[start : start + _MANY]
-        marks = ",".join("?" * len(part))
-        for row in db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part):
-            # A damaged page may contain anything, even text.
-            match row:
-                case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
-                    found[key] = value
-                case _:
-                    raise sqlite3.DatabaseError("a row is damaged")
-    return found
-
-
-def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
-    """Write rows in the transaction of `db`. Known keys keep their values."""
-    summed = [(key, value, _checksum(key, value)) for key, value in rows.items()]
-    db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", summed)
-
-
-def _checksum(key: bytes, value: bytes) -> bytes:
-    return hashlib.blake2b(key + value, digest_size=8).digest()
-
-
-def _row_count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
 
 
 @contextlib.contextmanager
@@ -246,7 +209,9 @@ class CachedScores:
         keys = {self._key(request): request for request in scored}
 
         def kept(db: sqlite3.Connection) -> dict[Encoded, Logprob]:
-            _write(db, "score", {key: _packed(scored[request]) for key, request in keys.items()})
+            packed = ((key, scored[request]) for key, request in keys.items())
+            rows = {key: _VALUE.pack(one.total, one.draws << _DRAWS | one.n_tokens) for key, one in packed}
+            _write(db, "score", rows)
             stored = {keys[key]: _unpacked(value) for key, value in _rows(db, "score", keys).items()}
             if other := sum(not self._is_alike(stored[one], scored[one]) for one in scored):
                 raise ModelError(
@@ -316,14 +281,41 @@ class CachedScores:
 _tokenizers_version = functools.cache(lambda: version("tokenizers").encode())
 
 
+def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the values of the keys that exist in the table. Raise `DatabaseError` if the checksum of a row is wrong."""
+    found: dict[bytes, bytes] = {}
+    wanted = list(keys)
+    for start in range(0, len(wanted), _MANY):
+        part = wanted[start : start + _MANY]
+        marks = ",".join("?" * len(part))
+        for row in db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part):
+            # A damaged page may contain anything, even text.
+            match row:
+                case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
+                    found[key] = value
+                case _:
+                    raise sqlite3.DatabaseError("a row is damaged")
+    return found
+
+
+def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
+    """Write rows in the transaction of `db`. Known keys keep their values."""
+    summed = [(key, value, _checksum(key, value)) for key, value in rows.items()]
+    db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", summed)
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(key + value, digest_size=8).digest()
+
+
+def _row_count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
+
+
 def _extended(digest: "hashlib._Hash", parts: Iterable[bytes]) -> "hashlib._Hash":
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest
-
-
-def _packed(value: Logprob) -> bytes:
-    return _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
 
 
 def _unpacked(value: bytes) -> Logprob:

@@ -1,12 +1,8 @@
 """Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
 
-As for a model in memory, this process chooses the scoring path and sums token log-probabilities. Workers compute units,
-which arrive in any order and are sorted here. Only this process writes the score cache, so runs are resumed as usual. The
-cluster is already running, or it is started on this machine and stopped at the end. Usage statistics, the dashboard, and
-log forwarding are off.
-
-A worker refuses to work if its model or software differs from that of the requesting machine, because its scores would
-differ too. If a worker is lost (killed, out of memory, machine down), Ray restarts it and runs its unit again.
+Workers compute units, which arrive in any order. This process chooses the scoring path, sums token log-probabilities, and
+writes the score cache, so runs are resumed as usual. A worker refuses to work if its model or software differs from that of
+the requesting machine, because its scores would differ too. Ray restarts a lost worker and runs its unit again.
 """
 
 import logging
@@ -15,16 +11,15 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cached_property, partial
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustify import __version__
 from robustify.base.errors import DISTRIBUTION, ModelError, ResourceError, first_line, installing
-from robustify.models.engines.cache import Cache
-from robustify.models.engines.local.engine import HF, recipe
+from robustify.models.engines.local.engine import recipe
 from robustify.models.engines.local.paths import Pieces, Rows, Scored, Traits
 from robustify.models.engines.plan import Encoded, Sections
 from robustify.models.engines.settings import LOCAL, RayModel
@@ -44,12 +39,6 @@ _SETTINGS = ("device", "dtype", "max_batch_tokens", "section", "threads")
 """Recipe entries that come from the config, so they are equal on all machines."""
 Unit = tuple[str, tuple[Any, ...]]
 """Name of a method of `Local`, and its arguments."""
-
-
-def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> HF:
-    """Return the engine `HF` with its model on workers.
-    It uses the same recipe and cache, and returns bit-identical scores. Raise `ModelError` if the folder is refused."""
-    return HF(model, folder, scores, elsewhere=partial(Remote, model, folder))
 
 
 class Worker:
@@ -90,7 +79,7 @@ class Worker:
 
 
 class Remote:
-    """Copies of a model on `model.workers` Ray workers.
+    """Copies of a model on `model.workers` Ray workers, which give the bits of a local run.
     The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
     software, or folder, or workers keep getting lost. Raise `ResourceError` if there is no cluster, or it has no room."""
 
@@ -104,7 +93,7 @@ class Remote:
 
     @property
     def traits(self) -> Traits:
-        """Traits of the model as reported by the first ready worker."""
+        """Traits of the model."""
         return self._ready[1]
 
     def close(self) -> None:
@@ -220,63 +209,51 @@ def require_ray(name: str) -> Any:
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
     """Connect to the Ray cluster configured for the model and yield the ray package.
-    An existing connection of this process is reused. Raise `ModelError` if ray is not installed. Raise `ResourceError` if
-    no cluster is running at the address, or none can be started on this machine."""
+    An existing connection of this process is reused. Without an address, a cluster is started and stopped at the end.
+    Usage statistics, the dashboard, and log forwarding are off. Raise `ModelError` if ray is not installed. Raise
+    `ResourceError` if no cluster is running at the address, or none can be started on this machine."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray
         return
-    local = model.address in (None, LOCAL)
-    with (
-        _started_here(model) if local else nullcontext({"address": model.address}) as options,
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty,
-    ):
+    before = Path.cwd()
+    with ExitStack() as folders:
+
+        def private(parent: str | None = None) -> str:
+            made = tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True)
+            return folders.enter_context(made)
+
+        options: dict[str, Any] = {"address": model.address}
+        if model.address in (None, LOCAL):
+            # A restricted run writes nothing else outside its run folder. The folder's path must fit into socket names.
+            parent = None if len(tempfile.gettempdir()) <= _LONGEST else os.path.join(os.sep, "tmp")
+            options = {
+                "address": LOCAL,
+                # This may exceed the number of cores. Workers then share cores.
+                "num_cpus": model.workers * model.threads,
+                "num_gpus": None if model.device.startswith("cuda") else 0,
+                "include_dashboard": False,
+                "_temp_dir": private(parent),
+                # Requests must not be written to disk.
+                "_system_config": {"automatic_object_spilling_enabled": False},
+            }
         try:
             _check_listening(str(options["address"]))
             # Workers import from the folder where Ray starts before others. It may be a checkout of other authors.
-            with _working_in(empty):
-                ray.init(**options, log_to_driver=False, logging_level="ERROR")
+            os.chdir(private())
+            ray.init(**options, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, OSError, ValueError) as error:
             raise ResourceError(
                 f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
                 f"({type(error).__name__}: {first_line(error)}). Start one with `ray start --head`, or remove the address "
                 "to start a temporary cluster."
             ) from None
+        finally:
+            os.chdir(before)
         try:
             yield ray
         finally:
             ray.shutdown()
-
-
-@contextmanager
-def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
-    """Yield the options for a new cluster on this machine, and remove its private folder at the end.
-    The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. A restricted run
-    writes nothing else outside its run folder."""
-    usual = tempfile.gettempdir()
-    parent = usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
-    with tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True) as folder:
-        yield {
-            "address": LOCAL,
-            # This may exceed the number of cores. Workers then share cores.
-            "num_cpus": model.workers * model.threads,
-            "num_gpus": None if model.device.startswith("cuda") else 0,
-            "include_dashboard": False,
-            "_temp_dir": folder,
-            # Requests must not be written to disk.
-            "_system_config": {"automatic_object_spilling_enabled": False},
-        }
-
-
-@contextmanager
-def _working_in(folder: str) -> Iterator[None]:
-    """Make this the current folder inside the block."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def _check_listening(address: str) -> None:

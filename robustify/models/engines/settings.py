@@ -9,6 +9,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -196,9 +197,11 @@ class RayModel(TransformersSettings):
 
     def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
         """Open the model on the workers of a cluster."""
-        from robustify.models.engines.ray_workers import open_remote
+        from robustify.models.engines.local.engine import HF
+        from robustify.models.engines.ray_workers import Remote
 
-        return open_remote(self, self.folder(cache), scores)
+        folder = self.folder(cache)
+        return HF(self, folder, scores, elsewhere=partial(Remote, self, folder))
 
 
 class OpenAIModel(ModelSettings):

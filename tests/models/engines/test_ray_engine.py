@@ -3,6 +3,7 @@
 import itertools
 import shutil
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from robustify.base.errors import ModelError, ResourceError
 from robustify.items.views import Request
 from robustify.models.engines import ray_workers as ray_remote
 from robustify.models.engines.cache import Cache
+from robustify.models.engines.local.engine import HF
 from robustify.models.engines.local.paths import Sums
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
@@ -63,8 +65,13 @@ def locally(folder: Path, requests: list[Request], cache: Cache | None = None) -
         return engine.loglikelihoods(requests), engine.path
 
 
-def remotely(model: RayModel, folder: Path, requests: list[Request], cache: Cache | None = None) -> Any:
-    with ray_remote.open_remote(model, folder, cache) as engine:
+def opened(model: RayModel, cache: Cache | None = None) -> HF:
+    folder = Path(model.model)
+    return HF(model, folder, cache, elsewhere=partial(ray_remote.Remote, model, folder))
+
+
+def remotely(model: RayModel, requests: list[Request], cache: Cache | None = None) -> Any:
+    with opened(model, cache) as engine:
         return engine.loglikelihoods(requests), engine.path
 
 
@@ -75,7 +82,7 @@ def test_units_on_workers_give_the_bits_of_a_local_run(
 ) -> None:
     joined._random.seed(seed)
     requests = [*REQUESTS, *LONG]
-    assert remotely(model_at(llama, workers=workers), llama, requests) == locally(llama, requests)
+    assert remotely(model_at(llama, workers=workers), requests) == locally(llama, requests)
     assert joined.calls.count("section") > 5
 
 
@@ -97,7 +104,7 @@ def test_a_total_is_summed_in_the_order_of_the_walk_whichever_section_comes_firs
 def test_every_path_is_that_of_a_local_run(tmp_path: Path, joined: FakeRay, make: Any, path: str) -> None:
     folder = make(tmp_path)
     requests = [*REQUESTS[:30], *LONG[:2]]
-    found = remotely(model_at(folder), folder, requests)
+    found = remotely(model_at(folder), requests)
     assert found == locally(folder, requests)
     assert found[1] == path
 
@@ -105,10 +112,10 @@ def test_every_path_is_that_of_a_local_run(tmp_path: Path, joined: FakeRay, make
 def test_a_unit_that_loses_one_worker_after_the_other_ends_the_run(llama: Path, joined: FakeRay) -> None:
     joined.dies = lambda method, given: method == "section" and given[0] == 3
     with pytest.raises(ModelError, match=f"tiny: {ray_remote.MOST} workers in a row were lost"):
-        remotely(model_at(llama), llama, REQUESTS)
+        remotely(model_at(llama), REQUESTS)
     joined.dies = lambda method, _: method == "hello"
     with pytest.raises(ModelError, match=f"{ray_remote.MOST} workers in a row were lost"):
-        remotely(model_at(llama), llama, REQUESTS)
+        remotely(model_at(llama), REQUESTS)
     assert not any(actor.alive for actor in joined.actors)
 
 
@@ -118,10 +125,10 @@ def test_workers_without_room_are_done_without_unless_none_begins(
 ) -> None:
     joined.room = room
     if room:
-        assert remotely(model_at(llama), llama, REQUESTS) == locally(llama, REQUESTS)
+        assert remotely(model_at(llama), REQUESTS) == locally(llama, REQUESTS)
     else:
         with pytest.raises(ResourceError, match="no worker was ready after 600 s"):
-            remotely(model_at(llama), llama, REQUESTS)
+            remotely(model_at(llama), REQUESTS)
 
 
 def test_a_section_of_the_usual_length_is_not_named(llama: Path) -> None:
@@ -148,14 +155,14 @@ def test_a_run_that_ends_early_goes_on_to_the_same_bits(
 
     model = model_at(llama)
     with Cache(tmp_path) as cache:
-        with pytest.raises(Killed), ray_remote.open_remote(model, llama, cache) as engine:
+        with pytest.raises(Killed), opened(model, cache) as engine:
             engine.loglikelihoods(REQUESTS, progress)
         assert 0 < cache.info()["rows"] < len(REQUESTS)
         before = joined.calls.count("section")
-        assert remotely(model, llama, REQUESTS, cache) == locally(llama, REQUESTS)
+        assert remotely(model, REQUESTS, cache) == locally(llama, REQUESTS)
     again = joined.calls.count("section") - before
     joined.calls.clear()
-    remotely(model, llama, REQUESTS)
+    remotely(model, REQUESTS)
     assert again < joined.calls.count("section")
 
 
@@ -169,7 +176,7 @@ def test_a_lost_worker_s_units_are_run_again(llama: Path, joined: FakeRay) -> No
         return method == "section" and count in doomed
 
     joined.dies = dies
-    assert remotely(model_at(llama), llama, REQUESTS) == locally(llama, REQUESTS)
+    assert remotely(model_at(llama), REQUESTS) == locally(llama, REQUESTS)
     assert len(joined.actors) == 2
     assert joined.restarts == len(doomed)
 
@@ -194,7 +201,7 @@ def test_a_worker_with_other_files_refuses(
     llama: Path, joined: FakeRay, tmp_path: Path, change: Any, says: str
 ) -> None:
     folder = Path(shutil.copytree(llama, tmp_path / "model"))
-    with ray_remote.open_remote(model_at(folder), folder, None) as engine:
+    with opened(model_at(folder)) as engine:
         assert engine.speller
         change(folder)
         with pytest.raises(ModelError, match=f"tiny: worker on .*: {says}"):
