@@ -1,7 +1,6 @@
 """Planning and scoring of questions: each item under each view becomes one answer row.
 
-All requests to a model are planned first and scored in one call. The engine can thus sort them and show a single progress
-bar. The scores of choices that were shown in another order are put back into the order of the item.
+All requests to a model are planned first and scored in one call, so that the engine can sort them.
 """
 
 import hashlib
@@ -30,11 +29,11 @@ DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", 
 class Asking(Settings):
     """Views, templates, and choice orders in which items are asked.
 
-    `mode` decides how the full question is answered: by `letter` (view `full`), or by `text`, which scores the text of each
-    option (view `full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4.
-    `orders` is the number of orders of the full view, of which the original order is the first. `full_rotations` adds the
-    rotations of the full view. If `order_items` is set, only that many items get more than one order, chosen by a hash of
-    their IDs. `shots` is the number of other items of the benchmark before each question.
+    `mode` decides whether the full question is answered by `letter` (view `full`) or scored by the `text` of each option
+    (`full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`
+    counts the orders of the full view, the original one first, and `full_rotations` adds its rotations. With `order_items`,
+    only that many items, drawn by a hash of their IDs, get more than one order. `shots` is the number of other items before
+    each question.
     """
 
     mode: Mode = "letter"
@@ -100,9 +99,8 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
 
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
-    """Yield one answer row per planned question, in the order of the plan.
-    Raise `UnaskableError` if prompts do not fit into the model. The message names their items and views. Raise `ModelError`
-    if the model returned values that are not log-probabilities."""
+    """Yield one answer row per planned question, in the order of the plan. Raise `UnaskableError` with items and views if
+    prompts do not fit into the model, and `ModelError` if it returned values that are not log-probabilities."""
     try:
         # Engines run third-party code, which could print item text.
         with muted():

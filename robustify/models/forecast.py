@@ -1,8 +1,7 @@
 """Estimates of the requests, tokens, cost, and time of each model of a run, before anything is asked.
 
-Requests are planned for a sample of the items and scaled up. Tokens are estimated from the number of characters. A local
-model is timed for a few seconds, and the cache keeps these scores. A server is not asked before a run. Speeds are
-remembered in the cache folder, as numbers without any text.
+Requests are planned for a sample of the items, and tokens estimated from characters. A local model is timed for a few
+seconds, whose scores the cache keeps. Speeds are remembered in the cache folder, as numbers without any text.
 """
 
 import hashlib
@@ -53,10 +52,9 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Estimated requests, tokens, and cost of one model.
-    `tokens` is None for a restricted set, and `cost` is None without prices. `megabytes` is the download size of the model
-    for `robustify models pull`, or 0 if it is already on this machine. `left` counts the requests that score options and
-    are not in the cache, and `seconds` is the time that they take. Both are None if unknown."""
+    """Estimated requests, tokens (None for a restricted set), and cost (None without prices) of one model. `megabytes` is
+    the size of its download, or 0 if it is here. `left` requests are not in the cache and take `seconds`, or None if
+    unknown."""
 
     model: str
     requests: int

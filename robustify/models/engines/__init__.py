@@ -1,7 +1,4 @@
-"""Inference engines and the functions that check and open the models of a config.
-
-Only one model is in memory at a time.
-"""
+"""Inference engines and the functions that check and open the models of a config."""
 
 import os
 import sys
@@ -32,18 +29,16 @@ def model_of(value: object) -> ModelSettings:
 
 
 def check_model(model: ModelSettings, cache: Path, templates: Sequence[Template] = ()) -> dict[str, str]:
-    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its
-    files. Raise `UsageError` if the name or its form is unknown, or the server does not support a view,
-    `AuthorisationError` if the server is forbidden, or must not receive this API key, and `ModelError` if files are
-    missing, damaged, or refused, a package is not installed, or the server cannot be trusted."""
+    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its files.
+    Raise `UsageError` if its name or a view is not supported, `AuthorisationError` if its server or API key is forbidden,
+    and `ModelError` if files, a package, or the server cannot be used."""
     return model.check(cache, templates)
 
 
 @contextmanager
 def open_scorer(model: ModelSettings, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
-    """Open the engine of a model and yield its scorer.
-    If `seal` is given, it is the key of a restricted set, and the scores are cached under it. Raise `ModelError` if files
-    are missing, damaged, or refused, or the package of the engine is not installed."""
+    """Open the engine of a model and yield its scorer. Scores are cached, under `seal` if it is given, the key of a
+    restricted set. Raise `ModelError` if files or the package of the engine cannot be used."""
     from robustify.models.engines.cache import Cache
 
     if cache.is_dir() and not os.access(cache, os.W_OK):

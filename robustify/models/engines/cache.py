@@ -1,13 +1,8 @@
 """Persistent cache of log-probabilities in SQLite.
 
-The key of a row is a digest of the model's fingerprint and of the exact context and continuation tokens. Its value is the
-summed log-probability and the number of tokens. The file contains no text, tokens, or item IDs. Values are never
-overwritten, because byte-identical runs depend on them. A new value that differs by more than rounding is an error.
-
-Scores of a restricted set have a separate file that only its owner can read. Its keys are HMACs under a subkey of the
-evaluator's key. Without that key, nobody can find out whether a known question was scored.
-
-Every row has a checksum, because SQLite's pages have none. A damaged file is renamed, and its scores are computed again.
+The key of a row is a digest of the model's fingerprint and of the context and continuation tokens, and under a restricted
+set's seal, its HMAC. The file contains no text, tokens, or item IDs. Values are never overwritten, because byte-identical
+runs depend on them. Rows have checksums, because SQLite's pages have none.
 """
 
 import contextlib
@@ -53,9 +48,9 @@ _NO_DAMAGE = re.compile("locked|locking|full|readonly|unable to open|I/O error|p
 
 
 class Cache(Closing):
-    """SQLite cache of scores that any number of runs can share. A damaged file is renamed and replaced by an empty one. If
-    `seal` is given, it is a subkey of the owner of a restricted set, and row keys are HMACs under it. Raise `ResourceError`
-    if the file cannot be opened, read, or written, the disk is full, or the file is not one of this version."""
+    """SQLite cache of scores that any number of runs can share. A damaged file is renamed and replaced by an empty one.
+    With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are HMACs. Raise
+    `ResourceError` if the file cannot be used, or is not one of this version."""
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
         self.file = folder / (FILE if seal is None else SEALED_FILE)
@@ -203,7 +198,7 @@ class CachedScores:
 
     def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
         """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run. Raise
-        `ModelError` if they differ by more than the rounding of another batch, so the model is not deterministic."""
+        `ModelError` if they differ by more than rounding."""
         if self._cache is None:
             return dict(scored)
         keys = {self._key(request): request for request in scored}

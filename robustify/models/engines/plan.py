@@ -1,10 +1,9 @@
-"""Batch planning that computes each distinct prefix once.
+"""Batch planning that computes each distinct prefix once, without torch or a model.
 
-All requests form one trie. A node is one token, and a path from the root spells a context and a continuation. In
-depth-first order, the trie is split into batches of equal size. A batch needs the path above its first node, which is
-called its trunk: a few-shot header, for example, or the rest of a split stem. The previous batch passes on the keys and
-values of this trunk. After a fixed number of batches, a new section recomputes its trunk, so that a resumed run never has
-to go back further. This module imports neither torch nor a model.
+All requests form one trie. A node is one token, and a path from the root spells a context and a continuation. In depth-
+first order, the trie is split into batches. The path above the first node of a batch is its trunk, such as a few-shot
+header, whose keys and values the previous batch passes on. After some batches, a new section recomputes its trunk, so that
+a resumed run never has to go back further.
 """
 
 import itertools
@@ -49,9 +48,8 @@ class Want:
 class Batch:
     """Batch of n nodes in depth-first order, below a trunk of t tokens from the previous batch.
 
-    `depths` are positions in the sequence. The descendants of a node are the nodes after it up to its end, so node i is an
-    ancestor of node j if `i <= j < ends[i]`. Likewise, the descendants of trunk token d are the nodes from 0 up to
-    `trunk_ends[d]`. `carry` contains indices into the trunk followed by the nodes. They select the trunk of the next batch.
+    `depths` are positions in the sequence. Node i is an ancestor of node j if `i <= j < ends[i]`, and trunk token d of the
+    nodes before `trunk_ends[d]`. `carry` selects the trunk of the next batch from the trunk followed by the nodes.
     """
 
     tokens: Tokens

@@ -1,8 +1,7 @@
 """Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
 
-Workers compute units, which arrive in any order. This process chooses the scoring path, sums token log-probabilities, and
-writes the score cache, so runs are resumed as usual. A worker refuses to work if its model or software differs from that of
-the requesting machine, because its scores would differ too. Ray restarts a lost worker and runs its unit again.
+Workers compute units, which arrive in any order. This process chooses the scoring path, sums, and writes the score cache. A
+worker whose model or software differs is refused, because its scores would differ too.
 """
 
 import logging
@@ -79,9 +78,9 @@ class Worker:
 
 
 class Remote:
-    """Copies of a model on `model.workers` Ray workers, which give the bits of a local run.
-    The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
-    software, or folder, or workers keep getting lost. Raise `ResourceError` if there is no cluster, or it has no room."""
+    """Copies of a model on `model.workers` Ray workers. The first request connects to the cluster. Raise `ModelError` if
+    ray is not installed, or a worker has another model or software or keeps getting lost, and `ResourceError` if there is
+    no cluster or room."""
 
     def __init__(self, model: RayModel, folder: Path, known: Mapping[str, str]) -> None:
         from robustify.models.engines.local.model import opened_tokenizer
@@ -208,10 +207,9 @@ def require_ray(name: str) -> Any:
 
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
-    """Connect to the Ray cluster configured for the model and yield the ray package.
-    An existing connection of this process is reused. Without an address, a cluster is started and stopped at the end.
-    Usage statistics, the dashboard, and log forwarding are off. Raise `ModelError` if ray is not installed. Raise
-    `ResourceError` if no cluster is running at the address, or none can be started on this machine."""
+    """Connect to the Ray cluster configured for the model, or start one without usage statistics and dashboard, and yield
+    the ray package. Raise `ModelError` if ray is not installed, and `ResourceError` if no cluster is running or can be
+    started."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray

@@ -74,11 +74,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model, which check and open its engine. A new engine is one subclass, and one entry in `ENGINES`.
-
-    They import the engine only in `check` and `open`, so that reading a config imports no engine. By default, prompts stay
-    on this machine and have no price.
-    """
+    """Settings of a model, which check and open its engine. A new engine is one subclass, and one entry in `ENGINES`. They
+    import the engine only in `check` and `open`, so that reading a config imports no engine."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -272,7 +269,7 @@ class OpenAIModel(ModelSettings):
 
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
-        must not be sent to this server. Raise `UsageError` if the variable is not set, or holds no key."""
+        must not be sent to this server, and `UsageError` if it is not set, or holds no key."""
         variable, remote = self.api_key_env, host_of(self.base_url)
         if variable is None:
             return "none"

@@ -1,8 +1,6 @@
 """Tokenization by the rules of lm-eval 0.4.13 (`TemplateLM._encode_pair`, `HFLM.tok_encode`).
 
-Context and continuation are encoded together and split after the tokens of the context. Trailing spaces of the context move
-to the continuation. An empty context becomes the prefix token. There is one intended difference: text that looks like a
-special token remains text, because it comes from items.
+There is one intended difference: text that looks like a special token remains text, because it comes from items.
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,8 +90,8 @@ def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
 
 
 def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
-    """Return the tokens of each request, in the order of the requests. Each distinct text is tokenized once. Raise
-    `RequestError` if a continuation has no tokens. The message gives its position, never its text."""
+    """Return the tokens of each request, in order: context and continuation encoded together and split, an empty context as
+    the prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
     pairs = {request: split_blanks(request) for request in requests}
     joined = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
     alone = speller.spell((d for c, d in pairs.values() if not c), special=False)

@@ -1,7 +1,7 @@
 """Models that run on this machine with transformers.
 
-By default, OpenMP threads spin while they wait for one another, and each small step of a decoder ends with a wait. This
-used more processor time than the steps themselves. The wait policy changes no number. OpenMP reads it when torch is loaded.
+OpenMP threads that wait spin by default, which used more processor time than the small steps of a decoder. The wait policy,
+which OpenMP reads when torch is loaded, changes no number.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Engine that implements `Scorer` and `Writer` for a model on this machine.
 
-Log-probabilities equal those of HFLM in lm-eval 0.4.13 within 0.001, because both use the same tokens, score only the
-continuation, and compute the log-softmax in float32. Cached scores are not computed again. If all scores are cached,
-neither torch nor the model is loaded.
+Log-probabilities equal those of HFLM in lm-eval 0.4.13 within 0.001. Neither torch nor the model is loaded if all scores
+are cached.
 """
 
 import os
@@ -52,8 +51,8 @@ def _threads() -> int:
 
 
 class HF(Closing):
-    """Causal language model from a local folder, loaded at the first uncached request and released by `close`.
-    If `elsewhere` is given, it opens the model on other machines. Raise `ModelError` if the folder is refused."""
+    """Causal language model from a local folder, loaded at the first uncached request and released by `close`. `elsewhere`
+    opens it on other machines. Raise `ModelError` if the folder is refused."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Attention layout of a batch: blocks of nodes, each with the keys that its nodes attend to.
 
-A block is a sequence of consecutive nodes. Outside the block, its nodes attend only to the path above its first node.
-The cost of attention therefore depends on the length of the paths, not on the size of the batch. Blocks are sorted by their
-number of keys, and blocks with similar numbers are computed together.
+Outside its block, a node attends only to the path above the block's first node, so the cost of attention depends on the
+length of paths, not on the size of the batch. Blocks with similar numbers of keys are computed together.
 """
 
 from collections.abc import Sequence
@@ -26,8 +25,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Properties of the model that a layout depends on. `share` query heads use the same key head. Layers with a sliding
-    window see only the last `window` tokens, including the current one."""
+    """Properties of the model: `share` query heads use the same key head, and layers with a sliding window see only the
+    last `window` tokens, including the current one."""
 
     share: int
     window: int | None
@@ -37,8 +36,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group of s blocks, each with q rows and k keys after padding. `keys` (s*k,) contains indices into the trunk followed
-    by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` is the mask for layers with a sliding window."""
+    """Group of s blocks, each with q rows and k keys after padding. `keys` (s*k,) are indices into the trunk followed by
+    the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` that of layers with a sliding window."""
 
     blocks: int
     keys: Tensor
@@ -48,8 +47,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Groups of blocks that together form a batch. `order` (rows,) contains the node of each row, and `seat` (rows,)
-    the row of each node. Nodes after the last one of the batch are padding of the last block."""
+    """Groups of blocks that form a batch. `order` (rows,) is the node of each row, and `seat` the row of each node. Nodes
+    after the last one of the batch are padding."""
 
     groups: tuple[Group, ...]
     order: Numbers

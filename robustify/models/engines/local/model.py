@@ -229,9 +229,8 @@ def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tens
 def sentence_vectors(
     folder: Path, texts: Sequence[str], progress: Progress = no_progress
 ) -> npt.NDArray[np.float32]:
-    """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width).
-    Equal texts are encoded once, and texts with about as many tokens share a batch, because padding costs as much as
-    tokens. Raise `ModelError` if transformers cannot load the folder."""
+    """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width). Texts with about
+    as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
     tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
     once = sorted(set(texts))
     row = {text: at for at, text in enumerate(once)}

@@ -1,8 +1,7 @@
 """Scoring paths of a model: prefix trees, or plain rows if trees are not exact for it.
 
-A self-check decides which path is exact. It compares the first results of a model with one-by-one scoring, and repeats this
-for the first rows longer than a sliding window. This module does not know where scores are computed and does not import
-torch.
+The first results of a model, and the first beyond a sliding window, are compared with one-by-one scoring. This module does
+not know where scores are computed and does not import torch.
 """
 
 import logging
@@ -43,9 +42,8 @@ class Traits:
 
 
 class Work(Protocol):
-    """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`).
-    `max_length` is the context length in tokens. Methods raise `Refused` if the model does not support an operation. The
-    results of one section arrive in order, but sections may arrive in any order."""
+    """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`). Methods raise `Refused` if the
+    model does not support an operation. Results of one section arrive in order, but sections in any order."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -61,8 +59,8 @@ class Work(Protocol):
 
 
 class Paths:
-    """Scorer of one model that uses its fastest exact path. `path` is the path of earlier scores, or None. From then on, it
-    is `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
+    """Scorer of one model that uses its fastest exact path. `path`, that of earlier scores or None, becomes `untried`,
+    `trees`, or `rows`. A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
@@ -73,9 +71,8 @@ class Paths:
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield the scores of requests that are not in `known`, in batches of about `budget` tokens.
-        Batches are planned from all requests before known ones are skipped. A resumed run therefore computes the same
-        batches and gets bit-identical scores. Scores of known requests may be yielded too."""
+        """Yield the scores of requests that are not in `known`, and maybe of others, in batches of about `budget` tokens.
+        Batches are planned from all requests, so a resumed run computes the same ones and gets bit-identical scores."""
         if self.path != "rows":
             yield from self._by_trees(requests, known, budget)
         if self.path == "rows":

@@ -1,8 +1,7 @@
 """Tree attention, which processes the tokens of many requests as one sequence. Each token attends only to its ancestors.
 
-Linear layers process all nodes of a batch at once. In every layer, transformers calls an attention function of this module,
-which computes the blocks of a `Layout`. The keys and values of the next batch's trunk are passed on. The output head
-computes token log-probabilities without holding all logits in memory.
+In every layer, transformers calls an attention function of this module, which computes the blocks of a `Layout`. The output
+head computes token log-probabilities without holding all logits in memory.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,7 @@
 """Capability probe that finds out which requests a server supports and whether its numbers are consistent.
 
-The probe sends a harmless text before any item. Some servers shift an echo by one token, omit it, or ignore the request for
-it, and some truncate prompts silently. The probe therefore compares the server's next-token log-probabilities with those of
-the same tokens in a prompt. A server is refused if they differ or if it serves another model than requested. A server that
-fails at prompts can still be asked for letters.
+The probe sends a harmless text before any item. Some servers shift, omit, or ignore an echo, and some cut prompts silently,
+so next-token log-probabilities are compared with those of the same tokens in a prompt.
 """
 
 import math
@@ -42,10 +40,9 @@ _CHECKED, _LEAST = 3, 2
 class Capabilities:
     """Requests that a server supports.
 
-    `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
-    of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
-    the harmless text, which identify the model, and `likely` those of the tokens after it if the text itself has none.
-    `chat` is the way to ask for letters without log-probabilities. `tried` says what the server did not support.
+    `form` is its reply format for prompt log-probabilities, if any, `top` its number of likely next tokens, `base` the
+    model name that it reports. `probe` has log-probabilities of the harmless text, which identify the model, or of the
+    tokens `likely` after it. `chat` is the way to ask for letters without them. `tried` says what was not supported.
     """
 
     form: Form | None
@@ -106,8 +103,8 @@ def probe_server(questions: Questions) -> Capabilities:
 
 
 def require_same(questions: Questions, can: Capabilities) -> None:
-    """Repeat the probe twice, because servers that take turns may not have the same model. Raise `ModelError` if the server
-    serves another model than at the first probe. Without log-probabilities, models cannot be distinguished."""
+    """Repeat the probe twice, because servers that take turns may not have the same model. Raise `ModelError` if it differs
+    from the first one. Without log-probabilities, models cannot be distinguished."""
     for now in (_probed(questions, can), _probed(questions, can)):
         apart = math.fsum(abs(a - b) for a, b in zip(can.probe, now, strict=False)) / max(1, len(now))
         if len(now) != len(can.probe) or apart > SAME:

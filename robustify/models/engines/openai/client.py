@@ -1,9 +1,8 @@
 """Client of an OpenAI-compatible server, based on the openai SDK, and the errors of such servers.
 
-The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
-requests. An error with the status 200 is treated as one with its own status. Redirects are not followed, and a reply from
-a model with another name is refused. Of the environment, a request contains only the key that the config names. The words
-of a server are only searched and never repeated, because they may quote a prompt.
+The SDK retries temporary errors (429, 5xx, timeout, broken connection) with growing pauses. Redirects are not followed. Of
+the environment, a request contains only the key that the config names. The words of a server are only searched and never
+repeated, because they may quote a prompt.
 """
 
 import json
@@ -76,10 +75,9 @@ class Refusal(ModelError):
 
 
 class Client:
-    """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name.
-    `retries` is the number of times that a request is repeated, and `answered` whether any was answered. Raise `ModelError`
-    if the openai package is not installed, `UsageError` if a proxy variable cannot be used, and the errors of
-    `refuse_servers` and `api_key`."""
+    """Thread-safe client of one server, which repeats a request up to `retries` times. With `check_name`, replies from a
+    model with another name are refused. Raise `ModelError` if the openai package is not installed, `UsageError` if a proxy
+    variable cannot be used, and the errors of `refuse_servers` and `api_key`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         try:
@@ -121,9 +119,8 @@ class Client:
         self._sdk.close()
 
     def usage(self) -> Json:
-        """Return the numbers of calls and tokens sent as an entry for run.log. A call may answer several requests. The
-        cost is in the currency of the prices, or None without them. A run's files do not depend on it, because a run from
-        the cache sends nothing."""
+        """Return the numbers of calls and tokens sent, and their cost or None without prices, as an entry for run.log. A
+        call may answer several requests."""
         names = ("calls", "tried_again", "tokens_in", "tokens_out")
         cost = self.model.cost(self._counts["tokens_in"], self._counts["tokens_out"])
         return {"model": self.model.name, **{name: self._counts[name] for name in names}, "cost": cost}
@@ -138,8 +135,8 @@ class Client:
 
     def completions(self, body: Mapping[str, Any]) -> Json:
         """Send these fields and the model's ID to `/v1/completions`, and return the reply. Raise `Refusal` if the server
-        would reject the request again, `Unreachable` if it does not reply, and `ModelError` if it rejects the API key or
-        another model replies."""
+        would reject the request again, `Unreachable` if it does not reply, and `ModelError` for a bad API key or another
+        model."""
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:

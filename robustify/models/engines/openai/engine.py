@@ -1,8 +1,7 @@
 """Engine that implements `Scorer` and `Writer` for a model behind an OpenAI-compatible server.
 
-The server's numbers are checked for consistency before any item is sent. Cached scores are not requested again. If the
-server keeps failing, finished scores are kept, but no partial result is returned. The weights of such a model are unknown
-here, and its fingerprint says so.
+The server's numbers are checked before any item is sent. If it keeps failing, finished scores are kept, but no partial
+result is returned.
 """
 
 import hashlib
@@ -52,9 +51,8 @@ class OpenAIServer(Closing):
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one log-probability per request. Identical requests are sent only once.
-        Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
-        `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
+        """Return one log-probability per request. Identical requests are sent only once. Raise `RequestError` if requests
+        do not fit or cannot be scored, and `ModelError` if the server keeps failing or returns unusable numbers."""
         can = self.servers.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
@@ -88,8 +86,8 @@ class OpenAIServer(Closing):
         return [known[key] for key in keys]
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
-        """Run the jobs in parts, the first one alone and on each server. Yield a part only if a probe after it finds the
-        same model. Nothing else is asked during a probe, so that replicas that take turns are found."""
+        """Run the jobs in parts, the first alone and on each server. Yield a part only if a probe after it, during which
+        nothing else is asked, finds the same model."""
         can, servers, start, size = self.servers.capabilities, self.servers, 0, 1
         if jobs and len(servers.living) > 1:
             servers.each(lambda server: server.score(jobs[0]))
@@ -107,9 +105,9 @@ class OpenAIServer(Closing):
         return self.servers.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply per prompt, in the order of the prompts. A prompt that a filter blocks has an empty reply.
-        Raise `DataError` if prompts do not fit into the context of the model. Raise `ModelError` if the server keeps
-        failing, cuts prompts, serves another model than at the first probe, or cannot generate text."""
+        """Return one reply per prompt, in order, an empty one if a filter blocks it. Raise `DataError` if prompts do not
+        fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or cannot
+        write."""
         servers = self.servers
 
         def verify() -> None:
@@ -125,9 +123,8 @@ class OpenAIServer(Closing):
 
     @cached_property
     def _recipe(self) -> dict[str, str]:
-        """Properties of the server and the model that identify their scores in the cache.
-        Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
-        the first stored probe that equals the current one except for rounding."""
+        """Properties of the server and the model that identify their scores in the cache. Because a name may stand for two
+        models, scores are also stored by probe: the first stored one that equals the current one except for rounding."""
         can = self.servers.capabilities
         for n in range(1000):
             recipe = {**_recipe(self._model, can), "variant": str(n)}
@@ -148,8 +145,7 @@ class OpenAIServer(Closing):
 
 def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
     """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint. Raise
-    `UsageError` if the server does not support some views, or the environment variable with the API key is not set. Raise
-    `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
+    `UsageError` if it does not support some views or no API key is set, and `ModelError` if it cannot be used."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
         server.servers.capabilities.require(model.name, templates)

@@ -66,12 +66,9 @@ def jobs_of(
 
 
 def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generator[R, None, None]:
-    """Run the jobs in at most `width` threads and yield results as they finish.
-
-    After the first error, no job is started. Other results are still yielded before the error is raised. An interrupt
-    does not wait for threads, because those of `ThreadPool` are daemons. `concurrent.futures` would join its threads when
-    the process ends, and so wait for a server that hangs.
-    """
+    """Run the jobs in at most `width` threads and yield results as they finish. The first error is raised after the results
+    of the jobs that had begun. An interrupt does not wait for threads, because those of `ThreadPool` are daemons, unlike
+    those of `concurrent.futures`."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -98,8 +95,8 @@ class Reach:
     """Thread-safe check of the prompts that have more tokens than a server is known to read.
 
     `spelled` raises an error if the tokens of a prompt do not spell it. Without it, a prompt must have about as many tokens
-    as its two halves together, as counted in the replies that `send` returns. Each begins with a new number, because some
-    servers do not count tokens that they have cached. A server that counts nothing cannot be checked.
+    as its two halves, as counted in the replies to `send`. Each begins with a new number, because some servers do not count
+    tokens that they have cached.
     """
 
     def __init__(

@@ -28,9 +28,8 @@ _BROKEN = ("abort", "error", "cancel", "timeout", "load", "unload")
 
 @dataclass(frozen=True, slots=True)
 class ByChat:
-    """Request format that asks a chat server for a letter.
-    If `structured` is true, the server accepts a schema that allows only letters. Otherwise, the first letter of a reply is
-    read. If `several` is true, the server can send several replies per request. `length` is one of `LENGTHS`."""
+    """Request format that asks a chat server for a letter. If `structured`, a schema allows only letters, otherwise the
+    first letter of a reply is read. If `several`, one request has several replies. `length` is one of `LENGTHS`."""
 
     structured: bool
     several: bool
@@ -46,8 +45,8 @@ class ByChat:
     def replies(
         self, client: Client, context: str, letters: Sequence[str], n: int, check: Check = lambda *_: None
     ) -> list[Reply]:
-        """Return `n` replies to a question. Each should be one of the letters. Raise `Refusal` if the server rejects the
-        request. Raise `ModelError` if the server fails, or a reply has no text."""
+        """Return `n` replies to a question. Raise `Refusal` if the server rejects it, and `ModelError` if it fails, or a
+        reply has no text."""
         text, fields = by_chat(context, letters), dict[str, Any]()
         if self.structured:
             schema = {
@@ -101,7 +100,7 @@ def letter_of(continuation: str) -> str | None:
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
     """Return the letter that a reply names, or None if it names none of `letters`. A reply that was cut must consist of the
-    letter. Otherwise, it may consist of thoughts whose tags are missing."""
+    letter, because it may be thoughts whose tags are missing."""
     found = read_pick(reply, ("",) * len(letters), letters)
     if not isinstance(found, Picked):
         return None
@@ -178,8 +177,8 @@ def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """Return the cache key of each request, which contains its text, all letters of its question, and the version of how
-    replies are read: since the second, those that were cut count only if they are a letter."""
+    """Return the cache key of each request: its text, all letters of its question, and the version of how replies are read.
+    Since the second, those that were cut count only if they are a letter."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")

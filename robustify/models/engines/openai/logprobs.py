@@ -1,9 +1,7 @@
-"""Log-probabilities from a completions server: requests, parsers of the replies, and scores.
+"""Log-probabilities from a completions server: requests, strict parsers of the replies, and scores.
 
-A request asks for the log-probability of each token of a prompt, or for the most likely next tokens. Parsing is strict: a
-short list, null, NaN, or a number above 0 is an error, never a score. Three formats are known: `logprobs` of completions
-(OpenAI, vLLM), the same in chat format (the server of llama.cpp), and `prompt_logprobs` of vLLM. Each request generates one
-token, because some servers interpret 0 as unlimited.
+Three formats are known: `logprobs` of completions (OpenAI, vLLM), the same in chat format (the server of llama.cpp), and
+`prompt_logprobs` of vLLM. Each request generates one token, because some servers interpret 0 as unlimited.
 """
 
 import math
@@ -176,7 +174,7 @@ def _number(value: object) -> float:
 
 def covers(tokens: Sequence[Token], text: str) -> bool:
     """Return whether the tokens spell the text. A token that is part of a character appears as an empty text or a
-    replacement mark. The first token may be a mark added by the server, or have no text."""
+    replacement mark, and the first may be a mark added by the server, or have no text."""
     joined = "".join(t.text for t in tokens[1:])
     if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
         return True
@@ -188,8 +186,7 @@ def covers(tokens: Sequence[Token], text: str) -> bool:
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Return whether the joined tokens equal the text, if each replacement character stands for at most one character and
-    each sequence of them for at least one."""
+    """Return whether the joined tokens equal the text, if n replacement characters in a row stand for 1 to n characters."""
     if PART not in joined:
         return joined == text
     reached = {0}
@@ -202,14 +199,12 @@ def _spells(joined: str, text: str) -> bool:
 
 
 def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored:
-    """Return a score, or the reason why there is none, for each request of a job. The server returns prompt
-    log-probabilities in `form`, and `top` next tokens. Raise `ModelError` if it fails or returns unusable numbers, or its
-    reply is about another prompt.
+    """Return a score, or the reason why there is none, for each request of a job, from prompt log-probabilities in `form`
+    and `top` next tokens. Raise `ModelError` if the server fails, returns unusable numbers, or replies to another prompt.
 
-    The letters of one context share a single request for likely next tokens. Other continuations, and letters that are not
-    among these tokens, are scored from a prompt that contains them. If the server returns only next tokens, a missing
-    letter gets an upper bound instead of a score. A token that crosses the end of the context is refused, because its
-    probability covers both sides.
+    The letters of one context share a request for next tokens. Other continuations, and letters not shown, are scored in a
+    prompt. Without `form`, a missing letter gets an upper bound. A token that crosses the end of the context is refused,
+    because its probability covers both sides.
     """
     if not job.context:
         why = "has no context, which a server needs; run this model with the engine hf"

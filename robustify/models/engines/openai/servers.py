@@ -1,7 +1,7 @@
 """Servers of one model: the least busy one gets the next request, and one that is lost is set aside.
 
-Each server is probed as if it were alone, and all must have the same model. What a server answered counts only if a later
-probe of it finds that model. Other servers repeat what a lost server answered since its last probe.
+All must have the same model. What a server answered counts only if a later probe of it finds that model, so other servers
+repeat what a lost one answered since its last probe.
 """
 
 import logging
@@ -105,11 +105,10 @@ class Server:
 
 
 class Servers:
-    """Thread-safe pool of the servers of a model. `living` are those that were not lost.
+    """Thread-safe pool of the servers of a model, of which `living` were not lost.
 
-    A server is lost if it sends no usable reply. While others live, a request is repeated only once, and the next server
-    takes over. A lost one is tried again in the background after a pause that doubles, and joins if it has the same model.
-    The last one gets all retries and is never set aside: its error is raised.
+    A server is lost if it sends no usable reply. While others live, a request is repeated only once. A lost one is tried
+    again in the background, and joins if it has the same model. The last one gets all retries, and its error is raised.
     """
 
     def __init__(self, model: OpenAIModel) -> None:
