@@ -13,8 +13,7 @@ from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.audit.auditor import AuditRate
-from robustify.judging.audit.fresh import FreshProbe, everything, kept_by
+from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything, kept_by
 from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Facts, Rules, context

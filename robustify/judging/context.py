@@ -17,7 +17,6 @@ from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.near_duplicates import repeats
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
-from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
 from robustify.judging.screen.decoy_filter import Decision, flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
@@ -33,6 +32,7 @@ from robustify.judging.screen.votes import (
     who_votes,
 )
 from robustify.judging.stats.intervals import clusters
+from robustify.judging.text_overlap import Overlap
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"

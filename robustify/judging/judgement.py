@@ -10,7 +10,6 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.accuracy import calibrations, pairs
 from robustify.judging.adjusted import Balanced
-from robustify.judging.audit.contamination import contamination
 from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
@@ -26,6 +25,7 @@ from robustify.judging.stats.tests import significantly_positive
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, Guardrail, Residual, State, Summary
 from robustify.judging.summary.scored import Model
+from robustify.judging.text_overlap import contamination
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         inference=None if found is None else inference(found, ctx.parts.flagged),
         label_noise=label_noise(ctx, credits, analysed),
         item_analysis=None if analysed is None else analysed.part,
-        contamination=contamination(ctx),
+        contamination=contamination(ctx.facts.overlap, ctx.index.items, parts.kept, parts.flagged),
     )
     limits = ctx.rules.limits
     checks, trial = guardrails(summary, limits), trial_run(summary, limits, part=ctx.rules.part)

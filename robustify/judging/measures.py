@@ -17,8 +17,7 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
 from robustify.judging.adjusted import Balanced, balanced
-from robustify.judging.audit.auditor import AuditRate
-from robustify.judging.audit.fresh import FreshProbe, everything
+from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything
 from robustify.judging.baselines.artifact_probe import NAME as PROBE
 from robustify.judging.baselines.artifact_probe import VIEW as PROBE_VIEW
 from robustify.judging.context import LONGEST, Context, Parts

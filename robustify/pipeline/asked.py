@@ -19,8 +19,8 @@ from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
-from robustify.judging.ngrams.overlap import Overlap
 from robustify.judging.screen.screen_rules import same_model
+from robustify.judging.text_overlap import Overlap
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 from robustify.pipeline.config import Config

@@ -41,8 +41,8 @@ from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.cloze import ClozeSettings
 from robustify.judging.context import Limits
-from robustify.judging.ngrams.overlap import ContaminationSettings
 from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.text_overlap import ContaminationSettings
 from robustify.models.asking import Asking
 from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at

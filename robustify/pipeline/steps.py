@@ -15,8 +15,7 @@ from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
 from robustify.judging.cloze import cloze_labels
 from robustify.judging.judgement import Judgement, judge
-from robustify.judging.ngrams.overlap import overlap
-from robustify.judging.ngrams.text import require_files
+from robustify.judging.text_overlap import overlap, require_files
 from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Metered

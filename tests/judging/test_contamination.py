@@ -2,24 +2,17 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.items.answers import Answers
 from robustify.items.item import Item
-from robustify.judging.audit.contamination import contamination as judge_contamination
-from robustify.judging.audit.contamination import overlapped as judge_overlapped
-from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts
-from robustify.judging.ngrams.overlap import Hit, Overlap, SearchedFile, overlap
-from robustify.judging.screen.item_index import item_index
+from robustify.judging.text_overlap import Hit, Overlap, SearchedFile, overlap
+from robustify.judging.text_overlap import contamination as judge_contamination
 from tests.support.trees import in_trees
 
 contamination = in_trees(judge_contamination)
-overlapped = in_trees(judge_overlapped)
 
 FILE = SearchedFile("web.txt", "0" * 64, 1000, 200)
 
@@ -43,12 +36,12 @@ def made(**changes: object) -> Overlap:
     return Overlap(**{**fields, **changes})
 
 
-TEN = item_index(Answers.of([]), [f"i{i}" for i in range(10)])
+TEN = [f"i{i}" for i in range(10)]
 KEPT = np.array([True, False, True, True, False, False, True, True, False, True])
 
 
 def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
-    tree = overlapped(made(), TEN, KEPT, ~KEPT)
+    tree = contamination(made(), TEN, KEPT, ~KEPT)["overlap"]
     assert tree["files"] == [{"name": "web.txt", "sha256": "0" * 64, "bytes": 1000, "words": 200}]
     assert (tree["ngram"], tree["n"], tree["not_checkable"]) == (13, 6, 1)
     assert (tree["found"]["value"], tree["found"]["n"]) == (pytest.approx(2 / 6), 6)
@@ -65,7 +58,7 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(DataError, match="differ from the"):
-        overlapped(made(**changes), TEN, KEPT, ~KEPT)
+        contamination(made(**changes), TEN, KEPT, ~KEPT)
 
 
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
@@ -73,16 +66,9 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
 ) -> None:
     path = tmp_path / "page.txt"
     path.write_text(f"12) {toys[3].stem}\nAnswer: {toys[3].choices[toys[3].key]}", encoding="utf-8")
-    answers = guess(toys)
     kept = json.loads(json.dumps(overlap(toys, [path]).json()))
     mask = np.array([True] * 4 + [False] * 4)
-    tree = contamination(
-        SimpleNamespace(
-            facts=Facts("made-up", overlap=Overlap.of(kept)),
-            index=item_index(answers, [i.id for i in toys]),
-            parts=SimpleNamespace(kept=mask, flagged=~mask),
-        )
-    )
+    tree = contamination(Overlap.of(kept), [item.id for item in toys], mask, ~mask)
     assert tree["overlap"]["items"] == ["t3"]
     assert tree["overlap"]["short_mode"]["n"] == 8
     assert tree["overlap"]["found"]["value"] is None

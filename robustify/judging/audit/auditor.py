@@ -1,18 +1,43 @@
-"""Accuracy of an auditor on the kept items, with its chance level, bounds and power."""
+"""Auditors of kept items: accuracy with chance, bounds and power, and the fresh probe.
+
+The probe is a ridge regression that predicts the keys of kept items from their choices' texts. A choice is open if the item
+would also have been kept with that choice as the key. Each block of items is predicted by a fit on all others. Cross-fitted
+hits have no simple null distribution, so it is estimated by refits with permuted keys (Ojala and Garriga 2010).
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from robustify.base.arrays import Bools, Ints
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import Item
 from robustify.items.scoring import credit
+from robustify.judging.baselines.artifact_probe import ProbeSettings
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.baselines.features import matrix
+from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
+from robustify.judging.screen.consensus import Screened
+from robustify.judging.screen.item_index import ItemIndex
+from robustify.judging.screen.votes import KEPT
 from robustify.judging.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference
 from robustify.judging.summary.quantity import Quantity, ReasonValue
 from robustify.judging.summary.result import AuditorResult
 
 POWER = 0.8
+BLOCKS = 10
+RIDGE = 50.0
+"""Ridge penalty: the artifact probe's logistic penalty, 10, over the variance of a key among four choices, 0.19."""
+FEWEST_REFITS = 199
+_CELLS = 1 << 26
+"""Product of choices and refits above which fewer refits are made."""
+_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +138,175 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     open_ = (best / tied[there, None] * ~would).sum(axis=1)
     chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
     return AuditRate(rate(credit(best, key)), chance, float(np.mean(1 / k)), int(np.count_nonzero(open_)))
+
+
+@dataclass(frozen=True)
+class _Design:
+    """Features and cross-fitting blocks of n items, which do not depend on the keys.
+
+    `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
+    their number, at least 2, and `block` (n,) is nondecreasing. `tiebreak` (r,) decides between equal scores.
+    """
+
+    x: Floats
+    size: Ints
+    block: Ints
+    tiebreak: Floats
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.asarray(np.cumsum(self.size) - self.size)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, slice, Any]]:
+        """Items, feature rows, and Cholesky factor of the penalized Gram matrix of all other blocks, for each block."""
+        edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
+        row = np.append(self._starts, len(self.x))[edge]
+        places = [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
+        products = [self.x[rows].T @ self.x[rows] for _, rows in places]
+        total = sum(products) + RIDGE * np.eye(self.x.shape[1])
+        return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
+
+    def hits(self, key: Ints) -> Bools:
+        """Return whether each item's pick, by a fit on all other blocks, is its key (n, c), for c assignments of keys.
+
+        `key` (n, c) is the position among the item's open choices.
+        """
+        at, out = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
+        sums = []
+        for items, rows, _ in self._blocks:
+            chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
+            np.put_along_axis(chosen, at[items] - rows.start, 1.0, axis=0)
+            sums.append(self.x[rows].T @ chosen)
+        total = np.sum(sums, axis=0)
+        for (items, rows, factor), mine in zip(self._blocks, sums, strict=True):
+            out[items] = self._right(items, rows, cho_solve(factor, total - mine), at)
+        return out
+
+    def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
+        # Scores are rounded so that options with equal features tie on any machine.
+        scores = np.round(self.x[rows] @ weights, 9) + 1e-10 * self.tiebreak[rows, None]
+        first, size = self._starts[items] - rows.start, self.size[items]
+        top = scores[first]
+        # A loop over options is many times faster than `np.maximum.reduceat` along columns.
+        for option in range(1, int(size.max(initial=0))):
+            more = np.flatnonzero(size > option)
+            top[more] = np.maximum(top[more], scores[first[more] + option])
+        return np.asarray(np.take_along_axis(scores, at[items] - rows.start, axis=0) >= top)
+
+
+def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
+    """Return the rank of each item in hash order (n,), with the items of each group (n,) next to each other."""
+    smallest: dict[int, str] = {}
+    for item, group in zip(items, groups.tolist(), strict=True):
+        smallest[group] = min(item.id, smallest.get(group, item.id))
+
+    def mark(at: int) -> tuple[bytes, ...]:
+        names = smallest[int(groups[at])], items[at].id
+        return tuple(
+            sha256(f"forward/{seed}/{one}".encode("utf-8", "surrogatepass")).digest() for one in names
+        )
+
+    rank = np.empty(len(items), dtype=np.int64)
+    rank[sorted(range(len(items)), key=mark)] = np.arange(len(items))
+    return rank
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The n kept items, in the `mask` of all items, whose outcome does not depend on missing answers.
+
+    `would` (n, K) marks the choices that would have removed the item if they were the key.
+    """
+
+    mask: Bools
+    key: Ints
+    k: Ints
+    would: Bools
+
+    @cached_property
+    def open(self) -> Bools:
+        """Choices that the selection left open (n, K)."""
+        return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
+
+
+def everything(index: ItemIndex) -> Kept:
+    """Return all answered items as if they were kept and all their choices were open."""
+    known = np.asarray(index.k > 0)
+    none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
+    return Kept(known, index.key[known], index.k[known], none)
+
+
+def kept_by(found: Screened) -> Kept:
+    """Return the items that a screening outcome keeps."""
+    votes, mask = found.votes, np.asarray((found.outcome == KEPT) & found.measurable)
+    return Kept(mask, votes.key[mask], votes.k[mask], found.would[mask])
+
+
+class FreshProbe:
+    """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
+
+    `items` are all items, or None if their texts are unknown. Of near-duplicates, only one is fitted and tested. The items
+    of a passage are in the same block.
+    """
+
+    def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
+        self.items, self.settings = items, settings
+
+    def of(self, kept: Kept) -> AuditRate | None:
+        """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few.
+
+        The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
+        """
+        if (found := self._design(kept)) is None:
+            return None
+        (design, at, key), settings = found, self.settings
+        n, rows, right = len(at), len(design.x), int(np.count_nonzero(design.hits(key[:, None])))
+        refits = int(np.clip(_CELLS // rows, min(FEWEST_REFITS, settings.refits), settings.refits))
+        rng, step, reached = np.random.default_rng(settings.seed), max(1, _AT_ONCE // rows), 0
+        for start in range(0, refits, step):
+            drawn = rng.random((n, min(step, refits - start)))
+            by_chance = design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0)
+            reached += int(np.count_nonzero(by_chance >= right))
+        rate, p = Rate(right / n, n, clopper_pearson(right, n)), (1 + reached) / (1 + refits)
+        chance, even = float(np.mean(1 / design.size)), float(np.mean(1 / kept.k[at]))
+        return AuditRate(rate, chance, even, p=p, refits=refits)
+
+    def first(self, kept: Kept) -> Bools:
+        """Return a mask (n,) of one item of each group of near-duplicates, or of all items if no text is known.
+
+        It has the most closed choices, because one that is closed for a copy is not the key of another copy either.
+        """
+        out = np.full(len(kept.key), self.items is None)
+        if self.items is not None:
+            rank, duplicates, _ = (table[kept.mask] for table in self._order)
+            order = np.lexsort((rank, -kept.would.sum(axis=1)))
+            out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
+        return out
+
+    def _design(self, kept: Kept) -> tuple[_Design, Ints, Ints] | None:
+        # With the item indices and key positions (m,).
+        if self.items is None:
+            return None
+        size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
+        rank, _, groups = (table[kept.mask] for table in self._order)
+        order = np.argsort(rank, kind="stable")
+        at = order[(self.first(kept) & (size > 1))[order]]
+        if len(at) < FEWEST_ITEMS:
+            return None
+        starts = np.cumsum([0, *(item.k for item in self.items)])[:-1][kept.mask]
+        raw = matrix(self.items)[(starts[at][:, None] + option)[kept.open[at]]]
+        key, size = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1), size[at]
+        mean = np.add.reduceat(raw, np.cumsum(size) - size) / size[:, None]
+        tiebreak = np.random.default_rng(self.settings.seed).random(len(raw))
+        # Items of a group are adjacent, and no block splits them.
+        new = np.append(True, np.diff(groups[at]) != 0)
+        block = np.maximum.accumulate(np.where(new, np.arange(len(at)), 0)) * BLOCKS // len(at)
+        return _Design(raw - np.repeat(mean, size, axis=0), size, block, tiebreak), at, key
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints, Ints]:
+        """Hash rank, near-duplicate group, and cross-fitting group of each item."""
+        items = self.items or ()
+        groups = fold_groups(items)
+        return _hash_rank(items, groups, self.settings.seed), near_duplicates(items), groups

@@ -13,8 +13,16 @@ import numpy as np
 
 from robustify.base.arrays import Bools
 from robustify.items.scoring import VIEW_OF, best
-from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
-from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
+from robustify.judging.audit.auditor import (
+    POWER,
+    AuditorRates,
+    AuditRate,
+    FreshProbe,
+    Kept,
+    audited,
+    everything,
+    kept_by,
+)
 from robustify.judging.baselines.artifact_probe import MEANING
 from robustify.judging.baselines.heuristics import SEES_STEM, heuristic_scores
 from robustify.judging.baselines.heuristics import VIEW as HEURISTIC

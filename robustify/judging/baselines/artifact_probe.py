@@ -23,7 +23,7 @@ from robustify.judging.baselines.conditional_logit import (
 from robustify.judging.baselines.features import matrix
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.baselines.wording import FUNCTION_WORDS
-from robustify.judging.ngrams.text import search_words
+from robustify.judging.text_overlap import search_words
 
 VIEW = "probe"
 NAME = "probe"

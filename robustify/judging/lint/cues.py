@@ -1,8 +1,10 @@
 """Cues: differences between the options of an item by which its key may be known, with the words for them.
 
-The sentences about an item's cues and the rules of `lint` are about the same differences.
+The sentences about an item's cues and the rules of `lint` are about the same differences. Grammar is recognized by lists
+and endings of English words, without a parser, so a finding about one item is only a hint.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from robustify.judging.baselines.wording import (
     NEGATIONS,
     count_numbers,
     points_elsewhere,
+    word_set,
     words_of,
 )
 
@@ -25,19 +28,39 @@ SHORTEST_TYPED, SHORTEST_EDITED = 5, 7
 CLEARLY, FEWEST_CHARS = 0.4, 10
 """Smallest difference in length that stands out: a share of the next length, and a number of characters."""
 
+_BLANK = re.compile(r"_{2,}|\.{3,}|…")
+_ENGLISH = word_set("the of is are which what who in to and an that this these does do was were")
+_ASKS = re.compile(r"(?:what|which|who) (is|was|are|were)\b", re.IGNORECASE)
+_SINGULAR = word_set("is was a an this each every has includes")
+_PLURAL = word_set("are were these those have include many several")
+_PLURAL_NOUNS = word_set("men women people children mice feet teeth bacteria fungi algae")
+_SINGULAR_NOUNS = word_set("physics mathematics species series news gas lens bus this its as has was")
+_AFTER_NOUN = re.compile(
+    r"\s(?:of|in|on|at|with|for|from|to|by|between|that|which|who|because)\s.*", re.DOTALL
+)
+_THEY, _IT = word_set("they we you i"), word_set("it he she")
+_OF_IT = word_set("can could will would may might must had did")
+_BEFORE_BASE = word_set("to will can could should must may might would did does do cannot")
+_VOWEL = re.compile(
+    r"(?!uni(?![nmd])|us[aeu]|ut[eio]|eu|ew|ubi|ur[aeo]|on[ce]+\b)[aeiou]|hour|hono|honest|heir"
+)
+_UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
+"""Start of an option whose sound is unknown, or which has an article."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cue:
     """Difference between options. `having` completes "the key ..." for an option that has it.
 
     `words` are the listed words that make it. `ahead` returns by how many characters an option is longer or shorter than
-    the next, and their share of the next length.
+    the next, and their share of the next length. If only other items show a cue, `among` marks the options of all.
     """
 
     marks: Marks
     having: str
     words: frozenset[str] = frozenset()
     ahead: Callable[[Sequence[str], int], tuple[int, float]] | None = None
+    among: Callable[[Sequence[tuple[Sequence[str], str]]], list[Sequence[bool]]] | None = None
 
     @property
     def lacking(self) -> str:
@@ -95,30 +118,49 @@ def _extreme(which: str, sign: int) -> Cue:
     return Cue(marks, f"is the {which} option", ahead=ahead)
 
 
-LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
-ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", ABSOLUTES)
-HEDGE = Cue(_word(HEDGES), "has a hedge", HEDGES)
-NEGATION = Cue(_word(NEGATIONS), "has a negation", NEGATIONS)
-NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
-CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
-FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
-COMMA = Cue(_sign(","), "has a comma")
-BRACKET = Cue(_sign("("), "has a bracket")
-HYPHEN = Cue(_sign("-–"), "has a hyphen or dash")
-DASH = Cue(_sign("–—"), "has a dash")
-CURLY = Cue(_sign("‘’“”"), "has a curly quotation mark")
-ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word")
-CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
-ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
-REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
-POINTER = Cue(_if(points_elsewhere), "refers to the other options")
-TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error")
-"""Only the words of other texts show a typing error: `typing_errors` marks the options."""
-OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
-FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
+def _ends(stem: str) -> list[str]:
+    """Return the last two words before the answer of an English sentence to complete, or [] for any other question."""
+    before = _BLANK.split(stem, maxsplit=1)[0]
+    words = words_of(before)
+    return [] if before.rstrip().endswith("?") or len(_ENGLISH.intersection(words)) < 2 else words[-2:]
 
 
-def typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
+def _after_article(choices: Sequence[str], stem: str) -> Sequence[bool]:
+    articles = [word for word in _ends(stem) if word in ("a", "an")]
+    # A careful author writes "a/an".
+    if not articles or articles != _ends(stem)[-1:] or any(_UNSURE.match(one.strip()) for one in choices):
+        return ()
+    return [(_VOWEL.match(one.strip().casefold()) is not None) == (articles == ["an"]) for one in choices]
+
+
+def _in_number(choices: Sequence[str], stem: str) -> Sequence[bool]:
+    asks = _ASKS.match(stem)
+    demands = {*_ends(stem)[-1:], *([asks[1].casefold()] if asks else [])}
+    if bool(demands & _SINGULAR) == bool(demands & _PLURAL):
+        return ()
+    return [_is_plural(one) == bool(demands & _PLURAL) for one in choices]
+
+
+def _is_plural(choice: str) -> bool:
+    words = words_of(_AFTER_NOUN.sub("", choice.strip())) or [""]
+    by_ending = _ends_in_s(words[-1]) and not words[-1].endswith("is") and words[-1] not in _SINGULAR_NOUNS
+    return by_ending or "and" in words or words[-1] in _PLURAL_NOUNS
+
+
+def _ends_in_s(word: str) -> bool:
+    return word.endswith("s") and not word.endswith(("ss", "us"))
+
+
+def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
+    last, firsts = "".join(_ends(stem)[-1:]), [(words_of(one) or [""])[0] for one in choices]
+    if last in _THEY:
+        return [not _ends_in_s(one) for one in firsts]
+    if last in _IT:
+        return [_ends_in_s(one) or one.endswith("ed") or one in _OF_IT for one in firsts]
+    return [not one.endswith(("ing", "ed")) or len(one) < 5 for one in firsts] if last in _BEFORE_BASE else ()
+
+
+def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
     """Mark the options of each item, given with its question, that have a typing error.
 
     It is a word that occurs only once in all texts and is one error from a word that occurs more often. The first two and
@@ -143,3 +185,28 @@ def typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[b
 
 def _without_a_letter(word: str) -> list[tuple[int, str]]:
     return [(i, word[:i] + word[i + 1 :]) for i in range(2, len(word) - 2)]
+
+
+LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
+ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", ABSOLUTES)
+HEDGE = Cue(_word(HEDGES), "has a hedge", HEDGES)
+NEGATION = Cue(_word(NEGATIONS), "has a negation", NEGATIONS)
+NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
+CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
+FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
+COMMA = Cue(_sign(","), "has a comma")
+BRACKET = Cue(_sign("("), "has a bracket")
+HYPHEN = Cue(_sign("-–"), "has a hyphen or dash")
+DASH = Cue(_sign("–—"), "has a dash")
+CURLY = Cue(_sign("‘’“”"), "has a curly quotation mark")
+ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word")
+CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
+ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
+REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
+POINTER = Cue(_if(points_elsewhere), "refers to the other options")
+OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
+FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
+TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error", among=_typing_errors)
+AFTER_ARTICLE = Cue(_after_article, "fits “a” or “an” in the question")
+IN_NUMBER = Cue(_in_number, "is singular or plural as the question asks")
+AS_VERB = Cue(_as_verb, "begins with the verb form that the question needs")

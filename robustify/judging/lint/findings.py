@@ -14,7 +14,6 @@ from typing import Literal
 from robustify.base.errors import counted
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import words_of
-from robustify.judging.lint.cues import TYPING_ERROR, typing_errors
 from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
 from robustify.reading.loaders.loaded import Loaded
 
@@ -94,7 +93,7 @@ def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dic
     """Return which options of each item have each cue, by the code of its rule."""
     texts = [(item.choices, item.question or item.stem) for item in items]
     return {
-        code: typing_errors(texts) if cue is TYPING_ERROR else [cue.marks(*one) for one in texts]
+        code: cue.among(texts) if cue.among else [cue.marks(*one) for one in texts]
         for code, cue in CUES.items()
         if code in codes
     }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from robustify.judging.lint import cues, grammar
+from robustify.judging.lint import cues
 from robustify.judging.lint.cues import Cue
 
 POSITION = "R021"
@@ -51,9 +51,9 @@ RULES: dict[str, LintRule] = {
     "R033": LintRule("negation", _EVENLY, cues.NEGATION),
     "R034": LintRule("typing-error", "correct the word", cues.TYPING_ERROR, alone=True),
     "R041": LintRule("other-options", "replace it with an answer of its own", cues.POINTER, alone=True),
-    "R051": LintRule("article", "write “a/an”, or change the options", grammar.AFTER_ARTICLE, alone=True),
-    "R052": LintRule("plural", "use one number in all options", grammar.IN_NUMBER, alone=True),
-    "R053": LintRule("verb", "use one verb form in all options", grammar.AS_VERB, alone=True),
+    "R051": LintRule("article", "write “a/an”, or change the options", cues.AFTER_ARTICLE, alone=True),
+    "R052": LintRule("plural", "use one number in all options", cues.IN_NUMBER, alone=True),
+    "R053": LintRule("verb", "use one verb form in all options", cues.AS_VERB, alone=True),
     "R061": LintRule("equal-options", "replace one", says="two options are the same", defect="repeated_choice"),
     "R062": LintRule("equal-key", "replace it", says="another option has the key's text", defect="repeated_key_text"),
     "R063": LintRule("empty-option", "fill or remove it", says="an option is empty", defect="empty_choice"),

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
-from robustify.judging.ngrams.overlap import Overlap, overlap
-from robustify.judging.ngrams.text import BREAK, search_words
+from robustify.judging.text_overlap import BREAK, Overlap, overlap, search_words
 
 LONG = Item(
     "long",

@@ -1,1 +1,0 @@
-"""Verbatim occurrences of items in text files."""
