@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.atlas.audit import publish
 from bench.atlas.mmlu_pro import ITEMS
 from bench.atlas.writers import pools as rows_by
 from bench.cases import items_at
@@ -223,27 +224,10 @@ def main(names: Sequence[str]) -> None:
     for name in names or PARTS:
         found = PARTS[name]() | {"date": date.today().isoformat(), "python": platform.python_version()}
         if name == "published":
-            write(PUBLISHED.with_suffix(".json"), found)
+            publish(PUBLISHED.with_suffix(".json"), found)
         else:
-            write(RESULTS, (json.loads(RESULTS.read_text()) if RESULTS.exists() else {}) | {name: found})
+            publish(RESULTS, (json.loads(RESULTS.read_text()) if RESULTS.exists() else {}) | {name: found})
         print(name, "measured", file=sys.stderr)
-
-
-def write(path: Path, found: Result) -> None:
-    """Write numbers as JSON, rounded to four places."""
-    path.write_text(json.dumps(rounded(found), indent=1) + "\n")
-
-
-def rounded(value: Any) -> Any:
-    """Return a tree with its numbers rounded to four places."""
-    match value:
-        case float():
-            return round(value, 4)
-        case dict():
-            return {key: rounded(one) for key, one in value.items()}
-        case list() | tuple():
-            return [rounded(one) for one in value]
-    return value
 
 
 if __name__ == "__main__":

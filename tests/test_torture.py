@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.torture import trial
 from bench.torture.__main__ import SHORT
 from bench.torture.runs import REPOSITORY
 from bench.torture.seeds import Seed, seeds
-from bench.torture.surroundings import SURROUNDINGS, surrounded
-from bench.torture.trial import CODES
+from bench.torture.trial import CODES, SURROUNDINGS, surrounded
 
 pytestmark = pytest.mark.slow
 
@@ -39,9 +39,7 @@ def test_every_change_ends_in_a_documented_way(home: tuple[Path, tuple[Seed, ...
 def test_odd_surroundings_end_in_a_documented_way(
     home: tuple[Path, tuple[Seed, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench.torture import surroundings
-
-    monkeypatch.setattr(surroundings, "COMMANDS", ["validate items.jsonl"])
+    monkeypatch.setattr(trial, "COMMANDS", ["validate items.jsonl"])
     n, faults = surrounded(home[0], tmp_path)
     assert (n, faults) == (len(SURROUNDINGS), [])
     assert 1 not in CODES

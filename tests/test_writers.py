@@ -114,7 +114,7 @@ def test_the_whole_set_is_measured(rows: list[dict[str, Any]]) -> None:
     assert found["spaces"]["all"] == {"items": 150, "keys": 1, "distractors": 0, "key_alone": 1}
     raw = {m: of["all"] for m, of in found["ranking"]["parts"]["missed"]["models"].items()}
     assert (raw["sure"]["value"], raw["sure"]["n"]) == (1.0, 149)
-    assert set(found["models"]["form"]["better_on_hits"]["each"]) == {"sure", "guesses"}
+    assert set(found["models"]["comparing"]["better_on_hits"]["each"]) == {"sure", "guesses"}
     assert found["added"]["difference"]["shortest_answer"]["n"] == 80
 
 

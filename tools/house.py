@@ -1,16 +1,14 @@
-"""Print the size of the code base: files, lines, words, import cycles, repeated names, long functions, files a commit.
+"""Print the size of the code base: files, lines, words, import cycles, repeated names, long functions.
 
-`--root DIR` measures another checkout, and `--since REV` counts the files of its commits after REV.
+`--root DIR` measures another checkout.
 """
 
 import argparse
 import ast
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from statistics import median
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "robustify"
@@ -135,27 +133,7 @@ def public_twice(root: Path) -> list[str]:
     return sorted(name for name, n in defined.items() if n > 1)
 
 
-def small_with_one_importer(root: Path) -> list[str]:
-    """Return the modules under 60 lines that a single other module imports."""
-    importers = Counter(target for targets in graph(root).values() for target in targets)
-    return sorted(
-        name
-        for name, path in modules(root).items()
-        if path.stem not in ROLES and importers[name] == 1 and len(path.read_text("utf-8").splitlines()) < 60
-    )
-
-
-def files_a_commit(root: Path, since: str) -> float | None:
-    """Return the median number of files of the commits after a revision, or None if there are none."""
-    asked = ("log", "--no-merges", "--name-only", "--format=%x00", f"{since}..HEAD")
-    logged = subprocess.run(
-        ["git", "-C", str(root), *asked], capture_output=True, text=True, check=True
-    ).stdout
-    sizes = [len(one.split()) for one in logged.split("\0")[1:]]
-    return median(sizes) if sizes else None
-
-
-def measured(root: Path, since: str | None = None) -> dict[str, object]:
+def measured(root: Path) -> dict[str, object]:
     """Return the table of all sizes by name."""
     known = modules(root)
     size = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in known.items()}
@@ -174,23 +152,20 @@ def measured(root: Path, since: str | None = None) -> dict[str, object]:
         "functions with seven or more arguments": many_arguments(root),
         "functions over 60 lines": long_functions(root),
         "public names defined twice": public_twice(root),
-        "small modules with one importer": small_with_one_importer(root),
         "folders with more than 15 files": {f: n for f, n in folders.items() if n > 15},
         "largest file": max(size.values()),
         "folder circles": sorted(sorted(k) for k in knots(folder_graph(root))),
         "file circles": sorted(sorted(k) for k in knots(graph(root, top_only=True))),
         "file names used twice": sorted(s for s, n in stems.items() if n > 1),
-        **({} if since is None else {"files a commit (median)": files_a_commit(root, since)}),
     }
 
 
 def main() -> None:
-    """Print the table, and save it under a label if asked."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT)
-    parser.add_argument("--since", metavar="REV")
     given = parser.parse_args()
-    for name, value in measured(given.root, given.since).items():
+    for name, value in measured(given.root).items():
         number = f"{len(value)}: " if isinstance(value, list | dict) else ""
         print(f"{name:46} {number}{value}")
 

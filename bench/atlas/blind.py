@@ -80,12 +80,7 @@ def comparing(table: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
     for f in np.unique(fold).tolist():
         test = np.repeat(fold == f, k)
         model = HistGradientBoostingClassifier(
-            max_iter=150,
-            learning_rate=0.1,
-            max_leaf_nodes=8,
-            max_bins=64,
-            early_stopping=False,
-            random_state=0,
+            max_iter=150, max_leaf_nodes=8, max_bins=64, early_stopping=False, random_state=0
         )
         logits[test] = model.fit(table[~test], is_key[~test]).decision_function(table[test])
     return centred(padded(logits[:, None], there)[:, :, 0], there)
@@ -128,22 +123,16 @@ def _number(text: str) -> tuple[float, int, int, int]:
     digits = match[1].replace(",", "")
     figures, decimals = digits.strip("-").replace(".", ""), len(digits.partition(".")[2])
     power = min(300, max(-300, int(match[2] or match[3] or 0)))
-    return (
-        float(digits) * 10.0**power,
-        len(figures.strip("0")),
-        decimals,
-        len(digits) - len(digits.rstrip("0")),
-    )
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return float(digits) * 10.0**power, len(figures.strip("0")), decimals, zeros
 
 
 def _by_string(choices: Sequence[str]) -> list[Floats]:
     """Return likeness, shared ends, equal patterns, and shared words of each option."""
     padded_texts = [f" {choice.casefold()} " for choice in choices]
     grams = [{text[i : i + 3] for i in range(len(text) - 2)} for text in padded_texts]
-    words, shapes = (
-        [choice.split() for choice in choices],
-        [re.sub(r"\d+", "#", choice) for choice in choices],
-    )
+    words = [choice.split() for choice in choices]
+    shapes = [re.sub(r"\d+", "#", choice) for choice in choices]
     numbers = [tuple(re.findall(r"\d+", choice)) for choice in choices]
     reversed_texts = [choice[::-1] for choice in choices]
     like = _pairs(lambda i, j: len(grams[i] & grams[j]) / max(1, len(grams[i] | grams[j])), len(choices))

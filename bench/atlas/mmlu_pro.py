@@ -36,8 +36,8 @@ from robustify.judging.stats.balance import Z
 from robustify.judging.stats.intervals import bootstrap, rate
 
 ITEMS = "mmlu_pro_models", "items.jsonl"
-FOLLOWED = ("form", "comparing")
-"""Probes whose hits and picks are compared with the models'."""
+FOLLOWED = "comparing"
+"""The probe whose hits and picks are compared with the models'."""
 Logits = Mapping[str, Floats]
 
 
@@ -56,38 +56,27 @@ def mmlu_pro(_work: Path) -> Entry:
     answered = picks(items)
     scores = {model: np.where(pick < 0, np.nan, pick == key) for model, pick in answered.items()}
     stratum = numbered([f"{i.topic} {source} {i.k}" for i, source in zip(items, sources, strict=True)])[1]
-    redrawn, wrong = placebos(items, groups, table)
+    (redrawn, drawn), wrong = placebos(items, groups, table)
+    followed = found[FOLLOWED]
     probes = {name: _by_part(credit, names, k, groups) for name, credit in won.items()}
+    best = {"all": probes[first]["all"], **probes[first]["source"], **probes[first]["topic"]}
     return {
         "n": len(items),
         "sha256": sha256(folder().joinpath(*ITEMS)),
         "groups": len(np.unique(groups)),
         "probes": probes,
-        "redrawn": {name: [rate(tie_fair(redrawn[0][name], redrawn[1], k), groups).json()] for name in won},
-        "worth": {"best": first}
-        | {
-            part: _worth(of)
-            for part, of in {
-                "all": probes[first]["all"],
-                **probes[first]["source"],
-                **probes[first]["topic"],
-            }.items()
-        },
-        "cues": {
-            part: cues_in_words(of) for part, of in [*_parts(items, family), *_parts(items, names["topic"])]
-        },
+        "redrawn": {name: [rate(tie_fair(redrawn[name], drawn, k), groups).json()] for name in won},
+        "worth": {"best": first} | {part: _worth(of) for part, of in best.items()},
+        "cues": {part: cues_in_words(of) for by in names.values() for part, of in _parts(items, by)},
         "spaces": {part: _spaces(of) for part, of in _parts(raw, family)},
         "added": added(),
         "models": {
-            name: {
-                "better_on_hits": better_on_hits(scores, _hit(found[name], key, k), stratum, groups),
-                "placebo": [
-                    better_on_hits(scores, _hit(wrong[0][name], wrong[1], k), stratum, groups)["mean"]
-                ],
-                "lured": lured(answered, favorites(found[name], k), (key, k), groups),
-                "lured_placebo": [lured(answered, favorites(redrawn[0][name], k), (key, k), groups)["all"]],
+            FOLLOWED: {
+                "better_on_hits": better_on_hits(scores, _hit(followed, key, k), stratum, groups),
+                "placebo": [better_on_hits(scores, _hit(*wrong, k), stratum, groups)["mean"]],
+                "lured": lured(answered, favorites(followed, k), (key, k), groups),
+                "lured_placebo": [lured(answered, favorites(redrawn[FOLLOWED], k), (key, k), groups)["all"]],
             }
-            for name in FOLLOWED
         },
         "ranking": ranking(items, scores, _hit(found[first], key, k) != 1),
     }
@@ -107,20 +96,20 @@ def picks(items: Sequence[Item]) -> dict[str, Ints]:
 
 def placebos(
     items: Sequence[Item], groups: Ints, table: Floats
-) -> tuple[tuple[Logits, Ints], tuple[Logits, Ints]]:
-    """Return the logits of probes fitted to redrawn keys, and to wrong options as keys, each with these keys."""
+) -> tuple[tuple[Logits, Ints], tuple[Floats, Ints]]:
+    """Return the logits of probes fitted to redrawn keys, and of one fitted to wrong options, each with these keys."""
     key, k = keys_of(items)
     rng = np.random.default_rng(0)
     wrong = (rng.random(len(items)) * (k - 1)).astype(np.int64)
     drawn, wrong = (rng.random(len(items)) * k).astype(np.int64), wrong + (wrong >= key)
 
-    def fitted(keys: Ints, kinds: Sequence[Kind]) -> tuple[Logits, Ints]:
+    def fitted(keys: Ints, kinds: Sequence[Kind]) -> Logits:
         called = [
             item.with_choices(item.choices, one) for item, one in zip(items, keys.tolist(), strict=True)
         ]
-        return blind(called, groups, table, kinds), keys
+        return blind(called, groups, table, kinds)
 
-    return fitted(drawn, FROM_TEXT), fitted(wrong, ("form",))
+    return (fitted(drawn, FROM_TEXT), drawn), (fitted(wrong, ())[FOLLOWED], wrong)
 
 
 def _hit(logits: Floats, key: Ints, k: Ints) -> Floats:

@@ -91,25 +91,27 @@ def part(name: str, needed: Sequence[str]) -> Entry:
     """Audit the same questions with the distractors of each writer."""
     rows = pools(name, needed)
     groups, sets = together(rows, needed), {writer: items_by(rows, writer) for writer in needed}
-    won = {
-        writer: credits_of(items, groups, encode=writer != DRAWN, compare=False)
-        for writer, items in sets.items()
-    }
+    won = {w: credits_of(items, groups, encode=w != DRAWN, compare=False) for w, items in sets.items()}
     return {
         "n": len(rows),
         "chance": 1 / (1 + SHOWN),
         "writers": {
-            writer: audited(items)
-            | {"accuracy": {who: rate(credit, groups).json() for who, credit in won[writer].items()}}
-            | {
-                "to_people": {
-                    who: paired_difference(credit, won["people"][who], groups).json()
-                    for who, credit in won[writer].items()
-                }
+            writer: {
+                **audited(items),
+                "accuracy": _rates(won[writer], groups),
+                "to_people": _differences(won[writer], won["people"], groups),
             }
             for writer, items in sets.items()
         },
     }
+
+
+def _rates(won: Mapping[str, Floats], groups: Ints) -> Entry:
+    return {who: rate(credit, groups).json() for who, credit in won.items()}
+
+
+def _differences(won: Mapping[str, Floats], others: Mapping[str, Floats], groups: Ints) -> Entry:
+    return {who: paired_difference(credit, others[who], groups).json() for who, credit in won.items()}
 
 
 def credits_of(
@@ -129,7 +131,7 @@ def audited(items: Sequence[Item]) -> Entry:
     false_share = flag_fields(ctx.screened.chance())["false_share"]
     return {
         "cues": cues_in_words(items),
-        "curly": _curly(items),
+        "curly": {"distractors": _curly(items)},
         "flagged": {"items": int(ctx.parts.flagged.sum()), "n": len(items)},
         "false_share": false_share.model_dump(mode="json", include={"value", "n", "ci"}),
     }
@@ -145,14 +147,11 @@ def cues_in_words(items: Sequence[Item]) -> list[Entry]:
 
 
 def _curly(items: Sequence[Item]) -> Entry:
-    """Return the share of keys, and that of distractors, with a curly quotation mark."""
-    marked = [CURLY.marks(item.choices, "") for item in items]
-    keys = [own[item.key] for own, item in zip(marked, items, strict=True)]
-    n = sum(map(len, marked)) - len(items)
-    return {
-        "keys": {"value": sum(keys) / len(items), "n": len(items)},
-        "distractors": {"value": (sum(map(sum, marked)) - sum(keys)) / n, "n": n},
-    }
+    """Return the share of distractors with a curly quotation mark."""
+    marked = [
+        mark for item in items for at, mark in enumerate(CURLY.marks(item.choices, "")) if at != item.key
+    ]
+    return {"value": sum(marked) / len(marked), "n": len(marked)}
 
 
 def added() -> Entry:
@@ -164,14 +163,8 @@ def added() -> Entry:
     return {
         "n": len(rows),
         "chance": 1 / (1 + SHOWN),
-        **{
-            writer: {who: rate(credit, groups).json() for who, credit in of.items()}
-            for writer, of in won.items()
-        },
-        "difference": {
-            who: paired_difference(credit, won["people"][who], groups).json()
-            for who, credit in won["mmlu_pro"].items()
-        },
+        **{writer: _rates(of, groups) for writer, of in won.items()},
+        "difference": _differences(won["mmlu_pro"], won["people"], groups),
     }
 
 
@@ -186,17 +179,14 @@ def picked(place: str) -> Entry:
     items, without = votes(place, "choices_only")
     _, full = votes(place, "full")
     shortest = listed_credit(items, LENGTHS)["shortest_answer"] == 1
+    credits = {model: pick_credit(items, picks) for model, picks in full.items()}
+    parts = {"shortest": shortest, "others": ~shortest}
     return {
         "n": len(items),
-        "without": {model: rate(pick_credit(items, picks)).json() for model, picks in without.items()},
         "all_right": all_right(items, np.array(list(without.values()))),
-        "shortest_keys": int(shortest.sum()),
         "by_shortest": {
-            model: {
-                name: rate(pick_credit(items, picks)[of]).json()
-                for name, of in (("shortest", shortest), ("others", ~shortest))
-            }
-            for model, picks in full.items()
+            model: {name: rate(credit[of]).json() for name, of in parts.items()}
+            for model, credit in credits.items()
         },
         "to_people": _beside(items, without, *votes(PEOPLE[place], "choices_only"))
         if place in PEOPLE
@@ -242,19 +232,9 @@ def _beside(
     place = {item.stem: i for i, item in enumerate(others)}
     at = [i for i, item in enumerate(items) if item.stem in place]
     to = [place[items[i].stem] for i in at]
-    both = {
-        model: (pick_credit(items, picks[model])[at], pick_credit(others, theirs[model])[to])
-        for model in picks
-        if model in theirs
-    }
-    return {
-        "n": len(at),
-        "models": {
-            model: {
-                "own": rate(own).json(),
-                "people": rate(people).json(),
-                "difference": paired_difference(own, people).json(),
-            }
-            for model, (own, people) in both.items()
-        },
-    }
+    models: Entry = {}
+    for model in (name for name in picks if name in theirs):
+        own, people = pick_credit(items, picks[model])[at], pick_credit(others, theirs[model])[to]
+        difference = paired_difference(own, people).json()
+        models[model] = {"own": rate(own).json(), "people": rate(people).json(), "difference": difference}
+    return {"n": len(at), "models": models}

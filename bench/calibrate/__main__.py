@@ -14,8 +14,7 @@ from pathlib import Path
 
 from bench.calibrate.adjusted import adjusted, real
 from bench.calibrate.filtering import fdr
-from bench.calibrate.shares import gathered
-from bench.calibrate.trial import all_cells, trial
+from bench.calibrate.grid import all_cells, gathered, trial
 from robustify.base.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"

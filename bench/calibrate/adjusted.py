@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from bench.atlas.audit import items_of
 from bench.atlas.fitted import tie_fair
-from bench.calibrate.shares import rounded, share_of
+from bench.calibrate.grid import rounded, share_of
 from robustify.base.arrays import Bools, Floats
 from robustify.base.errors import RobustifyError
 from robustify.items.answers import Answers

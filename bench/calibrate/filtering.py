@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate.shares import alarm_verdict, rounded
+from bench.calibrate.grid import alarm_verdict, rounded
 from bench.simulate import dependent
 from bench.simulate.dependent import DEPENDENT
 from bench.simulate.drawing import Drawn, draw

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from bench.torture.runs import REPOSITORY, killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
-from bench.torture.surroundings import surrounded
-from bench.torture.trial import MEMORY, SECONDS, Fault, forking, one, tried
+from bench.torture.trial import MEMORY, SECONDS, Fault, forking, one, surrounded, tried
 
 RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
 SLOWER = 20

@@ -17,8 +17,7 @@ from bench.calibrate.filtering import (
     measured,
     scenarios,
 )
-from bench.calibrate.shares import alarm_verdict, coverage_verdict, gathered
-from bench.calibrate.trial import Interval, Trial, all_cells, trial
+from bench.calibrate.grid import Interval, Trial, alarm_verdict, all_cells, coverage_verdict, gathered, trial
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation, cases, screen_probabilities
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates

@@ -24,6 +24,7 @@ from tests.support import restricted_set
 from tests.support.fake_scorer import opens
 
 NAMES = ("stub-a", "stub-b")
+environment = restricted_set.environment
 
 
 @dataclass(frozen=True)
@@ -131,16 +132,6 @@ def once(factory: pytest.TempPathFactory) -> Path:
         audited(base)
         _DONE.append(base)
     return _DONE[0]
-
-
-def environment(base: Path) -> dict[str, str]:
-    """The variables of a prepared folder."""
-    return {
-        "ROBUSTIFY_KEY_FILE": str(base / "secret" / "ids.key"),
-        "ROBUSTIFY_DATA": str(base / "data"),
-        "ROBUSTIFY_ADAPTERS": str(base / "adapters"),
-        "XDG_CONFIG_HOME": str(base / "config"),
-    }
 
 
 def copied(run_folder: Path, to: Path) -> Path:

@@ -67,15 +67,20 @@ def prepared(folder: Path, n: int = 200, seed: int = 2026, **changes: object) ->
     """
     write_set(folder, n, seed, **changes)
     (folder / "secret").mkdir(mode=0o700)
-    key = key_file(folder / "secret")
+    key_file(folder / "secret")
     accepted = folder / "config" / "robustify" / "licences.json"
     accepted.parent.mkdir(parents=True, mode=0o700)
     accept(folder)
     accepted.chmod(0o600)
     (folder / "out").mkdir(mode=0o700)
     (folder / "mock.yaml").write_text(f"name: mock\nadapter: {ADAPTER}\n", encoding="utf-8")
+    return environment(folder)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of a prepared folder."""
     return {
-        "ROBUSTIFY_KEY_FILE": str(key),
+        "ROBUSTIFY_KEY_FILE": str(folder / "secret" / "ids.key"),
         "ROBUSTIFY_DATA": str(folder / "data"),
         "ROBUSTIFY_ADAPTERS": str(folder / "adapters"),
         "XDG_CONFIG_HOME": str(folder / "config"),

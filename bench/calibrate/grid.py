@@ -1,6 +1,10 @@
-"""Trial of one made-up benchmark of the grid: judged by the production code and compared with its truth."""
+"""Trials of the made-up benchmarks of a grid: judged by the production code, and counted against their truth.
 
-from collections.abc import Iterator, Mapping
+Verdicts depend on the Monte Carlo interval of a share rather than on its estimate.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -15,6 +19,7 @@ from robustify.judging.context import Rules, context
 from robustify.judging.judgement import judge
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screening import screen
+from robustify.judging.stats.intervals import wilson
 
 Depth = Literal["screen", "whole", "worded"]
 """Depth of judging: the screen alone, everything that needs no text, or everything."""
@@ -176,3 +181,81 @@ def alarms(tree: Any) -> dict[str, bool]:
         corrected = [pair[split]["p_holm"] for pair in full for split in ("all", "kept")]
         out["pairs_mcnemar_holm_any"] = any(p is not None and p <= 0.05 for p in corrected)
     return out
+
+
+Pairs = Sequence[tuple[Cell, Trial]]
+BAND = (0.93, 0.97)
+"""Goal for the coverage of a 95 % interval."""
+ALARM = 0.05
+
+
+def coverage_verdict(ci: Sequence[float]) -> str:
+    """Judge a coverage as inside the goal, too narrow, too wide, or undecided."""
+    if BAND[0] <= ci[0] and ci[1] <= BAND[1]:
+        return "yes"
+    return "wide" if ci[0] > BAND[1] else "narrow" if ci[1] < BAND[0] else "not excluded"
+
+
+def alarm_verdict(ci: Sequence[float], level: float = ALARM) -> str:
+    """Judge a share of false alarms as at most the level, above the level, or undecided."""
+    return "yes" if ci[1] <= level else "no" if ci[0] > level else "not excluded"
+
+
+def rounded(value: float) -> float:
+    """Round a number for the result files."""
+    return round(value, 4)
+
+
+def share_of(said: Sequence[bool], benchmarks: int | None = None) -> dict[str, Any]:
+    """Return a share with its interval; `benchmarks` is the sample size because results of one benchmark are dependent."""
+    share, n = float(np.mean(said)), len(said) if benchmarks is None else benchmarks
+    return {"share": rounded(share), "ci": [rounded(x) for x in wilson(share * n, n)], "benchmarks": n}
+
+
+def gathered(pairs: Pairs) -> dict[str, dict[str, Any]]:
+    """Return the files by name: `calibration` over the grid, `power` by size and rate."""
+    grid = [(c, t) for c, t in pairs if c.arm == "grid"]
+    clean = [(c, t) for c, t in grid if not c.sim.shortcut_rate]
+    calibration = {
+        "format": 2, "benchmarks": len(grid), "band": list(BAND),
+        "coverage_detail": coverage(grid), "false_alarm_detail": false_alarms(clean),
+    }  # fmt: skip
+    points: dict[tuple[int, float, str], list[bool]] = defaultdict(list)
+    for cell, t in pairs:
+        if cell.arm == "power":
+            points[cell.sim.items, cell.sim.shortcut_rate, cell.errors].append(t.alarms["excess_significant"])
+    powered = [
+        {"items": n, "shortcut_rate": rate, "correlation": errors, "significant": share_of(said)}
+        for (n, rate, errors), said in points.items()
+    ]
+    return {"calibration": calibration, "power": {"format": 2, "points": powered}}
+
+
+def coverage(pairs: Pairs) -> dict[str, Any]:
+    """Return the coverage of each estimator with its interval, bias and width, overall and by size."""
+    found: dict[str, list[tuple[int, int, Interval]]] = defaultdict(list)
+    for benchmark, (cell, t) in enumerate(pairs):
+        for one in t.intervals:
+            found[one.estimator].append((benchmark, cell.sim.items, one))
+    return {
+        name: {
+            **share_of([i.inside for _, _, i in rows], len({b for b, _, _ in rows})),
+            "intervals": len(rows),
+            "bias": rounded(float(np.mean([i.error for _, _, i in rows]))),
+            "half_width": rounded(float(np.mean([i.width for _, _, i in rows])) / 2),
+            "by_items": {
+                str(size): rounded(float(np.mean([i.inside for _, n, i in rows if n == size])))
+                for size in sorted({n for _, n, _ in rows})
+            },
+        }
+        for name, rows in sorted(found.items())
+    }
+
+
+def false_alarms(clean: Pairs) -> dict[str, Any]:
+    """Return the share of sets without a shortcut on which each test was positive."""
+    said: dict[str, list[bool]] = defaultdict(list)
+    for _, t in clean:
+        for name, yes in t.alarms.items():
+            said[name].append(yes)
+    return {name: share_of(yes) for name, yes in sorted(said.items())}
