@@ -20,6 +20,7 @@ from robustify.base.redaction import HoldsText
 from robustify.composing.pool import OWN, Pool
 from robustify.judging.audit.probing import Kind, classifier, compared, tf_idf
 from robustify.judging.baselines.artifact_probe import padded
+from robustify.judging.baselines.conditional_logit import tree_nodes
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, repeats
 from robustify.judging.baselines.option_texts import CHUNK
@@ -184,7 +185,7 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
     left is the row's.
     """
     n, features, s, k = x.shape
-    trees = [_splits(tree.nodes) for (tree,) in model._predictors]
+    trees = [_splits(nodes) for nodes in tree_nodes(model)]
     out, step = np.zeros((n, s * k), dtype=np.float32), max(1, _AT_ONCE // (s * k))
     for start in range(0, n, step):
         part = out[start : start + step]

@@ -1,4 +1,5 @@
-"""Credits of each model by view (None if not asked), and paired comparisons of models on the items that both answered."""
+"""Credits of each model by view (None if not asked), paired comparisons of models, and the calibration of their
+probabilities."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -59,11 +60,9 @@ class Scored:
 def scored(
     answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, voted: Bools | None = None
 ) -> Scored:
-    """Return one model's tie-fair credits by view, with the mode of the `full` question and the rules of the screen.
-
-    `full` and the cloze use the first row of each item, and the choices-only views average over rotations. Texts are
-    scored per character, and in the screen by its norm. `voted` (n, K) marks a voter's best choices in the screen.
-    """
+    """Return one model's tie-fair credits by view. `full` and the cloze use the first row of each item, and the
+    choices-only views average over rotations. Texts are scored per character, and in the screen by its norm. `voted`
+    (n, K) marks a voter's best choices in the screen."""
     other: Mode = "letter" if rules.mode == "text" else "text"
     question = first_block(answers, FULL_OF[full], model).first()
     cloze = first_block(answers, "cloze", model).first()
@@ -93,11 +92,9 @@ def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
 
 
 def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = None) -> Score | None:
-    """Return a model's accuracy on items whose longest choice is the key, minus its accuracy on all others.
-
-    None without credits, or if either part is empty. An item with tied longest choices counts in both by its tie-fair
-    credit. The interval is Newcombe's, or a cluster bootstrap if `groups` is given.
-    """
+    """Return a model's accuracy on items whose longest choice is the key, minus that on all others, or None if either
+    is unknown. An item with tied longest choices counts in both by its tie-fair credit. The interval is Newcombe's, or
+    a cluster bootstrap."""
     if won is None:
         return None
     there = ~np.isnan(won) & ~np.isnan(longest)
@@ -143,10 +140,8 @@ def pairs(
     ctx: Context, credits: Mapping[str, Credits], balance: Balanced | None = None
 ) -> dict[str, Pair] | None:
     """Return a paired comparison for each pair of models, named "A vs B", or None if there are fewer than two models.
-
     `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable
-    with 80 % power at the level that Holm's method requires of the smallest p-value.
-    """
+    with 80 % power at the level that Holm's method requires of the smallest p-value."""
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
     compared: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
@@ -181,11 +176,9 @@ def pairs(
 
 
 def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
-    """Compare two models' credits (n,), with NaN for unanswered items. Return the test, and the difference with its error.
-
+    """Compare two models' credits (n,), NaN for unanswered items: the test, and the difference with its error.
     McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit count only as `tied`. With
-    `groups` (n,), the p-values come from the exact sign-flip test of the group sums.
-    """
+    `groups` (n,), the p-values come from the exact sign-flip test of the group sums."""
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]
     whole = np.isin(one, (0, 1)) & np.isin(two, (0, 1))
@@ -235,9 +228,10 @@ def calibration(
     """Return the calibration of a softmax over the choices, or None if fewer than 10 items were answered.
 
     `scores` (n, K) are log probabilities up to a constant per item. `groups` (n,) are resampled together. `ece` is the
-    expected calibration error in 15 equal-width bins (Guo et al. 2017). `ece_if_calibrated` is its mean for keys drawn from
-    the model's confidence, and `ece_p` the share of draws that reach the observed error. `ece_ci` is conservative, because
-    a plain bootstrap never covers the error of a calibrated model.
+    expected calibration error in 15 equal-width bins (Guo et al. 2017). On few items, even a calibrated model has a
+    positive one: `ece_if_calibrated` is its mean for keys drawn from the model's confidence, and `ece_p` the share of
+    draws that reach the observed error. `ece_ci` is conservative, because a plain bootstrap never covers the error of a
+    calibrated model.
     """
     won, _, tie = picks(scores, key, k)
     rows = tie > 0
@@ -283,8 +277,8 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
-    """Return the probabilities (n, K) after temperature scaling. The temperature of each random half of the items, or of
-    the groups, is fitted on the other half, because a fit on the same items would flatter it."""
+    """Return the probabilities (n, K) scaled with a temperature that is fitted on the other random half of the items or
+    groups."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits
@@ -330,8 +324,8 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
 def _resampled(
     place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the mean gap in each bin and the mean loss (16,), with bootstrap replicates. Many units are first combined
-    into random bags, which have the same spread at a lower cost (Wolter 2007)."""
+    """Return the mean gap in each bin and the mean loss (16,), with bootstrap replicates, by bags of many units (Wolter
+    2007)."""
     table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
     units = np.arange(len(loss)) if groups is None else np.unique(groups, return_inverse=True)[1]
     bags = groups if clusters(len(loss), groups) <= _MOST_BAGS else units % _MOST_BAGS
@@ -339,10 +333,8 @@ def _resampled(
 
 
 def temperature(logits: Floats, key: Ints) -> float:
-    """Return the temperature T that minimizes the log loss of softmax(logits / T), which is convex in 1/T.
-
-    `logits` (n, K) are -inf beyond an item's choices. T is 1000 without signal, and 0.001 for scores that are never wrong.
-    """
+    """Return the temperature T that minimizes the log loss of softmax(logits / T), which is convex in 1/T: 1000 without
+    signal, and 0.001 for scores that are never wrong. `logits` (n, K) are -inf beyond an item's choices."""
     columns = np.ascontiguousarray(logits.T)  # (choices, items), because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))
     known = np.where(np.isfinite(centred), centred, 0.0)

@@ -1,8 +1,5 @@
-"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them (docs/filter.md).
-
-Fresh probes and the encoder look for keys under the weights. What they find is balanced too, and fresh ones look again
-(multiaccuracy, Kim et al. 2019).
-"""
+"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them (docs/filter.md). What
+they find is balanced too, and fresh ones look again (multiaccuracy, Kim et al. 2019)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -196,9 +193,7 @@ def _withheld(weight: Floats) -> Reason | None:
 
 class _Auditors:
     """Auditors of the weights of m items with a known key: fresh probes, and the cross-fitted encoder if it was asked.
-
-    They see all m items, or a sample if there are too many to balance what they find: `key` is (s,), `there` (s, K).
-    """
+    They see all m items, or a sample if there are too many to balance what they find: `key` is (s,), `there` (s, K)."""
 
     def __init__(self, ctx: Context, scores: OptionScores) -> None:
         of = np.flatnonzero(scores.known)

@@ -35,12 +35,8 @@ class ClozeSettings(BaseModel):
 
 
 def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
-    """Return the reason why each excluded item cannot be asked as cloze, by item ID.
-
-    Raises:
-        UsageError: the file of labels does not exist.
-        DataError: the file of labels is invalid or does not cover every item.
-    """
+    """Return the reason why each excluded item cannot be asked as cloze, by item ID. Raise `UsageError` if the file of
+    labels does not exist, and `DataError` if it is invalid or does not cover every item."""
     labels = None if settings.labels is None else cloze_labels(Path(settings.labels))
     missing = [] if labels is None else [item.id for item in items if item.id not in labels]
     if missing:
@@ -55,9 +51,9 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
 def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = None) -> str | None:
     """Return why an item is excluded from cloze under a profile, or None if it is kept.
 
-    Every profile excludes `empty_choice` and `repeated_key_text`. `cross-ref` adds choices that refer to other choices, and
-    stems that refer to them as "of the following". `strict` adds every stem that may need its choices. `labels` uses given
-    decisions by item ID instead (true: cannot be cloze).
+    Every profile excludes `empty_choice` and `repeated_key_text`. `cross-ref` adds choices that refer to other choices,
+    and stems that refer to them as "of the following". `strict` adds every stem that may need its choices. `labels`
+    uses given decisions by item ID instead (true: cannot be cloze).
     """
     if not all(c.strip() for c in item.choices):
         return "empty_choice"
@@ -78,7 +74,7 @@ _TAIL = r"(?:\s+(?i:only|alone|both))"
 
 
 def _marks(mark: str) -> str:
-    """Return a pattern that matches one mark next to a referring word (such as "both"), or several marks in a list."""
+    """Match one mark next to a referring word (such as "both"), or several marks in a list."""
     return rf"{_LEAD}+{mark}{_TAIL}?|{mark}{_TAIL}|{_LEAD}*{mark}(?:{_LINK}{mark})+{_TAIL}?"
 
 
@@ -158,13 +154,9 @@ class _Decision(BaseModel):
 
 
 def cloze_labels(path: Path) -> Mapping[str, bool]:
-    """Read JSON lines `{"id": ..., "is_mcqa_only": true}`, as the judge of Deep Ignorance (appendix I.5) writes them, as a
-    mapping from item ID to whether the item is unsuited to cloze.
-
-    Raises:
-        UsageError: the file does not exist.
-        DataError: some lines are not decisions. The error lists all of them.
-    """
+    """Read JSON lines `{"id": ..., "is_mcqa_only": true}`, as the judge of Deep Ignorance (appendix I.5) writes them,
+    as a mapping from item ID to whether the item is unsuited to cloze. Raise `UsageError` if the file does not exist,
+    and `DataError` with all lines that are not decisions."""
     labels: dict[str, bool] = {}
     faults: list[str] = []
     for number, line in enumerate(text_lines(path, "the labels of cloze.labels"), start=1):

@@ -42,11 +42,9 @@ _CONFLICT = "conflicting_key: the same question and choices have another key els
 
 
 class Limits(BaseModel):
-    """Limits of the guardrails. Shares are from 0 to 1, and divergences are in nats.
-
-    A run with fewer than `min_items` items is a trial. `max_one_place` limits the share of a voter's letters at one
-    position. `residual_margin` is how far above chance an independent auditor may be.
-    """
+    """Limits of the guardrails. Shares are from 0 to 1, and divergences are in nats. A run with fewer than `min_items`
+    items is a trial. `max_one_place` limits the share of a voter's letters at one position. `residual_margin` is how
+    far above chance an independent auditor may be."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -66,11 +64,8 @@ class Limits(BaseModel):
 
 @dataclass(frozen=True)
 class Rules:
-    """Settings for judging.
-
-    `alternatives` are compared with `screen`. `mode` is that of the full question, if it was asked. `part` is true if a
-    limit truncated the benchmark. `hidden` is what voters did not see of an item.
-    """
+    """Settings for judging. `alternatives` are compared with `screen`. `mode` is that of the full question, if it was
+    asked. `part` is true if a limit truncated the benchmark. `hidden` is what voters did not see of an item."""
 
     screen: ScreenRules = field(default_factory=ScreenRules)
     cloze: ClozeSettings = field(default_factory=ClozeSettings)
@@ -85,11 +80,8 @@ class Rules:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about the benchmark that are not in the answer table.
-
-    `topics` and `groups` map item IDs to names. `n_quarantined` counts rows that were set aside. `defects` are `{"kind",
-    "item", ...}`.
-    """
+    """Facts about the benchmark that are not in the answer table. `topics` and `groups` map item IDs to names.
+    `n_quarantined` counts rows that were set aside. `defects` are `{"kind", "item", ...}`."""
 
     name: str
     topics: Mapping[str, str] = field(default_factory=dict)
@@ -102,10 +94,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Split membership of each item (n,), the credit of the longest choice (NaN if unknown), and the number of its topic.
-
-    `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit chance).
-    """
+    """Split membership of each item (n,), the credit of the longest choice (NaN if unknown), and the number of its
+    topic. `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit
+    chance)."""
 
     flagged: Bools
     kept: Bools
@@ -118,11 +109,9 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Shared inputs of all measures.
-
-    `votes` and `screened` belong to the run's own rule. `ranking` is the question-free scorer's, and `decision` its cutoff
-    at the run's q, whichever rule decides. `cloze_excluded` gives exclusion reasons by item ID.
-    """
+    """Shared inputs of all measures. `votes` and `screened` belong to the run's own rule. `ranking` is the
+    question-free scorer's, and `decision` its cutoff at the run's q, whichever rule decides. `cloze_excluded` gives
+    reasons by item ID."""
 
     answers: Answers
     index: ItemIndex
@@ -200,12 +189,9 @@ class Context:
 
 
 def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Context:
-    """Build the judging context: cast the votes, rank the items, find the cutoff, and assign verdicts.
-
-    Raises:
-        UsageError: the rules name voters or a template that the answers do not contain.
-        DataError: rows contradict each other or the items.
-    """
+    """Build the judging context: cast the votes, rank the items, find the cutoff, and assign verdicts. Raise
+    `UsageError` if the rules name voters or a template that the answers do not contain, and `DataError` if rows
+    contradict each other or the items."""
     index = _index(answers, items)
     _check_rules(answers, rules.screen)
     votes = cast_votes(answers, rules.screen, index)

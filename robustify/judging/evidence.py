@@ -1,7 +1,5 @@
-"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind it.
-
-It consists of numbers and codes from the question-free scorer's ranking and the votes, without any text.
-"""
+"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind it, as
+numbers and codes from the question-free scorer's ranking and the votes."""
 
 import math
 import re
@@ -75,11 +73,9 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """Evidence on n items: their ranking without the question, the decision on it, the votes, and c cues.
-
-    `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
-    (n,) by surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred.
-    """
+    """Evidence on n items: their ranking without the question, the decision on it, the votes, and c cues. `carried` (n,
+    c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has (n,) by
+    surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred."""
 
     ranking: Ranking
     decision: Decision
@@ -110,11 +106,9 @@ class Evidence:
 
     @cached_property
     def named(self) -> Ints:
-        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED).
-
-        A cue is reported if it contributes at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come
-        before the votes of models.
-        """
+        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is
+        reported if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before the
+        votes of models."""
         n, c = self.carried.shape
         out = np.full((n, MOST_NAMED), NO_CUE)
         if not c:
@@ -217,8 +211,8 @@ def _at_pick(table: Floats, pick: Ints) -> Floats:
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that brings each pick's generic features (n,): `length` if the pick is much longer than all others, or
-    the cue of a mark that only the pick has, if it is not the longest without it, or `numbers` if all are, or "none"."""
+    """Return the cue that brings each pick's generic features (n,): `length` of a much longer pick, the cue of a mark
+    that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
         if p < 0:
@@ -282,10 +276,8 @@ def cue_names(
     items: Sequence[Item], found: Sequence[tuple[int, int, CueCode]], group: Ints
 ) -> dict[CueCode, dict[str, int]]:
     """Count the items whose cue is the same word or trait, the commonest first, at most `MOST_NAMES` for each cue.
-
-    `found` has the index, the pick, and the cue of each item, which counts once for each of its words or traits. `group`
-    (n,) is the representative of each item's group of near-duplicates. A name completes "the key ...".
-    """
+    `found` has the index, the pick, and the cue of each item, which counts once for each of its words or traits.
+    `group` (n,) is the representative of each item's group of near-duplicates. A name completes "the key ..."."""
     words = KeyWords(items, group) if any(cue == "words" for *_, cue in found) else None
     counts: dict[CueCode, Counter[str]] = defaultdict(Counter)
     for at, pick, cue in found:

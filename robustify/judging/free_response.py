@@ -1,7 +1,5 @@
-"""Graded free responses of each model, read from a run: accuracy, bounds and coverage on a part of the items.
-
-A response without a score is not counted as wrong, but it widens the bounds. Nothing is asked or graded here.
-"""
+"""Graded free responses of each model, read from a run: accuracy, bounds and coverage on a part of the items. A
+response without a score is not counted as wrong, but it widens the bounds."""
 
 import hashlib
 import json
@@ -50,11 +48,9 @@ class FreeRow(BaseModel, strict=True, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class FreeGrades:
-    """Grades of the free responses of a run: `lines` of free.jsonl, at most one per model and item, and `free` of run.json.
-
-    `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out` counts the
-    items that were not asked by reason.
-    """
+    """Grades of the free responses of a run: `lines` of free.jsonl, at most one per model and item, and `free` of
+    run.json. `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out`
+    counts the items that were not asked by reason."""
 
     lines: tuple[Mapping[str, Any], ...]
     calibration: Mapping[str, Any]

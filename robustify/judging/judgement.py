@@ -1,6 +1,8 @@
 """Judging of answers: verdicts, splits, numbers with intervals, guardrails and the state of the run.
 
-A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the summary.
+A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the
+summary. Guardrails check a summary before its split is published. One that is not evaluated says why, and lowers no
+state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +32,8 @@ from robustify.judging.text_overlap import contamination
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID.
-
-    `balance` has the weights of the adjusted score, unless they are withheld. `analysed` needs five models.
-    """
+    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `balance` has
+    the weights of the adjusted score, unless they are withheld. `analysed` needs five models."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
@@ -118,11 +118,9 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
 
 
 def topic_collapse(summary: Summary, limits: Limits) -> _Result:
-    """Check that no topic of at least `min_topic_n` items lost significantly more than `topic_loss` of its items.
-
-    The upper Clopper-Pearson bound decides, because small topics often lose half of their items by chance. Clustered items
-    count by their effective number. Not evaluated with one topic, and if the topics that lost more have too few items.
-    """
+    """Check that no topic of at least `min_topic_n` items lost significantly more than `topic_loss` of its items. The
+    upper Clopper-Pearson bound decides, because small topics often lose half by chance. Clustered items count by their
+    effective number. Not evaluated with one topic, and if the topics that lost more have too few items."""
     limit = 1 - limits.topic_loss
     if summary.topics is None:
         return "no_topics" if _screened(summary) else "no_screen"
@@ -170,10 +168,8 @@ def enough_kept_items(summary: Summary, limits: Limits) -> _Result:
 
 
 def unanswered_share(summary: Summary, limits: Limits) -> _Result:
-    """Check that missing answers affect at most `max_unanswered` of the items.
-
-    The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer.
-    """
+    """Check that missing answers affect at most `max_unanswered` of the items: the larger share of those left undecided
+    by missing answers, and those that one voter did not answer."""
     screen, limit = summary.screen, limits.max_unanswered
     if screen is None or not screen.asked:
         return "no_item_screened"
@@ -199,11 +195,9 @@ def ties_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def voters_by_position(summary: Summary, limits: Limits) -> _Result:
-    """Check that no voter always picks the same position, unless letters are forced.
-
-    A voter fails if the lower bound of its share at a position is above `max_one_place`, and that of its excess over the
-    keys' share above 0, because a voter that is always right must not fail.
-    """
+    """Check that no voter always picks the same position, unless letters are forced. A voter fails if the lower bound
+    of its share at a position is above `max_one_place`, and that of its excess over the keys' share above 0, because a
+    voter that is always right must not fail."""
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
         return "no_letters"
@@ -235,11 +229,9 @@ def undecided_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
-    """Check that the flagged items are significantly more than expected by chance. Not evaluated if none is flagged.
-
-    The p-value must be at most `excess_p`, and the interval above zero. Under `criterion: fdr`, any flag passes, because
-    without shortcuts something is flagged with probability at most q.
-    """
+    """Check that the flagged items are significantly more than by chance: p at most `excess_p`, and the interval above
+    zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because without shortcuts something
+    is flagged with probability at most q."""
     screen = summary.screen
     if screen is not None and screen.asked and not summary.splits.flagged:
         return "nothing_flagged"
@@ -294,9 +286,7 @@ def run_state(
     trial: Reason | None = None,
 ) -> tuple[State, tuple[Reason, ...]]:
     """Return the state of a run (the audit's, lowered if guardrails failed), and its reasons, the deciding ones first.
-
-    A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced.
-    """
+    A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced."""
     few = [c.reason for c in checks if c.reason.code in ("too_few", "dependent")]
     if audit is None or few:
         return "not evaluated", tuple(few) or (Reason.of("no_screen"),)

@@ -1,8 +1,8 @@
 """Table of measures: every number of a run by its name, in the order of the report.
 
-`summary.json` and its schema, the tables of the page, the lines of `compare`, the released page of a restricted run and the
-field reference follow from this table. A measure is not released unless it has a `disclosure`. Its label stands in
-`report/messages.yaml` under its name.
+`summary.json` and its schema, the tables of the page, the lines of `compare`, the released page of a restricted run and
+the field reference follow from it. A measure without a `disclosure` is not released. Its label is in
+`report/messages.yaml`.
 """
 
 import math
@@ -42,10 +42,8 @@ SET = ""
 
 @dataclass(frozen=True, slots=True)
 class Disclosed:
-    """Place of a measure on the released page: its group, and its rank of importance, in which models alternate.
-
-    Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are.
-    """
+    """Place of a measure on the released page: its group, and its rank of importance, in which models alternate. Only
+    the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are."""
 
     group: Group
     rank: int
@@ -166,11 +164,9 @@ def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = No
 
 
 def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
-    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
-
-    The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
-    not significant, `mde` is the increase detectable with 80 % power.
-    """
+    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ, valid for any
+    fixed picks under exchangeable keys. `groups` affects only the interval. If they do not, `mde` is the increase
+    detectable with 80 % power."""
     measured, alone = rate(won, groups), rate(won).ci
     if k is None or alone is None:
         return Score.of(measured)
@@ -256,10 +252,9 @@ def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
 
 
 def _reader(given: MeasureInput) -> dict[str, Measured]:
-    """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too good.
-
-    Its hits vary more than guesses, so that refits of the fresh probe with permuted keys compare them with chance, if any.
-    """
+    """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
+    good. Its hits vary more than guesses, so that refits of the fresh probe with permuted keys compare them with
+    chance, if any."""
     ctx = given.ctx
     block = ctx.answers.block(PROBE_VIEW, PROBE).first()
     won = ctx.index.spread(block, block.correct)

@@ -1,7 +1,7 @@
 """Effect of the order of choices: position bias, and how accuracy and picks vary over orders.
 
-Position bias is how much more often a model picks a position than the key occupies it. Statistics of orders use only the
-items answered in every order of a set.
+Position bias is how much more often a model picks a position than the key occupies it. Statistics of orders use only
+the items answered in every order of a set.
 """
 
 import math
@@ -57,11 +57,9 @@ def _shown(block: Block) -> Bools:
 
 
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
-    """Return the position of more than half of a voter's picks, or None if there is none.
-
-    `picked` is the mean over items of the share of an item's orders in which the voter picked that position, so n counts
-    items. `keys` is the share of keys. `groups` (r,) are resampled together.
-    """
+    """Return the position of more than half of a voter's picks, or None. `picked` is the mean over items of the share
+    of an item's orders in which the voter picked that position, so n counts items. `keys` is the share of keys.
+    `groups` (r,) are resampled."""
     there = _shown(block)
     rows = block.where(there)
     if not len(rows):
@@ -83,11 +81,9 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:
-    """Compare the positions of a model's picks with those of the keys, using the first row of each item.
-
-    None without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
-    reverse, with Holm's correction over positions. `groups` (r,) count as one unit each.
-    """
+    """Compare the positions of a model's picks with those of the keys, using the first row of each item, or None
+    without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
+    reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
     together = None if groups is None else groups[answered]
@@ -134,10 +130,7 @@ def permutation(ctx: Context) -> Permutation:
 
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
     """Return how a model's accuracy and picks vary with the order of choices, or None if too few orders were answered.
-
-    The main fields describe the random orders, including the original order, or the rotations if there are no others.
-    `groups` (r,) are clusters of rows.
-    """
+    The main fields describe the random orders, including the original order, or the rotations if there are no others."""
     spread, turned = orders_asked(block)
     several = int(np.count_nonzero(np.bincount(block.item) >= 2))
     random, rotations = (moved(block, rows, several, groups) for rows in (spread, turned))
@@ -148,8 +141,8 @@ def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None
 def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
     """Return how much answers vary over a set of orders, or None if no item was answered in every order.
 
-    `rows` (items, orders) is padded with -1. `flip_rate` is the share of other orders whose pick differs from the first,
-    and `consistency` the share of items with the same pick in all orders. A tied pick agrees with no pick.
+    `rows` (items, orders) is padded with -1. `flip_rate` is the share of other orders whose pick differs from the
+    first, and `consistency` the share of items with the same pick in all orders. A tied pick agrees with no pick.
     """
     rows = rows[((block.pick[rows] >= 0) | (rows < 0)).all(axis=1)]
     rows = rows[:, : int((rows >= 0).sum(axis=1).max(initial=0))]
@@ -228,11 +221,8 @@ def _orders_due(size: int, k: Ints) -> Ints:
 
 
 def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None:
-    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed.
-
-    An item of a model's block changes if its pick differs between two orders, or a score by more than 1e-3 nats. None if no
-    item was answered in two orders.
-    """
+    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed: their pick
+    differs between two orders, or a score by more than 1e-3 nats. None if no item was answered in two orders."""
     changed = n = 0
     for block in blocks:
         rows = block.where(block.pick >= 0)

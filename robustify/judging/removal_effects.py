@@ -1,7 +1,5 @@
-"""Effect of the filter on accuracy and topics, compared with random removal of as many items.
-
-A random removal permutes the kept shares among groups of similar size, because items of a passage are removed together.
-"""
+"""Effect of the filter on accuracy and topics, compared with random removal of as many items: the kept shares are
+permuted among groups of similar size, because items of a passage are removed together."""
 
 import math
 from collections.abc import Sequence
@@ -25,9 +23,7 @@ DRAWS = 1_000
 @dataclass(frozen=True)
 class Removal:
     """Share of each group that the filter kept, which random removals permute among groups of similar size (a stratum).
-
-    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,).
-    """
+    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,)."""
 
     group: Ints
     size: Ints
@@ -73,10 +69,11 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on kept items compared with random removals of as many items of each topic.
+    """Return the accuracy on kept items compared with random removals of as many items of each topic, or None if
+    unknown.
 
-    The measure is `full`, or cloze if `full` was not asked. None if neither was asked or no item is kept. It is not a test,
-    because the accuracy of a voter, or of a model with similar errors, falls by selection alone.
+    The measure is `full`, or cloze if `full` was not asked. It is not a test, because the accuracy of a voter, or of a
+    model with similar errors, falls by selection alone.
     """
     view = "cloze_chars" if credits.get("full") is None else "full"
     won = credits.get(view)
@@ -110,10 +107,10 @@ def topics(
 ) -> Topics:
     """Return each topic (n,), "" if an item has none, before and after the filter, and the divergence of the mix.
 
-    A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the observed
-    one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` is adjusted (Benjamini
-    and Hochberg 1995). `units` is the effective number of items of a topic, or its number of groups if they are few. All
-    p-values and divergences (`mix_drift`) are None if no item is kept.
+    A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the
+    observed one: exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` is adjusted
+    (Benjamini and Hochberg 1995). `units` is the effective number of items of a topic, or its number of groups if they
+    are few. All p-values and divergences (`mix_drift`) are None if no item is kept.
     """
     names, index = numbered([str(name) or UNNAMED for name in topic_of])
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
@@ -164,11 +161,8 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
 def mix_drift(
     before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, float | None]:
-    """Return KL(after || before), its mean under random removal, and its p-value, from counts by topic (t,).
-
-    `null` (draws, t) are counts after random removals. By default, items are removed independently (multivariate
-    hypergeometric).
-    """
+    """Return KL(after || before), its mean under random removal, and its p-value, from counts by topic (t,). `null` (draws,
+    t) are counts after random removals, by default of independent items (multivariate hypergeometric)."""
     n = int(after.sum())
     if n == 0:
         return {"kl_nats": None, "kl_null": None, "p": None}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from robustify.base.arrays import Ints
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
 from robustify.judging.baselines.heuristics import heuristic_scores
@@ -16,7 +15,7 @@ from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_position, position_share
 from robustify.judging.screen.consensus import Chance, d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
-from robustify.judging.screen.item_index import KeyPositions, where_keys_are
+from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
 from robustify.judging.screen.votes import (
     FLAGGED,
@@ -65,22 +64,6 @@ def benchmark(ctx: Context) -> entries.Benchmark:
     )
 
 
-def key_spread(key: Ints, k: Ints) -> entries.KeySpread:
-    """Return a test of whether keys (n,) are spread evenly over positions. Items without rows are left out."""
-    there = (k > 0) & (key >= 0)
-    found = where_keys_are(key[there], k[there])
-    if found is None:
-        return entries.KeySpread(n=0)
-    return entries.KeySpread(
-        n=found.n,
-        shares=found.shares,
-        by_options={str(k): entries.KeysAmong(n=n, shares=s) for k, (n, s) in found.by_options.items()},
-        p=found.p,
-        test="drawn" if found.exact else "chi-square",
-        off=_off(found),
-    )
-
-
 def split_sizes(ctx: Context) -> entries.Splits:
     """Return the size of each split, with counts of the reasons for exclusion from cloze."""
     parts, n = ctx.parts, len(ctx.index)
@@ -96,10 +79,8 @@ def split_sizes(ctx: Context) -> entries.Splits:
 
 
 def rule_scores(ctx: Context) -> dict[str, Measured]:
-    """Return the scores of the heuristics by name, on all, kept, flagged and cloze items that exist.
-
-    If keys influenced a split, only the choices that would have put the item there as the key count as possible keys.
-    """
+    """Return the scores of the heuristics by name, on all, kept, flagged and cloze items that exist. If keys influenced
+    a split, only the choices that would have put the item there as the key count as possible keys."""
     if first_template(ctx.answers, "heuristic") is None:
         return {}
     parts, screened = ctx.parts, ctx.screened
@@ -127,6 +108,9 @@ def screen(ctx: Context) -> entries.Screen:
     accuracy = np.array([rate(own).value for own in credit.T], dtype=np.float64)
     by_accuracy, by_chance = independence(accuracy, ctx.index.k[ctx.index.k > 0])
     agreement = voter_agreement(votes.pick, votes.key, votes.k)
+    by_text, cut = rules.mode == "text", asdict(ctx.decision.cutoff)
+    d4 = d4_votes(ctx.answers, votes, rules, ctx.index)
+    by_d4 = None if d4 is None else flag_fields(ctx.screen(d4[1], d4[0]).chance(ctx.repeated))
     return entries.Screen(
         **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
@@ -134,16 +118,26 @@ def screen(ctx: Context) -> entries.Screen:
         norm=rules.norm if rules.mode == "text" else None,
         template=votes.template,
         rotations=votes.rotations,
-        voters=_voters(ctx),
+        voters={
+            name: entries.Voter(
+                answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
+                unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
+                ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
+                **({"position_share": None} if by_text else _by_letter(ctx, name)),
+            )
+            for m, name in enumerate(votes.voters)
+        },
         asked=len(ctx.index),
         answered=len(ctx.index) - unanswered,
         unanswered=unanswered,
-        cut=_cutoff(ctx) if rules.criterion == FDR else None,
+        cut=entries.DecoyCut(q=rules.fdr, ranked=cut.pop("n"), **cut) if rules.criterion == FDR else None,
         cuts=_cuts(ctx),
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),
         agreement=entries.VoterAgreement.model_validate(agreement),
-        d4_rule=_d4(ctx),
+        d4_rule=None
+        if d4 is None or by_d4 is None
+        else entries.D4Rule(**by_d4, template=str(d4[1].template)),
         level=ctx.rules.limits.excess_p,
     )
 
@@ -157,11 +151,6 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
         entries.CutAt(q=q, flagged=found.hits, by_chance=found.decoys if found.hits else 0.0)
         for q, found in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
     )
-
-
-def _cutoff(ctx: Context) -> entries.DecoyCut:
-    found = asdict(ctx.decision.cutoff)
-    return entries.DecoyCut(q=ctx.rules.screen.fdr, ranked=found.pop("n"), **found)
 
 
 def _chance_fields(chance: Chance) -> dict[str, Any]:
@@ -180,7 +169,7 @@ def _chance_fields(chance: Chance) -> dict[str, Any]:
 
 def flag_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields of `Flags`."""
-    by, off = chance.by_position, _off(chance.positions)
+    by, off = chance.by_position, chance.key_position
     return {
         # Share of the items whose outcome depends on no missing answer.
         "flagged": Quantity.of(chance.share),
@@ -188,27 +177,6 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
         "false_share": Quantity.of(chance.deciding.false_share),
         **_chance_fields(chance),
         "by_position": None if by is None else entries.ByPosition(**_chance_fields(by), key_position=off),
-    }
-
-
-def _off(positions: KeyPositions | None) -> entries.OffPosition | None:
-    if positions is None or positions.off is None:
-        return None
-    position, share, even = positions.off
-    return entries.OffPosition(position=position, share=share, even=even)
-
-
-def _voters(ctx: Context) -> dict[str, entries.Voter]:
-    votes, credit = ctx.votes, ctx.votes.credit()
-    by_text = ctx.rules.screen.mode == "text"
-    return {
-        name: entries.Voter(
-            answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
-            unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
-            ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
-            **({"position_share": None} if by_text else _by_letter(ctx, name)),
-        )
-        for m, name in enumerate(votes.voters)
     }
 
 
@@ -222,14 +190,6 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
         "favoured": favoured_position(rows, ctx.row_groups(rows)),
         "replies": int(rows.draws.max(initial=0)) or None,
     }
-
-
-def _d4(ctx: Context) -> entries.D4Rule | None:
-    if (found := d4_votes(ctx.answers, ctx.votes, ctx.rules.screen, ctx.index)) is None:
-        return None
-    rule, cast = found
-    fields = flag_fields(ctx.screen(cast, rule).chance(ctx.repeated))
-    return entries.D4Rule(**fields, template=str(cast.template))
 
 
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from robustify.base.arrays import Bools
 from robustify.judging.screen.consensus import Chance, chance, screened
-from robustify.judging.screen.item_index import key_shares, where_keys_are
-from robustify.judging.screening import flag_fields, key_spread
+from robustify.judging.screen.item_index import key_shares, key_spread
+from robustify.judging.screening import flag_fields
 from robustify.judging.summary.screened import OffPosition, Screen
 from robustify.report.messages import finding
 from tests.support.fake_answers import Bench, bench, votes_of
@@ -64,7 +64,6 @@ def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
     assert (even.off, even.p, even.n, finding("key_spread", even)) == (None, 1.0, 400, "")
     none = key_spread(np.full(3, -1), np.zeros(3, dtype=np.int64))
     assert none.tree() == {**dict.fromkeys(even.tree()), "n": 0}
-    assert where_keys_are(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
 
 
 def test_options_that_differ_in_number_are_counted_apart() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.artifact_probe import padded, places
-from robustify.judging.baselines.conditional_logit import centred, drawn
+from robustify.judging.baselines.conditional_logit import boosting, centred, drawn
 from robustify.judging.baselines.features import amounts
 from robustify.judging.stats.balance import Z, weighted_mean
 from robustify.judging.stats.intervals import NORMAL
@@ -117,11 +117,7 @@ def compared(raw: Floats, there: Bools) -> Floats:
 def classifier(kind: Kind, seed: int) -> Any:
     """Return the unfitted classifier of a kind of probe."""
     if kind == "form":
-        from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-
-        return HistGradientBoostingClassifier(
-            max_iter=60, max_leaf_nodes=8, max_bins=64, early_stopping=False, random_state=seed
-        )
+        return boosting(60, 8, seed)
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
     return LogisticRegression(C=0.1 if kind == "meaning" else 2.0, max_iter=300)

@@ -1,7 +1,6 @@
-"""The artifact probe: a cross-fitted conditional logit on features of the choices, without the stem and the position.
-
-With too few items, it makes no prediction and records the reason in the row.
-"""
+"""Readers that are trained on the options alone, without the stem and the position: the artifact probe, a cross-fitted
+conditional logit on features, and the sentence encoder, which takes no part in the filter. With too few items, they
+make no prediction and say why in the row. A row of likeness says how similar an inferred question is to the real one."""
 
 from collections.abc import Iterator, Sequence
 
@@ -35,11 +34,8 @@ UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to
 
 
 class ProbeSettings(BaseModel):
-    """Settings of the artifact probe, which needs no model.
-
-    Every item is predicted once in a cross-fit with `folds` and `seed`. `refits` is the number of fits with permuted
-    keys that the residual audit compares with its new probe.
-    """
+    """Settings of the artifact probe: `folds` and `seed` of the cross-fit, and `refits`, the number of fits with
+    permuted keys that the residual audit compares with its new probe."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -114,8 +110,8 @@ MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items that are encoded, in their order: all of them, or as many as `MOST_ENCODED` and `MOST_OPTIONS`
-    allow, sampled with a fixed seed."""
+    """Return the items that are encoded, in order: all, or as many as `MOST_ENCODED` and `MOST_OPTIONS` allow, with a
+    fixed seed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
     within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
     return [items[at] for at in np.sort(order[within]).tolist()]
@@ -133,7 +129,8 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 
 def places(vectors: Floats, there: Bools) -> Floats:
-    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity."""
+    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity. Vectors
+    are centred within the item, which removes the topic that all options share."""
     wide = padded(vectors.astype(np.float64, copy=False), there)
     k: Ints = there.sum(axis=1)
     like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
@@ -164,7 +161,9 @@ def likeness_by_words(one: str, two: str) -> float:
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
-    """Yield one answer row per item, with the `likeness` (n,) as credit. NaN means that no question was written."""
+    """Yield one answer row per item, with the `likeness` (n,) as credit, so that judging needs no text. NaN means that
+    no question was written. An item is not flawed because a reader, who may know the answer, can infer its question
+    (Balepur et al. 2024)."""
     for item, like in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
         asked = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
         yield unanswered(asked, NO_QUESTION) if np.isnan(like) else Answer(*asked, item.key, like, ())

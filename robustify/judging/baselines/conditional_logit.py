@@ -1,12 +1,10 @@
-"""Conditional logit that predicts the key of an item from features of its options, with cross-fitting.
-
-The model is that of McFadden (1974) with a ridge penalty, fitted by Newton's method. All fits on keys use this module's
-cross-fitting, so that every item is predicted by a fit that saw no item of its fold.
-"""
+"""Conditional logit that predicts the key of an item from features of its options (McFadden 1974, with a ridge
+penalty), with cross-fitting, so that every item is predicted by a fit that saw no item of its fold."""
 
 from collections.abc import Callable
 from functools import reduce
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +26,8 @@ def cross_fitted(fit: Fit, fold: Ints) -> Floats:
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K). Items of
-    f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K). Items
+    of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
@@ -68,9 +66,8 @@ def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length, given `x`
-    (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). A Newton step that does not improve is halved.
-    The likelihood is concave, so the maximum is unique."""
+    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length, given
+    `x` (n, K, f), `key` (n,) and existing options `there` (n, K). A Newton step that does not improve is halved."""
     from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape
@@ -123,3 +120,16 @@ def centred(values: Floats, there: Bools) -> Floats:
     known = np.where(there, values, 0.0)
     mean = known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True)
     return np.asarray(np.where(there, known - mean, 0.0))
+
+
+def boosting(rounds: int, leaves: int, seed: int = 0, **more: float) -> Any:
+    """Return an unfitted gradient boosting of the key, which sees one option at a time."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+
+    fixed = {"max_bins": 64, "early_stopping": False, "random_state": seed}
+    return HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=leaves, **fixed, **more)
+
+
+def tree_nodes(model: Any) -> list[Any]:
+    """Return the nodes of each tree of a fitted `boosting`, as arrays of scikit-learn's records."""
+    return [tree.nodes for (tree,) in model._predictors]

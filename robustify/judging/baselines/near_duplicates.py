@@ -81,11 +81,8 @@ def unit_hashes(texts: Sequence[str]) -> Floats:
 
 
 def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
-    """Assign each item to a fold (n,). A `group` (n,) shares a fold, and folds are as even as groups allow.
-
-    Groups are sorted by their smallest hash in `content` (n,) and shuffled by `seed`. Then each group, largest first,
-    is added to the smallest fold.
-    """
+    """Assign each item to a fold (n,), as even as the `group` (n,) that share one allow. Groups are sorted by their
+    smallest hash in `content` (n,) and shuffled by `seed`. Then each, largest first, is added to the smallest fold."""
     kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
     smallest = np.full(len(kinds), np.inf)
     np.minimum.at(smallest, inverse, content)
@@ -127,8 +124,8 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     """Return pairs i > j of distinct word sets with a Jaccard index of at least `LOOSE`, and the index (p,).
 
-    Such a pair shares at least `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words
-    of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
+    Such a pair shares `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words of
+    each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
     """
     from scipy.sparse import csr_array  # deferred, because only runs with a probe need it
 

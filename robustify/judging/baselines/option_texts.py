@@ -1,7 +1,7 @@
 """Vectorized text statistics of the options of many items: character classes, word counts, and similarity.
 
-A chunk of items becomes one text, and its words become integers. Results are bit-identical to a computation per item:
-integers are counted, quotients are of integers, and sums follow the order of the options.
+Words become integers. Results are bit-identical to a computation per item: integers are counted, quotients are of
+integers, and sums follow the order of the options.
 """
 
 import re

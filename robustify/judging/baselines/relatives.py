@@ -46,8 +46,8 @@ _SLACK = 1e-5
 
 
 def relatives(items: Sequence[Item], order: Ints) -> Pairs:
-    """Return the numbers of both items of each pair of relatives (p,), (p,), with the most similar pairs first. `order`
-    (n,) sorts the items by content, and they are compared in this order, so that rounding does not depend on theirs."""
+    """Return both items of each pair of relatives (p,), (p,), the most similar first. `order` (n,) sorts the items by
+    content, and they are compared in this order, so that rounding does not depend on theirs."""
     weights = _weights(items, order)
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -60,8 +60,8 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
 
 
 def joined(group: Ints, a: Ints, b: Ints) -> Ints:
-    """Return `group` (n,), joined along the pairs `a`, `b` (p,) from the first on, if not too large. A group is named by
-    its first item."""
+    """Return `group` (n,), named by its first item, joined along the pairs `a`, `b` (p,) from the first on, if not too
+    large."""
     largest = min(LARGEST, int(SHARE * len(group)))
     of, size = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
 
@@ -201,9 +201,9 @@ class Parallels:
 def parallels(items: Sequence[Item], order: Ints) -> Parallels:
     """Return the likely translations among the items. `order` (n,) sorts them by content.
 
-    Near items with equal numbers are translations, if numbers of near items mostly agree. Items look parallel if such pairs
-    exist, or if near items are in different alphabets more often than random ones are, which independent items in several
-    languages are not.
+    Near items with equal numbers are translations, if numbers of near items mostly agree. Items look parallel if such
+    pairs exist, or if near items are in different alphabets more often than random ones, which independent items in
+    several languages are not.
     """
     none = Parallels((order[:0], order[:0]), 0)
     if len(items) > MOST_COMPARED:

@@ -1,10 +1,8 @@
 """Associations of words and letter sequences with keys: a question-free scorer, and words that keys contain too often.
 
-The scorer judges each column (a word or letter sequence) separately, so a fit is three sums over sparse rows, and scales
-to 100,000 items. It returns logits for a low and a high threshold of association, and `screen.ranking` weighs both.
-
+The scorer judges each column (a word or letter sequence) separately, so that a fit is three sums over sparse rows.
 Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
-probability s/k. The number of keys with the word then has at most the tails of a binomial distribution with the mean
+probability s/k, and the number of keys with the word has at most the tails of a binomial distribution with the mean
 probability (Hoeffding 1956, for counts at least one from the mean). An item's own group is left out of its counts.
 """
 
@@ -42,12 +40,12 @@ Codes = npt.NDArray[np.uint64]
 
 
 def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """Return a question-free scorer of options for cross-fitting, with logits (t, 2 K) for both thresholds of `LEAST`.
+    """Return a question-free scorer of options for cross-fitting, with logits (t, 2 K) for both thresholds of `LEAST`,
+    given `key` (n,), `there` (n, K), and the items `known` (n,) to fit.
 
-    The inputs are `key` (n,), `there` (n, K), and the mask `known` (n,) of items for fitting, of which at most
-    `MOST_FITTED` are used. If m of the k options of an item contain a column, its key does with probability m / k under
-    the null. U is the excess of a column over the sum of these probabilities, and V is its variance. The coefficient is
-    U / (V + ridge), which is one Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
+    If m of the k options of an item contain a column, its key does with probability m / k under the null. U is the
+    excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
+    Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
     present = columns(items, FEWEST_OPTIONS)
     chosen = drawn(known)
@@ -77,7 +75,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
 
 
 def columns(items: Sequence[Item], fewest: int) -> csr_array:
-    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns), without columns in
+    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns), without those in
     fewer than `fewest` options. Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two
     may collide."""
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
@@ -147,12 +145,9 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
-    """Frequency of one word in the keys of the other items of a benchmark.
-
-    `keys` keys of `items` items contain the word, and `expected` would by chance. `picked` is true if the option in
-    question contains the word, and false if another option of its item does. `p` is one-sided (more keys than expected
-    if `picked`, otherwise fewer), with Bonferroni correction over the item's words.
-    """
+    """Frequency of one word in the keys of the other items: `keys` of `items` that contain it, and `expected` by
+    chance. `picked` is true if the option in question contains the word, otherwise another of its item does. `p` is
+    one-sided (more keys than expected if `picked`, otherwise fewer), with Bonferroni correction over the item's words."""
 
     word: str
     picked: bool
@@ -163,10 +158,8 @@ class WordUse:
 
 
 class KeyWords:
-    """Words that are significantly more or less frequent in keys than expected, at 5 % within an item.
-
-    `group` (n,) is the representative of each item's group.
-    """
+    """Words that are significantly more or less frequent in keys than expected, at 5 % within an item. `group` (n,) is
+    the representative of each item's group."""
 
     def __init__(self, items: Sequence[Item], group: Ints) -> None:
         self._items, self._uses = items, defaultdict[int, list[WordUse]](list)

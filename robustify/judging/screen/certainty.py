@@ -1,19 +1,17 @@
-"""Probability that a scorer's favorite is the key, and ranking of items by it.
+"""Probability that a scorer's favorite is the key, and ranking of items by it (docs/filter.md).
 
-The scorer's own probability follows from one fit to all items. Whether a favorite is the key also depends on what makes it
-one: length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
-that do not use the item's key therefore predicts hits, fitted on the hits of other folds. Picks without scores say little
-unless the form of the option is known, so that boosting on both then has half of the say.
+Length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
+that do not use the item's key therefore predicts hits, fitted on the hits of other folds. Picks without scores say
+little unless the form of the option is known, so that boosting on both then has half of the say.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
 from robustify.base.arrays import Bools, Floats, Ints, tied
-from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
+from robustify.judging.baselines.conditional_logit import boosting, fitted, log_probabilities
 from robustify.judging.screen.votes import TIED, UNANSWERED
 
 Certainty = Callable[[Mapping[str, Floats], Bools, Ints, Floats], Floats]
@@ -29,27 +27,16 @@ _LEAST = 1e-3
 """Smallest probability of a shortcut before its logarithm is taken."""
 
 
-@dataclass(frozen=True, repr=False)
 class CrossFit:
-    """Cross-fitted logits (n, K) of the options `there` (n, K), filled fold by fold (n,).
+    """Cross-fitted logits (n, K) of the options `there` (n, K), filled fold by fold (n,). `probable` (n,) is the chance
+    of a shortcut if the favorite is the key, and `reachable` (n, K) the same for an option that all missing answers
+    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
 
-    `probable` (n,) is the probability of a shortcut if the favorite is the key. `reachable` (n, K) is the same for an
-    option that all missing answers prefer. `missing` (n,) is the largest contribution of missing answers, in deviations.
-    """
-
-    fold: Ints
-    there: Bools
-    logits: Floats
-    probable: Floats
-    reachable: Floats
-    missing: Floats
-
-    @classmethod
-    def empty(cls, fold: Ints, there: Bools) -> "CrossFit":
-        """Return a cross-fit without logits."""
+    def __init__(self, fold: Ints, there: Bools) -> None:
         n = len(there)
-        nothing = np.full(n, np.nan), np.full(there.shape, np.nan)
-        return cls(fold, there, np.zeros(there.shape), *nothing, np.zeros(n))
+        self.fold, self.there, self.logits = fold, there, np.zeros(there.shape)
+        self.probable, self.reachable = np.full(n, np.nan), np.full(there.shape, np.nan)
+        self.missing = np.zeros(n)
 
     def fill(
         self,
@@ -59,8 +46,8 @@ class CrossFit:
         shown: Floats,
         certain: Certainty,
     ) -> None:
-        """Fill in the items `rows` (m,), given contributions (m, K), those (m,) that missing answers could make, and what
-        is to boost, `shown` (m, K, f)."""
+        """Fill in the items `rows` (m,), given contributions (m, K), those (m,) that missing answers could make, and
+        what is to boost, `shown` (m, K, f)."""
         there = self.there[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
@@ -85,10 +72,8 @@ def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats
 
 
 def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown: Floats) -> Certainty:
-    """Fit a `Certainty` to items with the contributions `parts` (n, K), keys (n,), and form and picks `shown` (n, K, f).
-
-    Without the latter, where f is 0, nothing is boosted.
-    """
+    """Fit a `Certainty` to items with the contributions `parts` (n, K), keys (n,), and form and picks to boost (n, K,
+    f)."""
     at = _log_p(parts, there).argmax(axis=1)
     known = _properties(parts, there, at)
     middle, spread = known.mean(axis=0), known.std(axis=0)
@@ -108,27 +93,17 @@ def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown
     hit = at == key
     if not shown.shape[2] or hit.all() or not hit.any():
         return lambda *of: expit(by_regression(*of))
-    trees = _boosted(np.column_stack([known, shown[np.arange(len(at)), at]]), hit)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    trees = boosting(40, 4, min_samples_leaf=30, l2_regularization=1.0)
+    with threadpool_limits(1):
+        trees.fit(np.column_stack([known, shown[np.arange(len(at)), at]]), hit)
 
     def by_both(parts: Mapping[str, Floats], there: Bools, at: Ints, shown: Floats) -> Floats:
         x = np.column_stack([_properties(parts, there, at), shown[np.arange(len(at)), at]])
-        return np.asarray(expit((by_regression(parts, there, at, shown) + trees(x)) / 2))
+        return np.asarray(expit((by_regression(parts, there, at, shown) + trees.decision_function(x)) / 2))
 
     return by_both
-
-
-def _boosted(x: Floats, hit: Bools) -> Callable[[Floats], Floats]:
-    """Fit gradient boosting to hits (n,) and return the function from properties (n, p) to logits (n,)."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    model = HistGradientBoostingClassifier(
-        max_iter=40, max_leaf_nodes=4, min_samples_leaf=30, l2_regularization=1.0, max_bins=64,
-        early_stopping=False, random_state=0,
-    )  # fmt: skip
-    with threadpool_limits(1):
-        model.fit(x, hit)
-    return lambda x: np.asarray(model.decision_function(x))
 
 
 def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:
@@ -136,10 +111,8 @@ def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:
 
 
 def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
-    """Return properties of the options `at` (m,) that do not depend on keys (m, p).
-
-    These are the probability of a shortcut, the lead over the next option, the contributions, and the number of options.
-    """
+    """Return the logit of a shortcut, lead, contributions, and number of options of the options `at` (m,), without keys
+    (m, p)."""
     row, log_p = np.arange(len(at)), _log_p(parts, there)
     own, others = log_p[row, at], log_p.copy()
     others[row, at] = -np.inf
@@ -160,10 +133,8 @@ def _shortcut(w: Floats, there: Bools) -> Floats:
 
 
 def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
-    """Return P(shortcut | hit) = (w - c) / ((1 - c) w) (n,), assuming that a shortcut is always a hit.
-
-    `w` is P(hit), and `c` that of an item without a shortcut.
-    """
+    """Return P(shortcut | hit) = (w - c) / ((1 - c) w) (n,), where `w` is P(hit) and `c` that of an item without a
+    shortcut, and a shortcut is always a hit."""
     return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 
 
@@ -183,17 +154,11 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
     return np.where(there, top, UNANSWERED), best
 
 
-def mean_logits(fits: Sequence[CrossFit]) -> Floats:
-    """Return the mean logits over partitions (n, K)."""
-    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
-
-
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
-    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
-
-    NaN if no answer is missing, or if another option would remain the top.
-    """
-    logits, missing = mean_logits(fits), np.mean([fit.missing for fit in fits], axis=0)
+    """Return the strength (n, K) of an item if all missing answers were for one option and made it the top, otherwise
+    NaN."""
+    logits = np.mean([fit.logits for fit in fits], axis=0)
+    missing = np.mean([fit.missing for fit in fits], axis=0)
     out = np.full(logits.shape, np.nan)
     some = np.flatnonzero(ranked & (missing > 0))
     there = fits[0].there[some]
@@ -206,10 +171,8 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
 
 
 def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
-    """Return the mean rank (n,), from 0 to 1, of the items `at` by `probable` (n,) among the `counted` ones of their fold.
-
-    Other items are NaN.
-    """
+    """Return the mean rank (n,), from 0 to 1, of the items `at` by `probable` (n,) among the `counted` ones of their
+    fold, or NaN."""
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, probable, strict=True):
         for f in np.flatnonzero(np.bincount(fit.fold)).tolist():

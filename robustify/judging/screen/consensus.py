@@ -18,7 +18,7 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.answers import Answers
 from robustify.judging.screen.decoy_filter import Decision
-from robustify.judging.screen.item_index import ItemIndex, KeyPositions, key_shares, where_keys_are
+from robustify.judging.screen.item_index import ItemIndex, key_shares, key_spread
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
 from robustify.judging.screen.votes import (
     FLAGGED,
@@ -41,6 +41,7 @@ from robustify.judging.stats.intervals import (
     wilson,
 )
 from robustify.judging.stats.tests import central, poisson_binomial, upper_tail
+from robustify.judging.summary.screened import OffPosition
 
 _Z2 = NormalDist().inv_cdf(0.975) ** 2
 _NO_RATE = Rate(None, 0, None)
@@ -50,10 +51,10 @@ _NO_RATE = Rate(None, 0, None)
 class Chance:
     """Number of flags on `n` items, compared with the number expected by chance. Results are None if no item counts.
 
-    `expected` has the central 95 % of its distribution, and `p` is the probability of at least as many flags. `excess` and
-    `latent` are shares of the items with item-bootstrap intervals, which are None below 10 items or groups. `latent` is
-    None if two options of an item would be flagged. `by_position` is the same under a null that knows the positions of the
-    keys, or None if no voter could see positions.
+    `expected` has the central 95 % of its distribution, and `p` is the probability of at least as many flags. `excess`
+    and `latent` are shares of the items, with bootstrap intervals from 10 items or groups on. `latent` is None if two
+    options of an item would be flagged. `by_position` compares with a null that knows the positions of keys, if a voter
+    could see them.
     """
 
     n: int = 0
@@ -68,28 +69,26 @@ class Chance:
     latent: float | None = None
     latent_ci: Interval | None = None
     by_position: "Chance | None" = None
-    positions: KeyPositions | None = None
+    key_position: OffPosition | None = None
 
     @property
     def deciding(self) -> "Chance":
-        """Comparison that decides: the one that uses key positions if voters could see positions, otherwise this one."""
+        """Comparison that decides: the one that uses key positions if voters could see positions."""
         return self if self.by_position is None else self.by_position
 
 
 def chance(
     flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None, by_position: Ints | None = None
 ) -> Chance:
-    """Compare the flags of a filter with those expected under the null.
+    """Compare the flags of a filter with those expected under the null. `groups` (n,) are resampled together.
 
-    `would` (n, K) marks the options that would be flagged if they were the key. `groups` (n,) are resampled together. Item
-    i is flagged with probability A_i / k_i, where A_i counts the options that would be flagged, so the number of flags is
-    Poisson-binomial. A shortcut is always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1
-    - 1/k_i).
+    `would` (n, K) marks the options that would be flagged if they were the key. Item i is flagged with probability A_i
+    / k_i, where A_i counts them, so the number of flags is Poisson-binomial. A shortcut is always flagged and adds 1 -
+    1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1 - 1/k_i).
 
     With the keys (n,) as `by_position`, a key is at position j with the share of keys at j among items with as many
-    options. The Poisson-binomial variance is at least (n - 1) / n times that of permuted keys, so p is conservative. The
-    excess is adjusted for the share of flags at each position (double centering), which only widens its interval. The
-    latent rate excludes numbers of options whose keys are all at one position.
+    options. The Poisson-binomial variance is at least (n - 1) / n times that of permuted keys, so p is conservative.
+    The excess is adjusted for the share of flags at each position (double centering), which only widens its interval.
     """
     if not len(flagged):
         return Chance()
@@ -133,17 +132,15 @@ def chance(
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
-    """Return the share of hits due to chance, D / H, estimated from decoys.
+    """Return the share of hits due to chance, D / H, estimated from decoys: options that would be flagged if they were
+    the key.
 
-    A decoy would be flagged if it were the key, but is not. `hits` (n,) marks flagged items, and `decoys` (n,) is the
-    number of chance hits that each item's decoys represent. A decoy that is the key with probability c under the null
-    represents c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits) / (k - 1).
-    `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left out.
-    Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds only to D, so the estimate
-    is conservative.
+    `hits` (n,) marks flagged items, and `decoys` (n,) is the number of chance hits that each item's decoys represent,
+    which is c / (1 - c) for a decoy that is the key with probability c: `ratio` (n,), or the largest. A hit with ratio
+    0 can have no decoy and is left out. A shortcut whose key is missed adds only to D, so the estimate is conservative.
 
-    The interval predicts the share in these very hits (their number is `n`). Under the null, D minus the chance hits L is a
-    sum of independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The interval
+    The interval predicts the share in these very hits. Under the null, D minus the chance hits L is a sum of
+    independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The interval
     contains every L that its score test does not reject. None without hits.
     """
     there = (hits & (ratio > 0)) | (decoys > 0)
@@ -180,11 +177,8 @@ def _intervals(
 
 
 def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
-    """Return each item's contribution (n,) to the latent rate, an item-weighted mean of the rates by number of options.
-
-    `room` (n,) is the excess of a shortcut. For one number of options, the rate is sum of `over` / sum of `room`, or NaN if
-    the latter is 0.
-    """
+    """Return each item's contribution (n,) to the latent rate, the item-weighted mean of sum of `over` / sum of `room`
+    (the excess of a shortcut) by number of options, NaN where the latter is 0."""
     out = np.full(len(over), np.nan)
     for options in np.unique(k).tolist():
         here = k == options
@@ -243,12 +237,10 @@ class Verdicts:
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """Outcome of applying one rule to the votes on n items, computed for every option as if it were the key.
-
-    `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
-    that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those
-    for which only missing answers still could. `by_ranking` is the decision of `criterion: fdr`, or None if votes count.
-    """
+    """Outcome of one rule on n items, for every option as if it were the key. `right` (n, K) counts votes, and
+    `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks those for which the available
+    answers would flag the item, and `open` (n, K) those for which only missing answers still could. `by_ranking`
+    decides under `criterion: fdr`."""
 
     votes: Votes
     rules: ScreenRules
@@ -263,10 +255,8 @@ class Screened:
     @cached_property
     def measurable(self) -> Bools:
         """Items (n,) whose outcome no missing answer can change, or with an option that the available answers flag.
-
-        Rates and flags expected under the null are measured on these items. The selection does not depend on the keys, so
-        it introduces no bias. Every flagged item is among them.
-        """
+        Every flagged item is among them, and rates measured on them have no bias, because the selection does not depend
+        on keys."""
         settled = ~self.open.any(axis=1) | self.would.any(axis=1)
         return np.asarray(self.options.any(axis=1) & settled)
 
@@ -279,10 +269,8 @@ class Screened:
 
     @property
     def would_keep(self) -> Bools:
-        """Options (n, K) that would have kept the item if they were the key.
-
-        The selection reveals only that a flagged item has its key in `would`, and a kept item among these.
-        """
+        """Options (n, K) that would have kept the item if they were the key, which is all that a kept item reveals
+        about its key."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:
@@ -301,11 +289,9 @@ class Screened:
         return Verdicts(self.votes.items, tuple(parts), which)
 
     def chance(self, groups: Ints | None = None) -> Chance:
-        """Return the flags and the number expected under the null, on the items in `measurable`.
-
-        If voters could see the positions of the choices, a null that knows the positions of the keys is computed too
-        (`by_position`) and decides. Voters that know only positions would have been right as often.
-        """
+        """Return the flags and the number expected under the null, on the items in `measurable`. If voters could see
+        positions, a null that knows the positions of the keys decides, because voters that know only positions would
+        have been right as often."""
         there = self.measurable
         would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
         flagged = _at_key(would, key) & (key >= 0)
@@ -316,10 +302,11 @@ class Screened:
             found = replace(found, p=None, false_share=self.by_ranking.cutoff.false_share)
             # If nothing is flagged, no cutoff reached q, which does not bound the rate of shortcuts.
             return found if found.flagged else replace(found, latent=None, latent_ci=None)
-        positions = where_keys_are(key, k) if self.votes.placed else None
-        if positions is None:
+        if not self.votes.placed or not found.n:
             return found
-        return replace(found, by_position=chance(flagged, would, k, together, key), positions=positions)
+        return replace(
+            found, by_position=chance(flagged, would, k, together, key), key_position=key_spread(key, k).off
+        )
 
 
 def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:

@@ -1,11 +1,9 @@
-"""Filter with a bounded share of false removals: the cutoff of a ranking, and the items above it.
+"""Filter with a bounded share of false removals: the cutoff of a ranking, and the items above it (docs/filter.md).
 
-Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the key
-with a known probability c, whatever the scorer. Hits by chance are therefore estimated from misses. The cutoff is Selective
-SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
-
-Every item is flagged by its own key. Of near-duplicates, only one counts for the cutoff. An item that is not flagged is
-undecided if its ranking lacks an answer or has no unique best option.
+Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the
+key with a known probability c, so that hits by chance are estimated from misses. The cutoff is Selective SeqStep+
+(Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458). Of
+near-duplicates, only one counts for it.
 """
 
 from bisect import bisect_left
@@ -32,11 +30,11 @@ logits are counted together, so that the fit does not grow with them."""
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Cutoff of a ranking of `n` items, with `hits` and `misses` above it.
+    """Cutoff of a ranking of `n` items, with `hits` and `misses` of a strength of at least `threshold` (None: no item
+    is above).
 
-    An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of
-    chance hits that the misses represent, plus a safety margin of one miss per cutoff. `false_share` D / H is the share of
-    hits due to chance, at most the requested q, with an interval (`false_share_interval`). `groups` is the number of
+    `decoys` D is the number of chance hits that the misses represent, plus a safety margin of one miss per cutoff.
+    `false_share` D / H is the share of hits due to chance, at most the requested q. `groups` is the number of
     independent groups of items if it is too small for any cutoff, and otherwise None.
     """
 
@@ -58,13 +56,14 @@ def hits_per_miss(null: Floats) -> Floats:
 def lowest_cutoff(
     strength: Floats, hit: Bools, rho: Floats, q: float, independent: int | None = None
 ) -> Cutoff:
-    """Return the lowest cutoff at which D / H is at most q. Ties of the strength are never split.
+    """Return the lowest cutoff at which D / H is at most q, given `strength`, `hit` and `rho` (n,). Ties are never
+    split.
 
-    `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
-    false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
-    keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
-    it at the selected one. A cutoff needs rho / q hits. If the items of a group repeat each other, its hits are one, so
-    that fewer `independent` groups (by default, each item is one) allow no cutoff.
+    D is the largest rho plus the sum of rho over the misses above. The false discovery rate is at most q in finite
+    samples if all rho are equal and the ranking was made without these items' keys (Barber and Candes 2015, theorem 3).
+    For unequal rho, the same follows at a fixed cutoff, but only simulations show it at the selected one. A cutoff
+    needs rho / q hits. If items repeat each other, their hits are one, so that fewer `independent` groups (by default,
+    items) allow no cutoff.
     """
     n = len(strength)
     if not n:
@@ -90,9 +89,9 @@ def lowest_cutoff(
 def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
     """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
 
-    Items without a shortcut are hits with probability c = rho / (1 + rho), so their hits before a number of misses are
-    negative binomial. The limits are its quantiles for this many misses, and for one more. The interval is valid for a
-    cutoff fixed in advance. `docs/filter.md` gives its coverage at the selected cutoff.
+    Hits without a shortcut have probability c = rho / (1 + rho), so those before a number of misses are negative
+    binomial. The limits are its quantiles for this many misses, and for one more. It is valid for a cutoff fixed in
+    advance.
     """
     if not hits:
         return 0.0, 1.0
@@ -103,7 +102,7 @@ def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
 
 
 def _negative_binomial(level: float, misses: int, c: float) -> int:
-    """Return the `level` quantile of the number of successes, each with probability c, that precede this many misses."""
+    """Return the `level` quantile of the successes, each with probability c, that precede this many misses."""
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
@@ -111,14 +110,12 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Decision:
-    """Outcome of the filter on n items.
+    """Outcome of the filter on n items: `outcome` (n,) is 1 flagged, 0 kept or -1 undecided.
 
-    `outcome` (n,) is 1 flagged, 0 kept or -1 undecided. `cutoff` counts the items that entered. `would` (n, K) marks
-    the option for which the item would be flagged if it were the key. `open` (n, K) marks options for which a missing
-    answer could still flag the item, or for which this is unknown. `hit` (n,) marks items whose top is the key.
-    `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without a top.
-    `shortcut` (n,) is the probability of a shortcut, NaN without a hit. If there are too few independent groups for a
-    cutoff, every item is undecided.
+    `would` (n, K) marks the option for which the item would be flagged if it were the key, and `open` (n, K) those for
+    which a missing answer could still flag it, or for which this is unknown. `hit` (n,) marks items whose top is the
+    key. `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without
+    a top. `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
     """
 
     outcome: Ints
@@ -154,12 +151,11 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
 
 
 def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Return the estimated share s of shortcuts among items that look alike to the scorer, by its probability `at` (m,).
+    """Return the share s of shortcuts among items that look alike to the scorer, by its probability `at` (m,).
 
-    Of such items, s + (1 - s) c are hits. The scorer ranks items well, but its probabilities are too even, so s is logistic
-    in the logit of its probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at
-    least 0, are fitted to `hit` (n,) by maximum likelihood with a ridge penalty, given the scorer's probabilities
-    `probable` (n,) and c, `null` (n,).
+    Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
+    probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are
+    fitted to `hit` (n,) by maximum likelihood with a ridge penalty, given `probable` (n,) and c, `null` (n,).
     """
     x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
     place = coded(x + 1e3 * np.round(c, 6))[1]

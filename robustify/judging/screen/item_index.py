@@ -1,8 +1,5 @@
-"""Index of the judged items, validation of their rows, and the positions of their keys.
-
-Contradictory or duplicate rows are refused, never repaired. Positions of keys are measured, because a voter that always
-picks the first option is right whenever the key is first, which says nothing about shortcuts.
-"""
+"""Index of the judged items, validation of their rows, and the positions of their keys. Contradictory or duplicate rows
+are refused, never repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.errors import DataError
 from robustify.items.answers import Answers, Block
 from robustify.judging.stats.tests import LEVEL
+from robustify.judging.summary.screened import KeysAmong, KeySpread, OffPosition
 
 FEWEST_PER_POSITION = 5
 """Expected keys per position below which keys are simulated, because the chi-square limit is unreliable."""
@@ -23,11 +21,8 @@ DRAWS = 9999
 
 @dataclass(frozen=True)
 class ItemIndex:
-    """Judged items in order.
-
-    `items` are n IDs. `key` and `k` (n,) are -1 and 0 for items without rows. `index_of` is the index of each of
-    `Answers.items`, or -1 for items that are not judged.
-    """
+    """Judged items in order: n IDs, `key` and `k` (n,), -1 and 0 for items without rows, and `index_of`, the index of
+    each of `Answers.items`, or -1 for items that are not judged."""
 
     items: tuple[str, ...]
     key: Ints
@@ -104,29 +99,15 @@ def _refuse_repeated_rows(answers: Answers) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPositions:
-    """Distribution of the keys of `n` items over positions: `shares`, and `by_options` also the number of items.
-
-    `p` tests for keys spread evenly within each item, by a chi-square statistic summed over numbers of options, `exact` if
-    keys were simulated because counts were too small for the limit. `off` is the position (from 0) that deviates most, with
-    its share of keys and its even share, or None if the deviation is not significant.
-    """
-
-    n: int
-    shares: tuple[float, ...]
-    by_options: dict[int, tuple[int, tuple[float, ...]]]
-    p: float
-    exact: bool
-    off: tuple[int, float, float] | None
-
-
-def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
-    """Return the distribution of keys over positions, or None without items. `key` and `k` are (n,)."""
+def key_spread(key: Ints, k: Ints) -> KeySpread:
+    """Return the shares of keys (n,) by position, and a chi-square test of an even spread, summed over numbers of options,
+    for which keys are drawn if counts are too small. Items without rows or a known key are left out."""
     from scipy.special import chdtrc
 
+    there = (k > 0) & (key >= 0)
+    key, k = key[there], k[there]
     if not len(key):
-        return None
+        return KeySpread(n=0)
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
     chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
     df = sum(len(c) - 1 for c in counts.values())
@@ -139,21 +120,22 @@ def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
         total[: len(c)] += c
         even[: len(c)] += c.sum() / len(c)
     most = int(np.abs((total - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
-    return KeyPositions(
+    share, evenly = float(total[most] / len(key)), float(even[most] / len(key))
+    return KeySpread(
         n=len(key),
         shares=tuple((total / len(key)).tolist()),
-        by_options={o: (int(c.sum()), tuple((c / c.sum()).tolist())) for o, c in counts.items()},
+        by_options={
+            str(o): KeysAmong(n=int(c.sum()), shares=tuple((c / c.sum()).tolist())) for o, c in counts.items()
+        },
         p=p,
-        exact=exact,
-        off=(most, float(total[most] / len(key)), float(even[most] / len(key))) if p < LEVEL else None,
+        test="drawn" if exact else "chi-square",
+        off=OffPosition(position=most, share=share, even=evenly) if p < LEVEL else None,
     )
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """Return, for each item, the share of keys at each position among items with as many options (n, width).
-
-    The item itself counts, so expected flags are exactly those of keys permuted among items with as many options.
-    """
+    """Return, for each item, the share of keys at each position among items with as many options (n, width), itself
+    included, so that expected flags are exactly those of keys permuted among them."""
     out = np.zeros((len(key), width))
     for options in np.unique(k).tolist():
         counts = _counts(key, k, options)

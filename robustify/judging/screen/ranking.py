@@ -1,11 +1,10 @@
-"""Ranking of items by how sure a scorer is of one option without seeing the question.
+"""Ranking of items by how sure a scorer is of one option without seeing the question (docs/filter.md).
 
 Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
-preferences. It is fitted for each fold on the other folds, with level-1 logits from fits that also exclude that fold. The
-rank of an item therefore never depends on its own key, or on the key of a near-duplicate or of its passage.
-
-Items are sorted by the rank, within the fold, of the probability that the item has a shortcut: if the top has probability W
-and is the key, (W - c) / ((1 - c) W), where c is 1 / k. Fits for different folds differ in scale. Copies count once.
+preferences, fitted for each fold on the others, with level-1 logits that also exclude that fold. The rank of an item
+thus never depends on its own key, or on that of a near-duplicate or of its passage. Items are sorted by the rank,
+within the fold, of the probability of a shortcut if the top is the key, because fits for different folds differ in
+scale.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,14 +50,13 @@ _OF_KIND = " of its kind"
 class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
-    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
-    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `probable` (n,) is the mean
-    over partitions of the probability of a shortcut if the top is the key, and `strength` (n,) the sort key.
-    `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is
-    unknown. `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group`
-    (n,) is the representative of the item's near-duplicates, chosen without keys. `complete` (n,) marks items that
-    every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name, centered within
-    the item, and `surface` sums to its part.
+    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known. `top` (n,) is the best option, -1 for
+    none or -2 for a tie, and `p_pick` (n,) its probability W. `probable` (n,) is the mean over partitions of the
+    probability of a shortcut if the top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the
+    strength if missing answers made option j the top: NaN if they cannot, inf if unknown. `null` (n,) is c, an upper
+    bound of the probability that the top is the key without a shortcut. `group` (n,) represents the item's
+    near-duplicates, chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface`
+    are centered contributions (n, K) to each option's logit by name, and `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -79,10 +77,8 @@ class Ranking:
 
 @dataclass(frozen=True, repr=False)
 class OptionScores:
-    """Cross-fitted `logits` (n, K) of the options' texts alone, and what form (`surface`) and `words` contribute.
-
-    `there` (n, K) marks the options that exist, and `known` (n,) the items with a key.
-    """
+    """Cross-fitted `logits` (n, K) of the options' texts alone, and what form (`surface`) and `words` contribute, with
+    the options that exist (n, K), the items with a key (n,), and the folds."""
 
     logits: Floats
     surface: Floats
@@ -93,11 +89,9 @@ class OptionScores:
 
 
 class Ranker:
-    """Ranker of items by how well their options predict the key, given the keys of other folds.
-
-    `items` are the items of `index` in the same order if their texts are known. Otherwise only voters' answers count, and
-    `groups` gives the passage of each item. Results that do not depend on the voters are computed once.
-    """
+    """Ranker of items by how well their options predict the key, given the keys of other folds. `items` are those of
+    `index` in the same order if their texts are known. Otherwise only voters' answers count, and `groups` gives the
+    passages."""
 
     def __init__(
         self,
@@ -117,11 +111,8 @@ class Ranker:
         self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules) -> Ranking:
-        """Rank the items, using the answers of the rules' voters in both modes.
-
-        A missing answer has no preference and makes the item incomplete. Items that are too few for a fit are ranked by the
-        sum of the voters' preferences.
-        """
+        """Rank the items, using the answers of the rules' voters in both modes. Items that are too few for a fit are
+        ranked by the sum of the voters' preferences."""
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
         fits, parts, surface = self._fitted(preferences, self._folds)
@@ -129,7 +120,7 @@ class Ranker:
         said = np.full_like(known, bool(surface))
         for part in parts.values():
             said |= (part != 0).any(axis=1)
-        logits = certainty.mean_logits(fits)
+        logits = np.mean([fit.logits for fit in fits], axis=0)
         log_p = np.where((known & said)[:, None], log_probabilities(logits, there), np.nan)
         top, best = certainty.top_options(log_p)
         null = 1 / np.maximum(index.k, 1)
@@ -169,20 +160,15 @@ class Ranker:
 
     @cached_property
     def _content(self) -> Floats:
-        return (
-            copies.unit_hashes(self._index.items)
-            if self._items is None
-            else copies.content_hashes(self._items)
-        )
+        items = self._items
+        return copies.unit_hashes(self._index.items) if items is None else copies.content_hashes(items)
 
     @cached_property
     def _folds(self) -> list[Ints]:
         settings = self._settings
         together = self._passages if self._items is None else copies.fold_groups(self._items)
         seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(together) < MANY else 1)
-        return [
-            copies.balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()
-        ]
+        return [copies.balanced_folds(together, self._content, settings.folds, s) for s in seeds.tolist()]
 
     @cached_property
     def _passages(self) -> Ints:
@@ -211,10 +197,8 @@ class Ranker:
 
     @cached_property
     def _kinds(self) -> Ints:
-        """Kind of each item (n,) by topic and number of options, or -1 if it is too rare for a fit or the only one.
-
-        A cue may point to the key in one kind of items and away from it in another. Kinds do not depend on keys.
-        """
+        """Kind of each item (n,) by topic and number of options, or -1 if it is too rare for a fit or the only one. A
+        cue may point to the key in one kind of items and away from it in another."""
         topic = group_numbers([item.topic for item in self._items or ()], {})
         kind = np.unique(topic * (self._index.width + 1) + self._index.k, return_inverse=True)[1]
         fewest = max(FEWEST_OF_KIND, SMALLEST_KIND * len(kind))
@@ -263,9 +247,8 @@ class Ranker:
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints]
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over
-        the partitions `folds`. With one partition, no key of a fold affects the logits of that fold.
-        """
+        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over the
+        partitions."""
         there, known, x = self._there, self._known, self._features
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         shown = np.empty((*there.shape, 0))
@@ -276,7 +259,7 @@ class Ranker:
             # The voters' preferences are summed, as one fit of all items.
             every = np.arange(len(there))
             ones = dict.fromkeys(by_mode, 1.0)
-            fit = certainty.CrossFit.empty(np.zeros_like(folds[0]), there)
+            fit = certainty.CrossFit(np.zeros_like(folds[0]), there)
             parts = self._parts(by_mode, ones, every)
             fit.fill(every, parts, _missing(silence, ones, every), shown, certainty.own_certainty)
             return [fit], parts, {}
@@ -284,7 +267,7 @@ class Ranker:
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[certainty.CrossFit] = []
         for fold, by_text in zip(folds, self._by_text, strict=False):
-            fit = certainty.CrossFit.empty(fold, there)
+            fit = certainty.CrossFit(fold, there)
             for i, f in enumerate(np.flatnonzero(np.bincount(fold)).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
@@ -317,11 +300,9 @@ class Ranker:
         return parts
 
     def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
-        """Return the coefficient of each column (n, K), fitted on the items in the mask `train` (n,).
-
-        Words point away from keys if options come from a pool and each is the key once. A solver that does not know the
-        other keys cannot use this, so that words then get 0.
-        """
+        """Return the coefficient of each column (n, K), fitted on `train` (n,). Words get 0 if they would point away
+        from keys, as if options come from a pool and each is the key once, because a solver that does not know the
+        other keys cannot use this."""
         rows, useful = drawn(train), list(columns)
         while True:
             x = np.stack([columns[name][rows] for name in useful], axis=-1)

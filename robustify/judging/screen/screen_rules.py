@@ -1,7 +1,4 @@
-"""Rules of the screen: how many right votes flag an item, how votes are read, and who may vote.
-
-A criterion that cannot be met, or that does not fit the number of voters, is refused and never adjusted.
-"""
+"""Rules of the screen: how many right votes flag an item, how votes are read, and who may vote."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,12 +21,10 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 class ScreenRules(BaseModel):
     """Rules that flag an item.
 
-    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share `fdr`
-    of the flags is due to chance. The other criteria count right votes: `unanimous`, `majority`, or `2-of-3`. `mode`
-    selects votes by letter or by the text of each option. `template` defaults to the first one asked, and `voters` to every
-    model that answered. A vote is the pick averaged over the orders. `norm` applies to text mode: log-probabilities per
-    `chars`, `tokens` or `bytes`, or their `sum`. `force_letters` allows letter mode even if a voter always picks one
-    position.
+    `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share
+    `fdr` of the flags is due to chance. The others count right votes: `unanimous`, `majority`, or `2-of-3`. `template`
+    defaults to the first one asked, and `voters` to every model that answered. A vote is the pick averaged over the
+    orders. `norm` applies to text mode. `force_letters` allows letter mode even if a voter always picks one position.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,10 +67,8 @@ def parse_criterion(criterion: str) -> tuple[int, int] | None:
 
 
 def votes_needed(criterion: str, voters: int) -> int:
-    """Return the number of right votes that flag an item, which is at least 1 even without voters.
-
-    If an audit leaves one voter out, `k-of-n` needs k of the remaining voters, but at most all of them.
-    """
+    """Return the number of right votes that flag an item, at least 1. If an audit leaves one voter out, `k-of-n` needs
+    k of the remaining voters, but at most all of them."""
     match criterion, parse_criterion(criterion):
         case _, (k, _):
             return min(k, max(voters, 1))
@@ -87,8 +80,8 @@ def votes_needed(criterion: str, voters: int) -> int:
 
 
 def require_voters(criterion: str, voters: int) -> None:
-    """Check that the `n` of a `k-of-n` criterion is the number of voters. Without voters, every criterion passes. Raise
-    `UsageError` if the number of voters is different."""
+    """Raise `UsageError` unless the `n` of a `k-of-n` criterion is the number of voters. Without voters, every
+    criterion passes."""
     match parse_criterion(criterion):
         case (_, n) if voters and n != voters:
             raise UsageError(
@@ -105,11 +98,8 @@ def criterion_words(rule: ScreenRules) -> str:
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the first two voters that are the same model, in the order of the voters, or None if all differ.
-
-    Two voters are the same model if all digests of their fingerprints agree. Without digests, the model and the server must
-    agree. Precision, device and batch size do not count.
-    """
+    """Return the first two voters that are the same model, or None: all digests of their fingerprints agree, or without
+    digests the model and the server. Precision, device and batch size do not count."""
     known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
     pairs = combinations([v for v, parts in known.items() if parts], 2)
     return next((pair for pair in pairs if known[pair[0]] == known[pair[1]]), None)

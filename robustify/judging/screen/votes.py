@@ -1,9 +1,7 @@
 """Votes and preferences of the choices-only screen as arrays.
 
-A voter's rows about an item are averaged into one pick. Ties remain ties. Items without an answer, or with a score that is
-not finite, are unanswered. `consensus` decides how many votes are enough. A preference also gives a degree, and is an input
-of level 2 of the ranking. Agreement of the voters affects no verdict. If they were independent, too few flags would be
-expected by chance, because they share training data and habits: those formulas are only reported.
+A voter's rows about an item are averaged into one pick. Ties remain ties. Items without an answer, or with a score that
+is not finite, are unanswered. A preference also gives a degree, and is an input of the ranking.
 """
 
 import math
@@ -32,12 +30,9 @@ _ANYTHING = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Votes of m voters on n items.
-
-    `best` (n, m, K) marks the choices that share a voter's best averaged score. `pick` (n, m) is -1 if unanswered, or -2
-    for a tie. `placed` is true if a voter saw only the benchmark's own order, and so positions. `left_out` counts the
-    voters removed since.
-    """
+    """Votes of m voters on n items. `best` (n, m, K) marks the choices that share a voter's best averaged score. `pick`
+    (n, m) is -1 if unanswered, or -2 for a tie. `placed` is true if a voter saw only the benchmark's own order, and so
+    positions. `left_out` counts the voters removed since."""
 
     items: tuple[str, ...]
     key: Ints
@@ -112,10 +107,8 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
-    """Return the choices (n, K) with the best mean preference over an item's rows.
-
-    There are none if a row is unanswered, or if the best one relies on an upper bound, because a server reported no score.
-    """
+    """Return the choices (n, K) with the best mean preference over an item's rows. There are none if a row is
+    unanswered, or if the best one relies on an upper bound, because a server reported no score."""
     top = best(mean_preferences(block, mode, index, norm), index.k)
     if np.isnan(block.at_most).all():
         return top
@@ -146,12 +139,12 @@ def one_pick(shared: Bools) -> Ints:
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
-    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices. K is at least
+    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices, K at least
     `width`.
 
     By letter, it is the log-softmax over the letters, so that averaging over rotations cancels letter bias (PriDe). By
-    text, it is the log probability by `norm`. A score that is not finite makes its row unanswered. A pick without scores
-    prefers only itself.
+    text, it is the log probability by `norm`. A score that is not finite makes its row unanswered. A pick without
+    scores prefers only itself.
     """
     width = max(width, block.scores.shape[1], int(block.k.max(initial=0)))
     there = np.arange(width) < block.k[:, None]
@@ -186,10 +179,8 @@ def in_own_order(block: Block) -> bool:
 @dataclass(frozen=True)
 class _Preferences:
     """One voter's preferences (n, K) in one mode, with mean 0 and deviation 1 within the item, or 0 if unanswered.
-
-    `graded` (n, K) are the centered preferences on one scale for all items, so that a sure pick counts more. `largest` is
-    their largest deviation within an item. `bare` is true if no answer has scores.
-    """
+    `graded` are on one scale for all items, `largest` is their largest deviation. `bare` is true if no answer has
+    scores."""
 
     values: Floats
     graded: Floats
@@ -202,12 +193,9 @@ class _Preferences:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences of the `voters` that answered, in each mode.
-
-    `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
-    marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how many times more
-    often right answers may have been readable than wrong ones.
-    """
+    """Means over the `voters` that answered, in each mode: `values` (n, K), and `missing`, the share of voters without
+    an answer (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions.
+    `selection` is how many times more often right answers may have been readable than wrong ones."""
 
     values: dict[str, Floats]
     missing: dict[str, Floats]
@@ -232,10 +220,8 @@ class VoterPreferences:
         self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
     def of(self, rules: ScreenRules) -> MeanPreferences:
-        """Return the mean preferences of the rules' voters.
-
-        A missing answer has no preference, so an item with few answers ranks below one on which all voters agree.
-        """
+        """Return the mean preferences of the rules' voters. A missing answer has none, so that an item with few answers
+        ranks lower."""
         template, voters = who_votes(self._answers, rules)
         found: dict[str, Floats] = {}
         missing: dict[str, Floats] = {}
@@ -294,10 +280,10 @@ class VoterPreferences:
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
     """Return a conservative estimate of how many times more often right replies are readable than wrong ones.
 
-    This is the estimate plus one standard error, at least 1. Arguments are (n, m), with a column per voter, and the voters'
-    ratios are multiplied. If right replies are readable with probability p and wrong ones with q, then right / p + wrong /
-    q sums to the items asked, also if items are weighted by the share of other voters that were right. These are two
-    equations for p and q (method of moments, sandwich error). Without other voters, all unreadable replies count as wrong.
+    This is the estimate plus one standard error, at least 1, of (n, m) with a column per voter, multiplied over voters.
+    If right replies are readable with probability p and wrong ones with q, then right / p + wrong / q sums to the items
+    asked, also if items are weighted by the share of other voters that were right: two equations for p and q (method of
+    moments, sandwich error). Without other voters, all unreadable replies count as wrong.
     """
     total = variance = most = 0.0
     won, lost = read & right, read & ~right
@@ -335,10 +321,8 @@ def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]
 
 
 def voter_agreement(pick: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
-    """Return how often all voters pick the same option, compared with what position preferences alone explain.
-
-    `pick` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing.
-    """
+    """Return how often all voters pick the same option, and as often as position preferences alone explain. `pick` (n,
+    m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing."""
     there = (pick != UNANSWERED).all(axis=1)
     pick, key, k = pick[there], key[there], k[there]
     if pick.shape[1] < 2 or not len(pick):

@@ -1,7 +1,7 @@
 """Entropy balancing: the most equal weights under which all columns have mean zero.
 
 The weights are exp(-c l), where l minimizes a convex function with one variable per column (Hainmueller 2012, Political
-Analysis 20:25). It is a calibration with minimal divergence (Deville and Saerndal 1992, JASA 87:376).
+Analysis 20:25), a calibration with minimal divergence (Deville and Saerndal 1992, JASA 87:376).
 """
 
 import numpy as np
@@ -52,8 +52,9 @@ def worth(weight: Floats) -> float:
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
     """Return the largest subset (n,) found whose `columns` (n, c) each sum to about zero, and its largest absolute sum.
 
-    A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among randomly
-    drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if ever.
+    A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among
+    randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if
+    ever.
     """
     from scipy.optimize import linprog
 
@@ -111,11 +112,9 @@ def weighted_difference(
 
 
 def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | None = None) -> Difference:
-    """Return the mean less the weighted mean of credits (n,), ignoring NaN (unanswered).
-
-    The weights balance `columns` (n, c), whose means are partly chance. The error therefore has two terms: what the columns
-    predict of an item's credit, and its residual times the difference of both weights (Deville and Saerndal 1992).
-    """
+    """Return the mean less the weighted mean of credits (n,), ignoring NaN (unanswered). The weights balance `columns`
+    (n, c), whose means are partly chance, so that the error has two terms: what the columns predict of an item's
+    credit, and its residual times the difference of both weights (Deville and Saerndal 1992)."""
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
         return Difference(None, 0, None)

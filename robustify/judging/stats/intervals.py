@@ -1,4 +1,5 @@
-"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap.
+"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the
+bootstrap.
 
 For clustered items, such as those of one passage, Wilson and Clopper-Pearson use the effective sample size (Korn and
 Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the input and do not count in n.
@@ -39,11 +40,8 @@ class Rate:
 
 
 def rate(credit: Floats, groups: Ints | None = None) -> Rate:
-    """Return the mean of credits (n,) in [0, 1] with a Wilson interval, ignoring NaN (unanswered).
-
-    With `groups` (n,), the interval uses `effective_size` and is None if that is None. If credits are shared (1/t), it is
-    wider than necessary, and `shared_rate` is narrower.
-    """
+    """Return the mean of credits (n,) in [0, 1] with a Wilson interval at the `effective_size`, or none without one.
+    NaN does not count. For credits that are shared (1/t), `shared_rate` is narrower."""
     there = ~np.isnan(credit)
     answered = credit[there]
     if not len(answered):
@@ -56,8 +54,8 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
     """Return the mean of shared credits (n,), which are 1/t if the key is among the t best of k choices, otherwise 0.
 
-    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has credit
-    1/k whatever its key is, so it adds no variance. Without ties, the interval is Wilson's, as in `rate`.
+    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has
+    credit 1/k whatever its key is, so it adds no variance.
     """
     n = len(credit)
     if n == 0:
@@ -77,12 +75,12 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return how many independent items would give the mean of credits (n,) the same precision, at most n.
+    """Return how many independent items would give the mean of credits (n,) the same precision, or None below 30
+    groups.
 
-    This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance of
-    the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis -
-    1) (Box and Andersen 1955). If credits do not vary, groups count as items. None below 30 groups, unless every item is
-    its own group.
+    This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance
+    of the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G /
+    (kurtosis - 1) (Box and Andersen 1955). If credits do not vary, groups count as items.
     """
     n = len(credit)
     drawn = clusters(n, groups)
@@ -121,10 +119,8 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
-    """Return the exact interval of x successes in n, with coverage of at least `level` (Clopper and Pearson 1934).
-
-    For an effective sample size n, x is the rate times n (Korn and Graubard 1998).
-    """
+    """Return the exact interval of x successes in n, also an effective size, with a coverage of at least `level`
+    (Clopper and Pearson 1934; Korn and Graubard 1998)."""
     if n == 0:
         return 0.0, 1.0
     from scipy.special import betaincinv
@@ -143,20 +139,16 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Return the percentile bootstrap interval of a function of column means, resampling items or groups (n,).
-
-    `values` is (n,) or (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,).
-    """
+    """Return the percentile bootstrap interval of a `statistic`, from column means of all draws (draws, c) to (draws,),
+    resampling items or groups (n,) of `values` (n,) or (n, c)."""
     table = values[:, None] if values.ndim == 1 else values
     with np.errstate(divide="ignore", invalid="ignore"):
         return interval(statistic(resampled(table, groups, draws, seed)), level)
 
 
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
-    """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement.
-
-    Equal rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows.
-    """
+    """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement. Equal rows
+    are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)
     if groups is None:
@@ -228,10 +220,8 @@ def _disagreement_weights(k: int, weights: Weights | None) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement of two raters on the same units: the share of equal labels (`raw`) and kappa, with intervals.
-
-    Rows of `confusion` are classes of the first rater, and columns are classes of the second.
-    """
+    """Agreement of two raters on the same units: the share of equal labels (`raw`) and kappa, with intervals. Rows of
+    `confusion` are classes of the first rater, and columns are classes of the second."""
 
     n: int
     labels: tuple[str, ...]

@@ -1,7 +1,4 @@
-"""Hypothesis tests, differences with intervals, corrections for multiple tests, and detectable effects.
-
-A null result always comes with the difference that would have been significant.
-"""
+"""Hypothesis tests, differences with intervals, corrections for multiple tests, and exact distributions of sums."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -53,10 +50,8 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest increase over p0 that a two-sided test on n items detects with this power.
-
-    The normal approximation is used. NaN if even a rate of 1 would not be significant.
-    """
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power, by normal
+    approximation, or NaN if even a rate of 1 would not be significant."""
     if n == 0:
         return math.nan
     z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
@@ -109,8 +104,9 @@ class Difference:
 def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
     """Return the mean of `credit` - `other` (n,), each in [0, 1], over items with both. NaN marks unanswered items.
 
-    The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard error
-    is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal.
+    The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard
+    error is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the
+    normal.
     """
     there = ~np.isnan(credit) & ~np.isnan(other)
     d = credit[there] - other[there]
@@ -141,11 +137,11 @@ def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
 
 
 def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the two-sided exact p-value and mid-p of a sum of integers (g,) under random flips of their signs.
+    """Return the two-sided exact p-value and mid-p of a sum of integers (g,) under random flips of their signs, at
+    least 1e-12.
 
-    For differences of +1 and -1 this is McNemar's exact test. For differences summed by `groups` (g,) it is the clustered
-    form (Durkalski et al. 2003). The exact test rejects too rarely, and the mid-p about as often as its level says
-    (Fagerland, Lydersen and Laake 2013). Both are at least 1e-12, because smaller values are rounding errors.
+    For differences of +1 and -1 this is McNemar's exact test, and summed by `groups` (g,) its clustered form (Durkalski
+    et al. 2003). The mid-p rejects about as often as its level says (Fagerland, Lydersen and Laake 2013).
     """
     sums = group_sums(sums.astype(np.float64), groups).astype(np.int64)
     size = np.abs(sums[sums != 0])
@@ -170,10 +166,8 @@ def newcombe(p: float, p_ci: Interval, q: float, q_ci: Interval) -> Interval:
 
 
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
-    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval.
-
-    Counts may be sums of credits. The standard error pools both rates after adding one success and one failure.
-    """
+    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval. Counts may be sums
+    of credits. The standard error pools both rates after adding one success and one failure."""
     p, q, drawn = x / n, y / m, round(n + m)
     if drawn < FEWEST_CLUSTERS:
         return Difference(p - q, drawn, None)
@@ -193,10 +187,8 @@ _NOTHING = -160.0
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """Return the exact distribution (n + 1,) of the number of successes in n independent trials.
-
-    Equal probabilities in `p` (n,) are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut.
-    """
+    """Return the exact distribution (n + 1,) of the number of successes in trials of probability `p` (n,). Equal ones
+    are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
     values, place = coded(p)
@@ -246,11 +238,9 @@ def central(pmf: Floats, level: float = 0.95) -> Interval:
 
 
 def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
-    """Return P(S >= least) for a sum S < `size` of independent two-valued variables.
-
-    Each entry (step, p, n) of `steps` stands for n variables that are `step` with probability p and otherwise 0. The tail
-    comes from the characteristic function, so values below about 1e-12 are rounding errors.
-    """
+    """Return P(S >= least) for a sum S < `size` of independent two-valued variables: for each (step, p, n) of `steps`,
+    n that are `step` with probability p, otherwise 0. It comes from the characteristic function, with rounding errors
+    of about 1e-12."""
     wave, steps = -2j * np.pi * np.arange(size // 2 + 1) / size, list(steps)
     # Most frequencies are negligible, because log |1 - p + p z| <= -p (1 - p) (1 - Re z).
     bound = sum(n * p * (1 - p) * (np.cos(wave.imag * step) - 1) for step, p, n in steps)

@@ -58,10 +58,9 @@ class Reason(Part):
 
 
 class Score(Quantity):
-    """Value of a measure on some items, or the reason why it is `withheld`.
-
-    `chance` is mean(1/k), and `expected` the chance accuracy of a rule after selection. If a value is not `significant`,
-    `mde` is the change detectable with 80 % power. `p` is one-sided, and `ties` counts the ties of a rule."""
+    """Value of a measure on some items, or the reason why it is `withheld`. `chance` is mean(1/k), and `expected` the
+    chance accuracy of a rule after selection. If a value is not `significant`, `mde` is the change detectable with 80 %
+    power. `p` is one-sided, and `ties` counts the ties of a rule."""
 
     chance: Share | None = None
     expected: Share | None = None

@@ -29,10 +29,9 @@ AUDIT = "residual_shortcuts"
 
 
 class AuditorResult(Quantity):
-    """Accuracy of an auditor on the kept items, and on all items (`before`).
-
-    `chance` is the expected rate given the selection, and `free` counts the items on which the pick was not ruled out. `p`
-    is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power."""
+    """Accuracy of an auditor on the kept items, and on all items (`before`). `chance` is the expected rate given the
+    selection, and `free` counts the items on which the pick was not ruled out. `p` is exact, or uses `refits` with
+    permuted keys. `noticeable` is the smallest rate detectable with 80 % power."""
 
     chance: Share | None
     free: int | None
@@ -43,10 +42,8 @@ class AuditorResult(Quantity):
 
 
 class Residual(Part):
-    """Residual audit of the kept items.
-
-    `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule that is furthest above
-    chance, with p corrected for all rules. `encoder` takes no part in any filter, and `others` are of further kinds."""
+    """Residual audit of the kept items. `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics`
+    has the rule that is furthest above chance, with p corrected for all rules. `encoder` takes no part in any filter."""
 
     leave_one_out: dict[str, AuditorResult]
     non_voters: dict[str, AuditorResult]
@@ -122,9 +119,7 @@ class Guardrail(Part):
 
 class Summary(Part):
     """Content of `summary.json`. Parts that were not measured are null, and models that were not asked are absent.
-
-    `full_mode` is how the full question was answered, by letter or by text. `state` is that of the audit, lowered by failed
-    guardrails. Trials and voters that pick one position are not evaluated. `measures` is of `judging/measures.py`."""
+    `state` is that of the audit, lowered by failed guardrails. `measures` is of `judging/measures.py`."""
 
     format: Literal[4] = 4
     benchmark: Benchmark

@@ -164,11 +164,9 @@ class CalibrationViews(Part):
 
 
 class LabelNoise(Part):
-    """Keys to check. With five models, those that they contradict most (`item_analysis.keys`).
-
-    With fewer models, those of the items that all strong ones answer with the same wrong choice, of `all_wrong` items.
-    `expected` assumes independent errors, and `p` is the probability of as many or more.
-    """
+    """Keys to check. With five models, those that they contradict most (`item_analysis.keys`). With fewer, those of the
+    items that all strong ones answer with the same wrong choice, of `all_wrong` items. `expected` assumes independent
+    errors, and `p` is the probability of as many or more."""
 
     strong: tuple[str, ...]
     n: int | None = None
@@ -191,10 +189,9 @@ class KeysToCheck(Part):
 
 
 class ItemAnalysis(Part):
-    """Item analysis of the models that answered the full question, on `n` items that at least five of them answered.
-
-    `kr20` is the reliability of their scores. `negative` are items that better models get wrong more often, `unpicked`
-    distractors that no model picks, and `misled` items on which the better half picks a distractor most."""
+    """Item analysis of the models that answered the full question, on `n` items that at least five of them answered:
+    `kr20`, the reliability of their scores, `negative` items, that better models get wrong more often, `unpicked`
+    distractors, and `misled` items, on which the better half picks a distractor most."""
 
     models: tuple[str, ...]
     n: int

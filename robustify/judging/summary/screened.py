@@ -129,12 +129,9 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """Cutoff of `criterion: fdr` at the false share `q`.
-
-    `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
-    `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, the share `false_share` of the hits.
-    `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown), and is null otherwise.
-    """
+    """Cutoff of `criterion: fdr` at the false share `q`. `ranked` counts the items that entered, one for each group of
+    near-duplicates. `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. The misses represent `decoys`
+    chance hits. `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown)."""
 
     q: Share
     ranked: int
@@ -155,12 +152,10 @@ class CutAt(Part):
 
 
 class Screen(Flags):
-    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains.
-
-    `hidden` is what voters did not see of an item. `answered` counts the items whose outcome depends on no missing answer,
-    and `unanswered` all others. `cut` is null if votes are counted, `norm` in letter mode, `template` if none was asked,
-    and `d4_rule` if a voter was not asked by letter.
-    """
+    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains. `hidden` is what
+    voters did not see of an item. `answered` counts the items whose outcome depends on no missing answer. `cut` is null
+    if votes are counted, `norm` in letter mode, `template` if none was asked, and `d4_rule` if a voter was not asked by
+    letter."""
 
     criterion: str
     hidden: Literal["question", "passage", "context", "image"] = "question"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.judging.screen.consensus import Chance, chance, false_share, screened
-from robustify.judging.screen.item_index import where_keys_are
+from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import independence, voter_agreement
 from robustify.judging.stats.intervals import wilson
@@ -130,7 +130,7 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     assert measured.by_position.expected == pytest.approx(measured.flagged)
     assert measured.by_position.excess == pytest.approx(0)
     assert not significant(measured)
-    assert measured.positions.off[0] == 0
+    assert measured.key_position.position == 0
     # Of the 40 or so in 1000 that the interval leaves open: nothing varied, so ignorance is admitted.
     assert 0 < measured.by_position.excess_ci[1] < 0.01
 
@@ -176,14 +176,14 @@ def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
 def test_voters_that_could_not_see_places_have_no_such_null() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
     measured = measure(b)
-    assert (measured.by_position, measured.positions, measured.deciding) == (None, None, measured)
+    assert (measured.by_position, measured.key_position, measured.deciding) == (None, None, measured)
     assert significant(measured)
 
 
 def test_drawn_and_limit_agree_where_both_hold() -> None:
     key = np.repeat([0, 1, 2, 3], [9, 4, 4, 2])
-    found = where_keys_are(key, np.full(19, 4))
-    assert found.exact
+    found = key_spread(key, np.full(19, 4))
+    assert found.test == "drawn"
     # Chi-square of 5.63 on 3 degrees of freedom: 0.131 by the limit.
     assert found.p == pytest.approx(0.131, abs=0.02)
 
