@@ -178,7 +178,7 @@ def _intervals(
 
 def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
     """Return each item's contribution (n,) to the latent rate, the item-weighted mean of sum of `over` / sum of `room`
-    (the excess of a shortcut) by number of options, NaN where the latter is 0."""
+    (the excess of a shortcut) by number of options, NaN if the latter is 0."""
     out = np.full(len(over), np.nan)
     for options in np.unique(k).tolist():
         here = k == options
