@@ -246,7 +246,15 @@ def calibration(
     error = ece(sure, won)
     together = None if groups is None else groups[rows]
     scaled = _scaled(logits, key, together, seed)
-    means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
+    # Many units are first combined into random bags, which have the same spread at a lower cost (Wolter 2007).
+    table = np.column_stack(
+        [np.where(np.arange(BINS) == _place(sure)[:, None], (won - sure)[:, None], 0.0), loss]
+    )
+    bags = together
+    if clusters(n, together) > _MOST_BAGS:
+        each = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
+        bags = each % _MOST_BAGS
+    means, drawn = table.mean(axis=0), resampled(table, bags, DRAWS, seed)
     noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
     # Clustered items are resampled by cluster, and the bootstrap noise replaces that of a calibrated model.
     units = clusters(n, together)
@@ -319,17 +327,6 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
         spread = np.bincount(place, weights=confidence * (1 - confidence), minlength=BINS)
         gap = rng.normal(size=(DRAWS, BINS)) * np.sqrt(spread)
     return np.asarray(np.abs(gap).sum(axis=1) / n)
-
-
-def _resampled(
-    place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
-) -> tuple[Floats, Floats]:
-    """Return the mean gap in each bin and the mean loss (16,), with bootstrap replicates, by bags of many units (Wolter
-    2007)."""
-    table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
-    units = np.arange(len(loss)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    bags = groups if clusters(len(loss), groups) <= _MOST_BAGS else units % _MOST_BAGS
-    return table.mean(axis=0), resampled(table, bags, DRAWS, seed)
 
 
 def temperature(logits: Floats, key: Ints) -> float:

@@ -155,20 +155,14 @@ def evidence(ctx: Context) -> Evidence | None:
         total |= {"number_values": total["numbers"] * every, "numbers": total["numbers"] * ~every}
     cues = tuple(cue for cue in CUES if cue in total)
     carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
-    return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, _likenesses(ctx))
-
-
-def _likenesses(ctx: Context) -> Mapping[str, Floats]:
-    """Return the similarity (n,) of each item's question to the closest inferred one, by kind. NaN if none was inferred."""
-    found: dict[str, Floats] = {}
+    likeness: dict[str, Floats] = {}
     for kind, template in INFERRED_TEMPLATES.items():
         blocks = [
-            ctx.answers.block(INFERRED, model, template)
-            for model in models_asked(ctx.answers, INFERRED, template)
+            ctx.answers.block(INFERRED, m, template) for m in models_asked(ctx.answers, INFERRED, template)
         ]
         if blocks:
-            found[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
-    return found
+            likeness[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
+    return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, likeness)
 
 
 def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:

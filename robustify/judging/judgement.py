@@ -18,7 +18,7 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.context import Facts, Limits, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.measures import MeasureInput, measures
-from robustify.judging.positions import permutation, position_biases
+from robustify.judging.positions import permutation, position_bias
 from robustify.judging.removal_effects import random_removal, topics
 from robustify.judging.screen.consensus import Verdicts
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
@@ -52,6 +52,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
     parts, voters, has_topics = ctx.parts, ctx.votes.voters, any(ctx.facts.topics.values())
+    answered = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
     removals = {m: random_removal(credits[m], parts, is_voter=m in voters) for m in ctx.names}
     summary = Summary(
         benchmark=benchmark(ctx),
@@ -67,7 +68,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         pairs=pairs(ctx, credits, balance),
         random_removal={name: row for name, row in removals.items() if row is not None} or None,
         permutation=permutation(ctx),
-        position_bias=position_biases(ctx) or None,
+        position_bias={name: position_bias(of, ctx.row_groups(of)) for name, of in answered.items()} or None,
         calibration=calibrations(ctx),
         topics=topics(ctx.topic_of, parts.kept, parts.groups) if ctx.was_screened and has_topics else None,
         residual=residual(ctx) if ctx.was_screened else None,

@@ -27,12 +27,6 @@ SAME_SCORE = 1e-3
 """Tolerance in nats for a continuation's score in two orders, because other batches round differently."""
 
 
-def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
-    """Return each model's position bias on the full question, or None if the model was not asked."""
-    blocks = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
-    return {name: position_bias(block, ctx.row_groups(block)) for name, block in blocks.items()}
-
-
 def picked_by_position(rows: Block) -> Floats:
     """Return each row's pick as shares of the displayed positions (r, width). Tied picks share equally."""
     width = rows.order.shape[1]
@@ -197,7 +191,11 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     several = besides and len(met) > 0
     available = np.where((k > 2) & (besides and not several), 1, asked)
     # Not the maximum, because one item that was asked more often must not exclude all others.
-    size = int(np.quantile(met, 0.95, method="lower")) if several else _most_used(available, k)
+    size = int(np.quantile(met, 0.95, method="lower")) if several else 0
+    if not several:
+        # The number of orders per item that leaves the fewest rows out of complete sets, and the larger in a tie.
+        due_of = {size: _orders_due(size, k) for size in range(2, max(3, int(available.max()) + 1))}
+        size = max(due_of, key=lambda size: (int(due_of[size][available >= due_of[size]].sum()), size))
     last = in_ring if besides else np.zeros(len(item), dtype=bool)
     by_item = np.lexsort((np.where(turn == 0, 0, 1 + last), item))
     due = _orders_due(size, k)
@@ -205,13 +203,6 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     there = np.arange(size) < due[full, None]
     starts = (np.cumsum(asked) - asked)[full, None]
     return np.where(there, by_item[np.where(there, starts + np.arange(size), 0)], -1), turned[whole]
-
-
-def _most_used(available: Ints, k: Ints) -> int:
-    """Return the number of orders per item that leaves the fewest rows out of complete sets. Prefer the larger in a tie."""
-    sizes = range(2, max(3, int(available.max()) + 1))
-    used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
-    return max(used)[1]
 
 
 def _orders_due(size: int, k: Ints) -> Ints:

@@ -119,7 +119,12 @@ def topics(
     p: Sequence[float | None] = [None] * len(names)
     adjusted = p
     if after.any():
-        found = _unusual(before, after) if null is None else _as_far(null, after)
+        if null is None:
+            found = _unusual(before, after)
+        else:
+            mean = null.mean(axis=0)
+            reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
+            found = ((1 + reached) / (1 + len(null))).tolist()
         p, adjusted = found, benjamini_hochberg(found)
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
@@ -131,14 +136,6 @@ def topics(
         retention = Quantity(value=a / b, n=b, ci=ci)
         rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t], units=units)
     return Topics(by_topic=rows, **mix_drift(before, after, null, draws=draws, seed=seed))
-
-
-def _as_far(null: Floats, after: Ints) -> list[float]:
-    """Return the two-sided p-value of each topic's number of kept items (t,), estimated from random removals."""
-    mean = null.mean(axis=0)
-    reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
-    found: list[float] = ((1 + reached) / (1 + len(null))).tolist()
-    return found
 
 
 def _unusual(before: Ints, after: Ints) -> list[float]:

@@ -112,9 +112,13 @@ def key_spread(key: Ints, k: Ints) -> KeySpread:
     chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
     df = sum(len(c) - 1 for c in counts.values())
     exact = not df or any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
-    p = 1.0
-    if df:
-        p = _drawn(list(counts.values()), float(chi)) if exact else float(chdtrc(df, chi))
+    p = float(chdtrc(df, chi)) if df else 1.0
+    if df and exact:
+        rng, draws = np.random.default_rng(0), np.zeros(DRAWS)
+        for c in counts.values():
+            draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
+        # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
+        p = float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))
     total, even = np.zeros(max(counts)), np.zeros(max(counts))
     for c in counts.values():
         total[: len(c)] += c
@@ -150,12 +154,3 @@ def _counts(key: Ints, k: Ints, options: int) -> Ints:
 def _chi_square(counts: Ints) -> Floats:
     even = counts.sum(axis=1, keepdims=True) / counts.shape[1]
     return np.asarray(((counts - even) ** 2 / even).sum(axis=1), dtype=np.float64)
-
-
-def _drawn(counts: list[Ints], chi: float) -> float:
-    rng = np.random.default_rng(0)
-    draws = np.zeros(DRAWS)
-    for c in counts:
-        draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
-    # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
-    return float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))

@@ -10,7 +10,6 @@ scale.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
@@ -255,7 +254,9 @@ class Ranker:
         if x is not None and preferences is not None and len(there) < MANY:
             picks = preferences.picks()
             shown = shown if picks is None else np.concatenate([x, picks], axis=2)
-        if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
+        n, sizes = int(known.sum()), np.unique(folds[0][known], return_counts=True)[1].tolist()
+        enough = n >= FEWEST_ITEMS and len(sizes) > 2 and n - sum(sorted(sizes)[-2:]) >= FEWEST_TRAINING_ITEMS
+        if not enough or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
             every = np.arange(len(there))
             ones = dict.fromkeys(by_mode, 1.0)
@@ -325,10 +326,3 @@ def _missing(silence: Mapping[str, Floats], weights: Mapping[str, float], rows: 
     for name, share in silence.items():
         out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share[rows]
     return out
-
-
-def _enough_to_fit(fold: Ints) -> bool:
-    counts = np.unique(fold, return_counts=True)[1]
-    if len(fold) < FEWEST_ITEMS or len(counts) < 3:
-        return False
-    return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))

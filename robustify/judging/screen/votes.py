@@ -71,7 +71,8 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
         shared[:, m] = averaged(block, rules.mode, index, rules.norm)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
-    picks = one_pick(shared)
+    many = shared.sum(axis=-1)
+    picks = np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED))
     return Votes(index.items, index.key, index.k, shared, picks, voters, template, orders, placed)
 
 
@@ -130,12 +131,6 @@ def mean_preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm 
 
 def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
     return np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
-
-
-def one_pick(shared: Bools) -> Ints:
-    """Return the only choice in `shared` (..., K), -1 if there is none, or -2 if there are several."""
-    many = shared.sum(axis=-1)
-    return np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED))
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
@@ -247,15 +242,13 @@ class VoterPreferences:
         for one in every:
             complete &= one.answered
         placed, spoke = any(one.placed for one in every), [one for one in every if one.answered.any()]
-        return MeanPreferences(found, missing, complete, placed, self._selection(spoke), spoke)
-
-    def _selection(self, voters: Sequence[_Preferences]) -> float:
-        known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
-        if all((one.answered | ~one.asked | ~known).all() for one in voters):
-            return 1.0
-        right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in voters]
-        asked, read = [known & one.asked for one in voters], [known & one.answered for one in voters]
-        return _reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
+        selection, key = 1.0, np.maximum(self._index.key, 0)
+        known = (self._index.key >= 0) & (self._index.k > 0)
+        if not all((one.answered | ~one.asked | ~known).all() for one in spoke):
+            right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in spoke]
+            asked, heard = [known & one.asked for one in spoke], [known & one.answered for one in spoke]
+            selection = _reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, heard, right)))
+        return MeanPreferences(found, missing, complete, placed, selection, spoke)
 
     def _of(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
         asking = mode, name, template, norm

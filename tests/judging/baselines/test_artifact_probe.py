@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import NAME, TEMPLATE, VIEW, ProbeSettings, probe
@@ -122,9 +120,3 @@ def test_standardised_by_hand() -> None:
     z = standardised(raw, np.array([2, 3]))
     half, high = 1 / np.sqrt(2), np.sqrt(1.5)
     assert z == pytest.approx(np.array([[-1, 0], [1, 0], [-half, -high], [-half, 0], [2 * half, high]]))
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.text(max_size=30), min_size=2, max_size=5))
-def test_any_text_has_finite_features(choices: list[str]) -> None:
-    assert np.isfinite(matrix([Item("i", "?", tuple(choices), 0)])).all()

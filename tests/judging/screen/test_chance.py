@@ -163,16 +163,6 @@ def test_a_decoy_at_a_place_stands_for_the_odds_of_that_place() -> None:
     assert (found.value, found.n) == (pytest.approx(2 * 3 / 15), 15)
 
 
-def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
-    b = bench(206, 3, s=0.4, options=(2,), seed=6)
-    first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
-    measured = seen(first)
-    by = measured.by_position
-    assert (by.expected, by.p) == (measured.flagged, 1.0)
-    assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
-    assert not significant(measured)
-
-
 def test_voters_that_could_not_see_places_have_no_such_null() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
     measured = measure(b)

@@ -19,7 +19,7 @@ from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED, VoterPreferences
+from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
 RULES = ScreenRules()
@@ -155,18 +155,6 @@ def test_picks_without_scores_are_read_with_the_form_of_the_option() -> None:
     )
     assert np.ptp(blind) < 1e-9
     assert seeing[hit].min() > 0.7 > 0.3 > seeing[~hit].max()
-
-
-@pytest.mark.parametrize("scores", [True, False])
-def test_each_voters_picks_are_known_apart_only_without_scores(scores: bool) -> None:
-    b = bench(60, 3, seed=4)
-    b.picks[0, 0] = -1
-    answers = Answers.of([r if scores else replace(r, scores=()) for r in rows(b, rotations=False)])
-    picks = VoterPreferences(answers, item_index(answers, b.ids)).of(RULES).picks()
-    assert (picks is None) == scores
-    if picks is not None:
-        assert np.isnan(picks[0, :, 0]).all()
-        assert (picks[1:].argmax(axis=1) == b.picks[1:]).all()
 
 
 def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
