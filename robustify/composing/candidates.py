@@ -90,8 +90,7 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
     if not columns:
         try:
             for item in load(source).items:
-                others = tuple(Candidate(one.text, file.stem) for one in own_candidates(item))
-                yield item.id, item.question or item.stem, others
+                yield item.id, item.question or item.stem, own_candidates(item, file.stem)
             return
         except DataError:
             if not (columns := _candidate_columns(open_rows(source.path, split=source.split)[0])):

@@ -116,17 +116,13 @@ class _Game:
             credits = _credits(logits, sets)
             self._moments += [credits - 1 / sets.k, np.exp(log_p) - 1 / sets.k]
             won[kind] = credits[at, picked]
-            self._remember(kind, credits)
+            # The least credits of best replies to the mean of recent probes are a bound, as in any game of two players.
+            recent = self._recent.get(kind, credits)
+            self._recent[kind] = recent + _NEW * (credits - recent)
+            least = np.where(sets.open, self._recent[kind], np.inf).min(axis=1)
+            self.least[kind] = max(self.least.get(kind, 0.0), float(least.mean()))
         self._log_weight = np.where(sets.open, self._log_weight - STEP * change, -np.inf)
         return gains(won, sets.k[at, picked])
-
-    def _remember(self, kind: Kind, credits: Floats) -> None:
-        """Raise the bound by the credits (n, S) of a probe. The least credit of each item's sets is that of a best reply to
-        the mean of the recent probes, and each such mean gives a bound, as in any game of two players."""
-        recent = self._recent.get(kind, credits)
-        self._recent[kind] = recent + _NEW * (credits - recent)
-        least = np.where(self._sets.open, self._recent[kind], np.inf).min(axis=1)
-        self.least[kind] = max(self.least.get(kind, 0.0), float(least.mean()))
 
     def _drawn(self) -> Ints:
         """Draw a set for each item in proportion to its weight (n,), by the Gumbel trick."""

@@ -155,7 +155,10 @@ def second_keys(
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
     options of `items` by their texts.
     """
-    by_model = {name: _ratios(pools, items, answers, view, name) for name, view in _views(answers).items()}
+    asked = answers.askings()
+    # Each model is read in one view in which it saw the question, by letter if possible.
+    views = {m: view for view in ("cloze", *reversed(FULL_OF.values())) for v, m, _ in asked if v == view}
+    by_model = {name: _ratios(pools, items, answers, view, name) for name, view in views.items()}
     found, voices = dict[str, Rate](), list[str]()
     for name, ratios in by_model.items():
         seen = [some[~np.isnan(some)] for some in ratios]
@@ -169,12 +172,6 @@ def second_keys(
         rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
         made[at] = replace(pool, candidates=tuple(rated))
     return tuple(made), Checked(found, tuple(voices))
-
-
-def _views(answers: Answers) -> dict[str, str]:
-    """Return the view in which each model saw the question, by letter if possible."""
-    asked = answers.askings()
-    return {m: view for view in ("cloze", *reversed(FULL_OF.values())) for v, m, _ in asked if v == view}
 
 
 def _ratios(

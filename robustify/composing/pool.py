@@ -73,9 +73,9 @@ class Pool(HoldsText):
         return [one for one in self.candidates if one.writer == writer]
 
 
-def own_candidates(item: Item) -> tuple[Candidate, ...]:
-    """Return the distractors of an item as candidates, in its order."""
-    return tuple(Candidate(text, OWN) for at, text in enumerate(item.choices) if at != item.key)
+def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
+    """Return the distractors of an item as candidates of a writer, in its order."""
+    return tuple(Candidate(text, writer) for at, text in enumerate(item.choices) if at != item.key)
 
 
 def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection[str] = ()) -> Pool:
@@ -155,13 +155,8 @@ def typed_plainly(text: str) -> str:
 def same_form(text: str) -> str:
     """Return the form in which two options are equal: without differences in typography, a final period, and case if there
     are words. Options such as TT, Tt, and tt differ."""
-    form = unended(typed_plainly(text))
+    form = _ENDED.sub("", typed_plainly(text))
     return form.casefold() if _SMALL_LETTERS.search(form) else form
-
-
-def unended(text: str) -> str:
-    """Return a text without its final period, unless the period may belong to an abbreviation."""
-    return _ENDED.sub("", text)
 
 
 def alike(options: Sequence[str]) -> tuple[str, ...]:
@@ -170,7 +165,7 @@ def alike(options: Sequence[str]) -> tuple[str, ...]:
     If any option begins with a capital, all do, unless one begins with a unit or symbol such as pH or kg. Final periods
     are taken off, because adding one would lengthen a key.
     """
-    same = tuple(unended(typed_plainly(option)) or option for option in options)
+    same = tuple(_ENDED.sub("", typed_plainly(option)) or option for option in options)
     small = [one for one in same if one[:1].islower()]
     if len(small) < sum(one[:1].isalpha() for one in same) and all(map(_is_word_first, small)):
         return tuple(one[:1].upper() + one[1:] if one[:1].islower() else one for one in same)

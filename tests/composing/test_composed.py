@@ -170,7 +170,6 @@ def test_a_csv_that_cannot_hold_the_set_becomes_json_lines(quick: None, tmp_path
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--meaning",), "--meaning works only with --pool CANDIDATES, --options K"),
         (("--options", "1"), "is no number of options; expected 2 to 26"),
         (("--options", "5-4"), "is no number of options"),
         (("--pool", "absent.jsonl"), "absent.jsonl does not exist"),

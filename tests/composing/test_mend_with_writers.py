@@ -134,7 +134,7 @@ def test_a_model_that_sees_the_question_sets_second_keys_aside(
 
 
 ALONE: list[tuple[tuple[object, ...], int, str]] = [
-    (("-m", "smollm2-135m"), 2, "works only with"),
+    (("-m", "smollm2-135m"), 2, "--models works only with --pool CANDIDATES, --options K"),
     (("--options", 4, "--dry-run"), 2, "--dry-run works only with --writer"),
     (("--options", 4, "-m", "no-such-model"), 2, "no-such-model"),
     (("--options", 4, "--run", "no-such-run"), 2, "is not a folder"),
