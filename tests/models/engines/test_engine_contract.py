@@ -131,10 +131,10 @@ class TestEveryEngine:
     def test_a_request_that_does_not_fit_is_named_by_its_place_and_never_by_its_text(
         self, opened: Opened, folder: Path, tmp_path: Path
     ) -> None:
-        long = Request("the cat " * MODEL_LENGTH, " sat")
+        long = [Request("the cat " * MODEL_LENGTH, " sat"), Request("the", " mat" * 2 * MODEL_LENGTH)]
         with opened(folder, tmp_path) as engine, pytest.raises(RequestError) as raised:
-            engine.loglikelihoods([REQUESTS[0], long])
-        assert list(raised.value.faults) == [1]
+            engine.loglikelihoods([REQUESTS[0], long[0], REQUESTS[1], long[1]])
+        assert list(raised.value.faults) == [1, 3]
         assert "cat" not in str(raised.value)
 
     @pytest.mark.slow

@@ -50,24 +50,6 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
     assert row.finish_reason is None
 
 
-@pytest.mark.parametrize(
-    ("reply", "how", "told"),
-    [
-        ({"message": {"content": "8"}, "finish_reason": "stop"}, "chat", ("8", "stop")),
-        ({"message": {"content": None}, "finish_reason": "length"}, "chat", ("", "length")),
-        ({"message": {"content": "8"}}, "chat", ("8", None)),
-        ({"text": "8", "finish_reason": "length"}, "completions", ("8", "length")),
-        ({"text": "8", "finish_reason": "How many legs"}, "completions", ("8", None)),
-        ({"message": {"content": "8"}, "finish_reason": ["stop"]}, "chat", ("8", None)),
-    ],
-)
-def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:
-    from robustify.models.engines.openai.letters import read_replies
-
-    (found,) = read_replies({"choices": [reply]}, how, "server")
-    assert (found, found.finish_reason) == told
-
-
 @pytest.mark.parametrize("chat", [True, False])
 def test_a_chat_template_is_found_where_transformers_finds_one(tmp_path: Path, chat: bool) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
