@@ -32,9 +32,8 @@ from robustify.models.asking import Asking, ask, plan
 from robustify.models.downloads import cache_folder, locate
 from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
-from robustify.models.engines.plan import plan_batches
+from robustify.models.engines.plan import encode, plan_batches
 from robustify.models.engines.settings import HFModel
-from robustify.models.engines.tokens import encode
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "scoring.json"

@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 from robustify.models.engines.local import layout, tree  # noqa: E402
 from robustify.models.engines.local import model as in_memory  # noqa: E402
 from robustify.models.engines.local.engine import HF  # noqa: E402
-from robustify.models.engines.tokens import Speller, as_prompt, encode  # noqa: E402
+from robustify.models.engines.plan import Speller, as_prompt, encode  # noqa: E402
 
 HEADER = "Question: the cat sat on the right mat\n"
 REQUESTS = (

@@ -64,7 +64,7 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
     from lm_eval.models.huggingface import HFLM
     from transformers import AutoTokenizer
 
-    from robustify.models.engines.tokens import Speller, encode
+    from robustify.models.engines.plan import Speller, encode
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
     # The two methods under test need a tokenizer and no model.

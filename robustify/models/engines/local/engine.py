@@ -15,10 +15,17 @@ from robustify.base.errors import ModelError, ResourceError
 from robustify.items.views import Request
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.local.paths import Paths, Work
-from robustify.models.engines.plan import SECTION, Encoded
+from robustify.models.engines.plan import (
+    SECTION,
+    Encoded,
+    Speller,
+    as_prompt,
+    check_lengths,
+    check_room,
+    encode,
+)
 from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
 from robustify.models.engines.settings import TransformersSettings
-from robustify.models.engines.tokens import Speller, as_prompt, check_lengths, check_room, encode
 from robustify.models.folder import check_folder, file_digests, has_chat_template, read_record
 
 VERSION = "hf-2"

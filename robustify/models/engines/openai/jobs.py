@@ -10,9 +10,8 @@ from typing import TypeVar
 
 from robustify.items.views import Request
 from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
-from robustify.models.engines.plan import Encoded
+from robustify.models.engines.plan import Encoded, split_blanks
 from robustify.models.engines.protocols import Logprob
-from robustify.models.engines.tokens import split_blanks
 
 J = TypeVar("J")
 R = TypeVar("R")
