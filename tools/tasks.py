@@ -3,8 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from robustify.export.lm_eval_tasks import TASKS, task_tree, write_yaml
-from robustify.export.tasks import export_lm_eval
+from robustify.export.tasks import TASKS, export_lm_eval, task_tree, write_yaml
 from robustify.runs.run import open_run
 
 ROOT = Path(__file__).parents[1]

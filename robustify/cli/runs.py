@@ -27,6 +27,7 @@ from robustify.cli.options import (
 if TYPE_CHECKING:
     from robustify.runs.run import Run
 
+_FORCE = click.option("--force", is_flag=True, help="Replace a run of another benchmark in that folder.")
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 
 
@@ -39,6 +40,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 )
 @reading
 @out_option("Write the run into this folder [default: results/NAME].", required=False)
+@_FORCE
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
 @screening
@@ -88,7 +90,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         raise AuthorisationError(f"{kind}, and --safe-demo runs only public sets")
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
-        found = steps.foretold(settings, folder, cache)
+        found = steps.foretold(settings, folder, cache, force=given["force"])
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
     def tell(news: Forecast | Path) -> None:
@@ -98,7 +100,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
             for line in forecast_lines(news, settings.limits.min_items):
                 say(line)
 
-    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), tell)
+    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), tell, force=given["force"])
     signature: str | None
     if done.restricted:
         signature, tree = done.released.signature, done.released.model_dump(mode="json")
@@ -142,9 +144,10 @@ def _close(run: "Run", tree: object) -> int:
 @out_option(
     "Write into this folder, or into RUN [default: next to RUN, named after the rules].", required=False
 )
+@_FORCE
 @screening
 @output
-def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
+def judge_again(run: "Run", out: Path | None, force: bool, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
     This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, RUN
@@ -162,7 +165,7 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
     # "." and ".." have no name of their own.
     own = run.folder.resolve() if run.folder.name in ("", "..") else run.folder
     beside = own.with_name("-".join([own.name, *map(str, rule.values())]))
-    done = rejudge(run, rule, out or beside)
+    done = rejudge(run, rule, out or beside, force=force)
     return _close(done, done.summary.tree())
 
 

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 def exporters() -> "dict[str, Exporter]":
     """Return all exporters of runs by the name of their command. They are imported only here."""
-    from robustify.export import dataset, instruct, responses, sarif, tasks
+    from robustify.export import dataset, sarif, tasks
 
     found = (
         tasks.LM_EVAL,
         tasks.INSPECT,
         dataset.DATASET,
-        instruct.INSTRUCT,
-        responses.RESPONSES,
+        dataset.INSTRUCT,
+        dataset.RESPONSES,
         sarif.SARIF,
     )
     return {exporter.name: exporter for exporter in found}

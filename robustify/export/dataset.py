@@ -1,21 +1,29 @@
-"""Export of a run's splits as a dataset folder: one Parquet file per split, and a dataset card.
+"""Exports of a run as data: a dataset folder with a card, training instructions, and right and wrong answers.
 
-Nothing is uploaded. A further split, `balanced`, is the largest subset found in which no cue of the adjusted score
-predicts the key. An empty split gets no file.
+Nothing is uploaded.
 """
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from robustify.base.errors import DataError
-from robustify.base.files import write_text
+from robustify.base.files import neutral, write_text
 from robustify.export import writing
-from robustify.items.item import item_row
+from robustify.export.free_grading import free_rows
+from robustify.items.item import Item, item_row
+from robustify.items.orders import own
+from robustify.items.scoring import FULL_OF
+from robustify.items.views import template
 from robustify.judging.measures import CHOICES_ONLY, FULL
+from robustify.judging.screen.votes import first_block, models_asked
 from robustify.judging.stats.balance import balanced_subset
 from robustify.judging.summary.result import AUDIT
 from robustify.report.messages import sentence
 from robustify.report.opening import opening, reader_line
-from robustify.runs.run import WEIGHTS, Run
+from robustify.report.printing import in_markdown
+from robustify.runs.run import WEIGHTS, Run, write_lines
 from robustify.runs.stored import table
 
 SAYS = {
@@ -94,4 +102,124 @@ DATASET = writing.Exporter(
         "trim": writing.TRIM,
         "licence": writing.Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
     },
+)
+
+
+Form = Literal["mcq", "free"]
+BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
+WARNING = "A model that was trained on these items can no longer be evaluated on them."
+_MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
+"""Mistral's format markers. An item that contains one would end the instruction early."""
+
+
+def export_instruct(
+    run: Run, folder: Path, kept: bool = False, *, form: Form = "mcq", split: str = "kept"
+) -> list[Path]:
+    """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
+    with writing.exporting(run, folder, kept) as (staging, heading):
+        write_instruct(staging, heading, writing.exported_items(run, split), form)
+    return writing.files_of(folder)
+
+
+def mistral(instruction: str, input_: str, output: str) -> str:
+    r"""Format an instruction as `[INST] instruction\n\ninput [/INST] output`. An empty input is omitted."""
+    asked = f"{instruction}\n\n{input_}" if input_ else instruction
+    return f"[INST] {asked} [/INST] {output}"
+
+
+def write_instruct(folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form) -> None:
+    """Write `instruct.jsonl` (separate fields), `mistral.jsonl` (Mistral's format) and `README.md`. Items are asked with
+    their choices and answered by letter (`mcq`), or without choices, where that is possible, and answered in words
+    (`free`). Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format."""
+    if form == "mcq":
+        rows, says = list(map(_by_letter, items)), f"{len(items)} of {len(items)} items"
+    else:
+        free = free_rows(items)
+        rows = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
+        says = free.says
+    if not rows:
+        raise DataError(f"{heading.benchmark}: this split has no suitable item. Choose another --split.")
+    if marked := [id_ for id_, *parts in rows if any(map(_MARKS.search, parts))]:
+        raise DataError.gather([f"{i}: contains a marker of Mistral's format. Remove it." for i in marked])
+    lines = [*heading.lines(f"{says} as instructions."), WARNING]
+    write_text(folder / "README.md", "\n\n".join(map(in_markdown, lines)) + "\n")
+    fields = ({"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows)
+    write_lines(folder / "instruct.jsonl", fields)
+    write_lines(folder / "mistral.jsonl", ({"id": i, "text": mistral(*parts)} for i, *parts in rows))
+
+
+def _by_letter(item: Item) -> tuple[str, str, str, str]:
+    full = template("full")
+    requests = full.requests(item, own(item.k))
+    shown = requests[0].context.removeprefix(full.description)
+    return item.id, BY_LETTER, shown, requests[item.key].continuation.strip()
+
+
+INSTRUCT = writing.Exporter(
+    "instruct",
+    r"""Write a split as training instructions.
+
+    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+
+    \b
+    Example:
+        robustify export instruct results/demo -o train --form free
+    """,
+    export_instruct,
+    {
+        "kept": writing.KEPT,
+        "form": writing.Option(
+            "Write questions with choices (mcq), or with free-text answers (free).",
+            values=("mcq", "free"),
+            default="mcq",
+        ),
+        "split": writing.Option("Write this split.", values=writing.SPLITS, default="kept"),
+    },
+)
+
+
+def export_responses(run: Run, folder: Path) -> list[Path]:
+    """Write 1 for each right answer of a model and 0 for each wrong one, as lines for py-irt and as a matrix. Unread and
+    tied answers are left out. Raise `DataError` if no model was asked the full question."""
+    import pandas as pd
+
+    writing.refuse_restricted(run)
+    run.require_unchanged("summary.json", "answers.parquet")
+    answers, view = run.answers, FULL_OF[run.summary.full_mode]
+    asked = {name: first_block(answers, view, name).first() for name in models_asked(answers, view)}
+    if not asked:
+        raise DataError(
+            f"{run.folder}: no model was asked the full question. Ask it, or import such answers."
+        )
+    of_model = {
+        name: pd.Series(block.correct, [answers.items[at] for at in block.item])
+        for name, block in asked.items()
+    }
+    whole = pd.DataFrame(of_model, answers.items).dropna(how="all").T
+    table = whole.where(whole.isin((0, 1))).astype("Int8")
+    with writing.staged(folder) as place:
+        lines = (
+            {"subject_id": name, "responses": row.dropna().astype(int).to_dict()} for name, row in table.iterrows()
+        )  # fmt: skip
+        write_lines(place / "py_irt.jsonlines", lines)
+        table.rename(index=neutral, columns=neutral).to_csv(
+            place / "responses.csv", index_label="model", lineterminator="\n"
+        )
+    return writing.files_of(folder)
+
+
+RESPONSES = writing.Exporter(
+    "responses",
+    r"""Write right and wrong answers for item response models.
+
+    The files are py_irt.jsonlines, and responses.csv with a row for each model and a column for each item, which
+    mirt reads (girth takes it transposed).
+
+    \b
+    Example:
+        robustify export responses results/imported -o irt
+        py-irt train 2pl irt/py_irt.jsonlines irt/fitted
+    """,
+    export_responses,
+    {},
 )

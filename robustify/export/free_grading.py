@@ -1,61 +1,31 @@
-"""Export of items as open-ended questions, and the lm-eval task that asks them.
+"""Export of items as open-ended questions, and the grading of replies to them, which lm-eval and Inspect call.
 
-Only questions that rules can grade (numbers and short texts) are exported. The others are counted. The task calls
-`process_results` of this module to grade replies, so it needs robustify installed with lm-eval. Only rules grade. An
-answer that they cannot decide has no score. It is counted beside the accuracy and never as wrong. The same applies to a
-truncated reply if the other tool reports the truncation, as Inspect does.
+Only questions that rules can grade (numbers and short texts) are exported, and the others are counted. An answer that the
+rules cannot decide has no score. It is counted beside the accuracy and never as wrong. The same applies to a truncated
+reply if the other tool reports the truncation, as Inspect does.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from robustify.export.lm_eval_tasks import (
-    VERSION,
-    Function,
-    accuracies,
-    data_of,
-    starting,
-    task_name,
-    write_data,
-    write_yaml,
-)
-from robustify.export.writing import Heading
+from robustify.base.redaction import HoldsText
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 from robustify.items.item import Item
 
-MOST_TOKENS = 512
-GRADER = "robustify.export.free_grading.process_results"
 _RULES = FreeSettings(mode="deterministic")
-_GRADED = (
-    "robustify's graders read the replies: numbers within 5 %, units, whole words; no judge. acc is over the replies",
-    "that they can decide, decided is the share of those; acc_low and acc_high take the others as wrong and as right.",
-    "lm-eval prints n of all items beside acc: its own n is that times decided. lm-eval does not say whether a reply",
-    "was cut off, so a cut-off reply is graded as it stands.",
-)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FreeRows:
-    """Rows of open-ended questions. `n_items` counts all items, and `left_out` the omitted ones by reason."""
+class FreeRows(HoldsText):
+    """Rows of open-ended questions, and a summary of the numbers of exported and omitted items."""
 
     rows: tuple[dict[str, Any], ...]
-    n_items: int
-    left_out: Mapping[str, int]
-
-    def __repr__(self) -> str:
-        return f"FreeRows({len(self.rows)} of {self.n_items})"
-
-    @property
-    def says(self) -> str:
-        """Summary of the numbers of exported and omitted items."""
-        reasons = ", ".join(f"{name} {n}" for name, n in sorted(self.left_out.items()))
-        return f"{len(self.rows)} of {self.n_items} items" + (f" (left out: {reasons})" if reasons else "")
+    says: str
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
@@ -67,31 +37,9 @@ def free_rows(items: Sequence[Item]) -> FreeRows:
         for one in asked if not one.excluded_reason
     )  # fmt: skip
     left_out = Counter(one.excluded_reason for one in asked if one.excluded_reason)
-    return FreeRows(tuple(rows), len(items), left_out)
-
-
-def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
-    """Write the lm-eval task of these questions and its data, if there are any."""
-    if not free.rows:
-        return
-    name = task_name(heading.benchmark, "kept_free_graded")
-    says = heading.lines(f"the kept items without options, answered in words; {free.says}.", *_GRADED)
-    tree = {
-        "task": name,
-        **data_of([write_data(folder, heading, "kept_free", free.rows)]),
-        "output_type": "generate_until",
-        "num_fewshot": 0,
-        "doc_to_text": "prompt",
-        "doc_to_target": "reference",
-        "generation_kwargs": {"until": ["</s>"], "do_sample": False, "max_gen_toks": MOST_TOKENS},
-        "process_results": Function(GRADER),
-        "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
-        "metadata": {"version": VERSION},
-    }
-    write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)
-
-
-# Grading
+    reasons = ", ".join(f"{name} {n}" for name, n in sorted(left_out.items()))
+    says = f"{len(asked) - left_out.total()} of {len(asked)} items"
+    return FreeRows(tuple(rows), says + f" (left out: {reasons})" * bool(reasons))
 
 
 def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:

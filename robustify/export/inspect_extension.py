@@ -6,10 +6,8 @@ inspect eval TASK --no-score --solver robustify/choices_only
 inspect score LOG --scorer robustify/picked
 ```
 
-Inspect's `multiple_choice` writes the prompt and parses the reply. A reply that it cannot parse is unanswered.
-`accuracy` is over the answers, and `coverage` is their share. `low` and `high` count the others as wrong and as right.
-A task's own `choice` scorer only sees the most frequent pick, and counts unparsed replies as wrong. Only inspect-ai
-loads this module, through its entry point.
+A reply that Inspect's `multiple_choice` cannot parse is unanswered. `accuracy` is over the answers, and `coverage` is their
+share. `low` and `high` count the others as wrong and as right. Only inspect-ai loads this module, through its entry point.
 """
 # inspect-ai is installed in a separate environment, so mypy does not see its types.
 # mypy: disable-error-code="import-not-found, untyped-decorator, misc"

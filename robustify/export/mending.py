@@ -21,10 +21,8 @@ from robustify.runs.run import write_lines
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """Items with shuffled options, in the order of the file.
-
-    The items at `bound` keep their order. `trimmed` counts the items whose options lost white space at their ends.
-    """
+    """Items with shuffled options, in the order of the file, except those at `bound`. `trimmed` counts the items whose
+    options lost white space at their ends."""
 
     items: tuple[Item, ...]
     bound: tuple[int, ...]
@@ -32,10 +30,7 @@ class Mended:
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
-    """Order the options of each item by a hash of its texts and the seed.
-
-    Mending the result again changes nothing.
-    """
+    """Order the options of each item by a hash of its texts and the seed. Mending the result again changes nothing."""
     trimmed = [item.trimmed() for item in items]
     bound = tuple(at for at, item in enumerate(items) if keeps_order(item))
     free = [at for at in range(len(items)) if at not in bound]
@@ -48,12 +43,9 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
-    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
-
-    A CSV has a column for the ID, the question, each option, the key, and the topic. `marks` are the letters of options
-    that nobody reviewed by item, in a further column if there are any. Raise `UsageError` for another ending,
-    `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written.
-    """
+    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged. `marks`
+    are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another ending,
+    `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
     marks = marks or {}
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name

@@ -1,7 +1,7 @@
 """Export of findings as SARIF 2.1.0, so that a code host shows each one at its line of the benchmark's file.
 
-A finding is a flagged item, with its first cue as the rule, or a defect of the file. Line numbers refer to the audited
-bytes. A restricted set has no findings, because each one would reveal a single item.
+A finding is a flagged item, with its first cue as the rule, or a defect. A restricted set has no findings, because each one
+would reveal a single item.
 """
 
 import hashlib

@@ -1,13 +1,232 @@
-"""Export of a run's splits as tasks of lm-eval and of Inspect."""
+"""Export of a run's splits as tasks of lm-eval and of Inspect, and of the hashed splits of a restricted run.
 
-from collections.abc import Sequence
+An lm-eval task is plain YAML with the text of the run's template, and refers to the data beside it. The names of data files
+depend on the set, the signature, and the content, so that a task finds neither the data of another export nor an older copy
+in a cache. A task of a restricted run contains no text. Its loader, a function of the installed package, finds the items in
+the reader's copy of the set with the reader's key.
+"""
+
+import re
+import string
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from robustify.base.files import write_text
 from robustify.export import writing
-from robustify.export.free_grading import FreeRows, free_rows, write_free_task
-from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
-from robustify.runs.run import Run, write_items, write_lines
+from robustify.export.free_grading import FreeRows, free_rows
+from robustify.export.writing import Heading, commented, write_parquet
+from robustify.items.item import Item, item_row
+from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden, View, template
+from robustify.judging.cloze import Profile
+from robustify.runs.run import Run, write_lines
+
+VERSION = 1
+_ALL = ("kept", "flagged", "undecided")
+_START = "cd RUN && lm_eval run --include_path"
+LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
+"""Template prefix that defines the letters, because lm-eval passes only the fields of an item."""
+_LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTask:
+    """An lm-eval task: splits of a run, asked under one view with its default template or another."""
+
+    ending: str
+    splits: tuple[str, ...]
+    view: View
+    says: str
+    template: str | None = None
+
+
+TASKS = (
+    SplitTask("all", _ALL, "full", "all items, full question, answered by letter"),
+    SplitTask("kept", ("kept",), "full", "the kept items, full question, answered by letter"),
+    SplitTask("flagged", ("flagged",), "full", "the flagged items, full question, answered by letter"),
+    SplitTask("kept_choices_only", ("kept",), "choices_only",
+              "the kept items without their question, in the benchmark's own order"),
+    SplitTask("cloze", ("cloze",), "cloze", "the items that can be asked without choices, by their texts"),
+)  # fmt: skip
+_GRADED = (
+    "robustify's graders read the replies: numbers within 5 %, units, whole words; no judge. acc is over the replies",
+    "that they can decide, decided is the share of those; acc_low and acc_high take the others as wrong and as right.",
+    "lm-eval prints n of all items beside acc: its own n is that times decided. lm-eval does not say whether a reply",
+    "was cut off, so a cut-off reply is graded as it stands.",
+)
+QUESTION = "{% set question = stem[question_at:] %}"
+"""Template prefix that defines the question after a passage."""
+
+
+def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
+    """Return the tasks of a run whose screen hid this part of its items."""
+    if hidden not in BEFORE_A_QUESTION:
+        return TASKS
+    says = f"the kept items without their {hidden}, in the benchmark's own order"
+    without = SplitTask("kept_choices_only", ("kept_passages",), "choices_only", says, NO_PASSAGE)
+    return tuple(without if one.ending == without.ending else one for one in TASKS)
+
+
+def write_tasks(
+    folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], hidden: Hidden = "question"
+) -> None:
+    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid."""
+    tag = task_name(heading.benchmark, "robustify")
+    folder.mkdir(parents=True, exist_ok=True)
+    if hidden in BEFORE_A_QUESTION:
+        splits = {**splits, "kept_passages": [item for item in splits["kept"] if item.question is not None]}
+    data = {
+        split: write_data(folder, heading, split, [item_row(item) for item in items])
+        for split, items in splits.items()
+        if items
+    }
+    for task in tasks_for(hidden):
+        if not (paths := [data[split] for split in task.splits if split in data]):
+            continue
+        name, used = task_name(heading.benchmark, task.ending), template(task.view, task.template)
+        prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
+        head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
+        whole = f"All tasks of this run at once: --tasks {tag}"
+        write_yaml(folder / f"{name}.yaml", [*head, whole], task_tree(name, task, paths, tag=tag))
+
+
+def write_data(folder: Path, heading: Heading, split: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the rows of a split as Parquet. Return the path from the folder in which lm-eval is started."""
+    name = task_name(heading.benchmark, split)
+    return f"{folder.name}/{write_parquet(folder, name, rows, heading.signature)}"
+
+
+def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path:
+    """Write a tree to a YAML file, below header comments. Return its path."""
+    body = yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
+    path.write_text(commented(head) + body, encoding="utf-8", newline="\n")
+    return path
+
+
+def task_name(benchmark: str, ending: str) -> str:
+    """Build the task name: `demo-benign` and `kept` give `demo_benign_kept`."""
+    return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
+
+
+def starting(folder: str, name: str) -> list[str]:
+    """Return instructions for running a task of this folder."""
+    return [
+        "lm-eval looks for the data from the folder in which it is started, so start it in the folder above this one:",
+        f"  {_START} {folder} --tasks {name} --model hf --model_args pretrained=MODEL",
+    ]
+
+
+def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
+    """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
+    used = template(task.view, task.template)
+    words = yaml.safe_load(
+        (files("robustify.items") / "templates" / task.view / f"{used.name}.yaml").read_bytes()
+    )
+    prefix = LETTERS * used.by_letter + QUESTION * used.hides_passage
+    return {
+        "task": name,
+        **({"tag": [tag]} if tag else {}),
+        **data_of(data),
+        "output_type": "multiple_choice",
+        "num_fewshot": 0,
+        "description": words["description"],
+        "doc_to_text": prefix + words["context"],
+        "doc_to_choice": _LETTER_LIST if used.by_letter else "choices",
+        "doc_to_target": "key",
+        "target_delimiter": words["continuation"].split("{")[0],
+        "metric_list": accuracies("acc", *[] if used.by_letter else ["acc_norm"]),
+        "metadata": {"version": VERSION},
+    }
+
+
+def data_of(files: Sequence[str]) -> dict[str, Any]:
+    """Build the dataset options of a task from files in lm-eval's working directory."""
+    kwargs = {"data_files": {"test": list(files)}}
+    return {"dataset_path": "parquet", "dataset_kwargs": kwargs, "test_split": "test"}
+
+
+def accuracies(*metrics: str) -> list[dict[str, Any]]:
+    """Build an lm-eval list of metrics that are averaged and for which higher is better."""
+    return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
+
+
+class _Quoted(yaml.SafeDumper):
+    """YAML dumper with double quotes around line breaks, which lm-eval would misread in single quotes."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if set(text) & set("\n{'\" ") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+class Function(str):
+    """Name of a function that lm-eval imports."""
+
+
+_Quoted.add_representer(str, _quoted)
+_Quoted.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
+
+
+LOADER = Function("robustify.restricted.loader.local_items")
+_GRADER = Function("robustify.export.free_grading.process_results")
+HEAD = (
+    "No text is here. The items come from your own copy of the set, found with your own key at run time:",
+    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence show",
+    "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
+    "them, to disk. Start it in the folder that holds splits/:",
+)
+
+
+def write_restricted_tasks(
+    folder: Path, heading: Heading, there: Collection[str], profile: Profile, hidden: Hidden = "question"
+) -> None:
+    """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`). Cloze has no split,
+    so its task names all items and the `profile`, by which the loader skips items. The profile `labels` has none, because
+    human decisions are not exported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for task in tasks_for(hidden):
+        cloze, says = task.view == "cloze", f"{task.says}."
+        splits = _ALL if cloze else ("kept",) if task.template else task.splits
+        missing = [split for split in splits if split not in there]
+        present = [split for split in splits if split in there]
+        if (cloze and profile == "labels") or not present or set(missing) - {"undecided"}:
+            continue
+        if missing:
+            says = f"{task.says}, but for the undecided, too few to be shown."
+        name = task_name(heading.benchmark, task.ending)
+        tree = task_tree(name, task, [], tag=task_name(heading.benchmark, "robustify"))
+        # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
+        del tree["dataset_path"], tree["dataset_kwargs"]
+        only = {"cloze": profile} if cloze else {"passages": True} if task.template else {}
+        kwargs = {"splits": [f"splits/{s}.json" for s in present], **only}
+        tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
+        run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
+        write_yaml(folder / f"{name}.yaml", heading.lines(says, *HEAD, run), tree)
+
+
+def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
+    """Write the lm-eval task of these questions and its data, if there are any."""
+    if not free.rows:
+        return
+    name = task_name(heading.benchmark, "kept_free_graded")
+    says = heading.lines(f"the kept items without options, answered in words; {free.says}.", *_GRADED)
+    tree = {
+        "task": name,
+        **data_of([write_data(folder, heading, "kept_free", free.rows)]),
+        "output_type": "generate_until",
+        "num_fewshot": 0,
+        "doc_to_text": "prompt",
+        "doc_to_target": "reference",
+        "generation_kwargs": {"until": ["</s>"], "do_sample": False, "max_gen_toks": 512},
+        "process_results": _GRADER,
+        "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
+        "metadata": {"version": VERSION},
+    }
+    write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)
 
 
 def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
@@ -24,31 +243,28 @@ def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
     """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
     with writing.exporting(run, folder, kept) as (staging, heading):
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS if name != "cloze"}
-        for name, items in splits.items():
-            if items:
-                write_items(staging / f"{name}.jsonl", items)
-        free = free_rows(splits["kept"])
-        if free.rows:
-            write_lines(staging / "kept_free.jsonl", free.rows)
-        write_inspect(staging, heading, [name for name, items in splits.items() if items], free)
+        write_inspect(staging, heading, splits)
     return writing.files_of(folder)
 
 
-def write_inspect(folder: Path, heading: writing.Heading, splits: Sequence[str], free: FreeRows) -> None:
-    """Write an Inspect task file for each split, and for the questions without options if there are any.
-
-    `folder` contains `SPLIT.jsonl` and `kept_free.jsonl`. A task contains no item text. Choices may be shuffled, because
-    logs are matched by the text of the choices and not by letters.
-    """
-    tasks = [(split, "inspect_split.py.j2", f"the {split} items as an Inspect task.") for split in splits]
-    if free.rows:
-        tasks.append(("kept_free", "inspect_free.py.j2", f"the kept items without options; {free.says}."))
-    for split, template, says in tasks:
-        head, name = writing.commented(heading.lines(says)), task_name(heading.benchmark, split)
-        text = writing.ENVIRONMENT.get_template(template).render(
-            head=head, split=split, name=name, version=VERSION
-        )
-        write_text(folder / f"{split}.py", text)
+def write_inspect(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]]) -> None:
+    """Write an Inspect task file and its data for each split with items, and for the kept items that can be asked without
+    options. A task contains no item text. Choices may be shuffled, because logs are matched by their text."""
+    free = free_rows(splits["kept"])
+    tasks = [
+        (split, tuple(map(item_row, items)), f"the {split} items as an Inspect task.")
+        for split, items in splits.items()
+    ]
+    tasks.append(("kept_free", free.rows, f"the kept items without options; {free.says}."))
+    for split, rows, says in tasks:
+        if rows:
+            write_lines(folder / f"{split}.jsonl", rows)
+            form = f"inspect_{'free' if split == 'kept_free' else 'split'}.py.j2"
+            head, name = commented(heading.lines(says)), task_name(heading.benchmark, split)
+            text = writing.ENVIRONMENT.get_template(form).render(
+                head=head, split=split, name=name, version=VERSION
+            )
+            write_text(folder / f"{split}.py", text)
 
 
 LM_EVAL = writing.Exporter(

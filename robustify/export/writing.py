@@ -1,8 +1,7 @@
 """Common parts of all exports: checks, headings, options, and folders that are written completely or not at all.
 
-An export states whether the run passed. It stops if the run failed, unless the items are exported as kept ones, and if the
-run was changed, contains no text, or is restricted. Names come from files of other authors, so a heading consists of single
-printable lines: no line break or control character gets into a comment, a docstring or a page.
+Names come from files of other authors, so a heading consists of single printable lines: no line break or control character
+gets into a comment, a docstring or a page.
 """
 
 import contextlib
@@ -46,10 +45,8 @@ TRIM = Option("Take white space off the ends of options.")
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Export of a run to another tool: the name and help of its command, its options by name, and the help of its output.
-
-    `export` takes a run, the output path, and the options by name, and returns the files or lines to print.
-    """
+    """Export of a run to another tool. `export` takes a run, the output path, and the options by name, and returns the
+    files or lines to print."""
 
     name: str
     help: str
@@ -68,8 +65,7 @@ class Heading:
 
     @classmethod
     def of(cls, run: Run, kept: bool) -> "Heading":
-        """Build the heading of an export. Raise `GuardrailError` if the run failed, unless its items are exported as `kept`
-        ones."""
+        """Build the heading of an export. Raise `GuardrailError` if the run failed, unless `kept`."""
         failed = [
             g for g in run.summary.guardrails if g.state == "failed" and (g.halts_export or g.name == AUDIT)
         ]
@@ -107,10 +103,8 @@ def refuse_restricted(run: Run) -> None:
 @contextlib.contextmanager
 def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Heading]]:
     """Check that the run can be exported, then yield a temporary folder, whose files move to `folder` when all are written.
-
     Raise `AuthorisationError` for a restricted run, `DataError` for a changed one or one without text, `GuardrailError` if
-    the run failed without `kept`, `UsageError` for a full folder, `ResourceError` for one that is not writable.
-    """
+    the run failed without `kept`, `UsageError` for a full folder, `ResourceError` for one that is not writable."""
     refuse_restricted(run)
     if not run.holds_text:
         raise DataError(
@@ -149,8 +143,8 @@ def staged(folder: Path) -> Iterator[Path]:
 def write_parquet(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
 ) -> str:
-    """Write rows as NAME.parquet, which declares texts as texts. Of JSON Lines, readers such as `datasets` make timestamps
-    of dates. With a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
+    """Write rows as NAME.parquet, which declares texts as texts, where readers of JSON Lines make timestamps of dates. With
+    a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
     import pyarrow as pa
     from pyarrow import parquet
 

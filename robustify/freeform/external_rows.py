@@ -18,7 +18,7 @@ from robustify.freeform.settings import RUBRICS
 from robustify.items.item import MOST, Item
 from robustify.reading.jsonl import read_jsonl, rows_of
 from robustify.reading.loaders import Source, load
-from robustify.reading.logs.checked_names import as_name, names_in, topics_in
+from robustify.reading.logs.log import as_name, names_in, topics_in
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.marks.picks import NoPick, read_pick
 from robustify.restricted.ids import PREFIX

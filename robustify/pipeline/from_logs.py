@@ -94,9 +94,23 @@ def _config(
         "sensitivity": "public",
         "data": [{"path": file} for file in data or [log.file for log in logs]],
         "screen": {"mode": mode, "voters": voters},
-        "notes": [*(f"{together(files)}: {note}" for note, files in notes.items()), *gathered.notes],
+        "notes": [
+            *(f"{together(files)}: {note}" for note, files in notes.items()),
+            *gathered.notes,
+            *[_unscreened(settings["hidden"], mode)] * (not voters),
+        ],
     }
     return parse(overridden(tree, settings), "import")
+
+
+def _unscreened(hidden: object, mode: object) -> str:
+    """Return a note for logs without answers of voters: what is missing, and how to get it."""
+    view = next(view for view, kind in _SCREENS.items() if kind == mode)
+    return (
+        f"no log has answers without the {hidden} (view {view}), so there are no flags and no number for a reader who does "
+        f"not see the {hidden}. Ask a model that way (lm-eval: `export lm-eval` writes such a task; Inspect: `--solver "
+        f"robustify/choices_only`), and import its log, too, as {view}:FILE"
+    )
 
 
 def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from robustify.base.files import neutral, write_json
-from robustify.export.lm_eval_tasks import write_tasks
+from robustify.export.tasks import write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item
 from robustify.judging.cloze import cloze_labels

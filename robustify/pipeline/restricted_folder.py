@@ -20,7 +20,7 @@ from robustify.base.errors import AuthorisationError, DataError, GuardrailError,
 from robustify.base.files import owner_only, write_json, write_text
 from robustify.base.key_file import Key
 from robustify.base.redaction import muted
-from robustify.export.lm_eval_tasks import write_restricted_tasks
+from robustify.export.tasks import write_restricted_tasks
 from robustify.export.writing import Heading
 from robustify.export.writing import staged as new_folder
 from robustify.judging.judgement import Judgement

@@ -47,7 +47,7 @@ from robustify.pipeline.public import PublicPolicy
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
 from robustify.restricted.access import authorised, require_inside
-from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, run_lock
+from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, refuse_other, run_lock
 
 SetPolicy: TypeAlias = PublicPolicy | RestrictedPolicy
 """How a set is read, shown, and written. Nothing else asks which of the two a set is."""
@@ -59,16 +59,19 @@ def robustify(
     cache: Path,
     watch: Watch = unwatched,
     tell: Callable[[Forecast | Path], None] | None = None,
+    *,
+    force: bool = False,
 ) -> Run:
     """Audit the benchmark that a config defines, and write the run to a folder.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first. `tell` is called
     with the forecast before anything is asked, and with the path of the page that precedes the models' answers, if any,
-    once it is there. Raise `RobustifyError` if a step failed. The folder changes only after all questions are asked.
+    once it is there. Raise `RobustifyError` if a step failed, or, without `force`, if the folder contains a run of another
+    benchmark. The folder changes only after all questions are asked.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
-        bench = _read(folder, policy)
+        bench = _read(folder, policy, force=force)
         require_models(config, cache)
         first_page = None
         if tell is not None:
@@ -85,13 +88,13 @@ def robustify(
             return policy.write(folder, asked, judged(config, asked))
 
 
-def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
+def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) -> Forecast:
     """Estimate the cost of a run, and what is left of it if it was interrupted, without writing to its folder. Models on
     this machine score some items for a few seconds, and servers are not asked. Raise `RobustifyError` if the run would
     fail before its first question. A model that is not downloaded yet is not an error."""
     policy = policy_for(config, folder)
     with policy.inside(folder):
-        bench = _read(folder, policy)
+        bench = _read(folder, policy, force=force)
         here = tuple(m for m in config.models if not megabytes(m.reference, cache))
         require_models(config.model_copy(update={"models": here}), cache)
         planned, left = plan(bench.items, config.asking) if here else [], dict[str, Left]()
@@ -112,10 +115,13 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
     return RestrictedPolicy(config, access)
 
 
-def _read(folder: Path, policy: SetPolicy) -> Loaded:
+def _read(folder: Path, policy: SetPolicy, *, force: bool) -> Loaded:
     require_settings(policy.config)
     refuse_foreign(folder)
-    return load_bench(policy)
+    bench = load_bench(policy)
+    if not force:
+        refuse_other(folder, policy.config.name, bench.sha256, bench.items)
+    return bench
 
 
 def _forecast(
@@ -287,9 +293,9 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
             del part[name]
 
 
-def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
+def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: bool = False) -> Run:
     """Judge a run's answers under other rules and write the result into the same or another folder. `overrides` are new
-    values of settings, by dotted name."""
+    values of settings, by dotted name. Raise `UsageError` without `force` if the folder has a run of another benchmark."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
@@ -304,5 +310,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     _without_retired(tree)
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
+    if not force:
+        refuse_other(folder, config.name, run.manifest["data"]["sha256"], asked.items or ())
     with run_lock(folder):
         return PublicPolicy(config).write(folder, asked, judged(config, asked))

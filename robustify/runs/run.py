@@ -1,7 +1,7 @@
 """Run folders: their files, manifest, lock, and atomic replacement.
 
-Files are written to a staging folder and moved into place. `run.json` is last, and contains the SHA-256 of every other
-file. No clock, user, host, or absolute path is recorded, so that the same inputs give the same bytes.
+`run.json` is written last, and contains the SHA-256 of every other file. No clock, user, host, or absolute path is
+recorded, so that the same inputs give the same bytes.
 """
 # pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
@@ -217,6 +217,26 @@ def refuse_foreign(folder: Path) -> None:
     if others:
         expected = "expected an empty folder or an earlier run. Choose another folder with -o DIR."
         raise ResourceError(f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}")
+
+
+def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item]) -> None:
+    """Raise `UsageError` if a folder contains a run of another benchmark: one with another name, or with data of another
+    digest and none of these items. Items without known text cannot differ."""
+    try:
+        run = Run(folder, json_file(folder / MANIFEST))
+        there, data = run.manifest["config"]["name"], run.manifest["data"]
+        edited = data.get("sha256") != digest and run.holds_text
+        known = {(item.stem, frozenset(item.choices)) for item in items if edited}
+        others = (one for part in run.split_files for one in split_items(folder / part))
+        shares = not known or any((one.stem, frozenset(one.choices)) in known for one in others)
+    except (DataError, KeyError, TypeError, AttributeError):
+        # A damaged run is replaced.
+        return
+    if there != name or not shares:
+        differs = f"not of {name}" if there != name else f"but has none of the {len(known)} items of this run"
+        raise UsageError(
+            f"{folder} contains a run of {there}, {differs}. Choose another folder with -o DIR, or replace it with --force."
+        )
 
 
 @contextlib.contextmanager

@@ -1,19 +1,37 @@
-"""The dataset folder is loaded by `datasets` offline, and its card holds numbers but no text of an item."""
+"""What the exports of data hold: a dataset folder, instructions to train on, and answers for item response models."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
-from robustify.export.dataset import export_dataset
+from robustify.base.errors import AuthorisationError, DataError
+from robustify.export.dataset import (
+    BY_LETTER,
+    WARNING,
+    export_dataset,
+    export_instruct,
+    export_responses,
+    mistral,
+    write_instruct,
+)
+from robustify.export.writing import Heading
+from robustify.freeform.questions import convert_item
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
+from robustify.pipeline.from_logs import import_logs
 from robustify.reading.loaders import Source, load
-from robustify.runs.run import Run
+from robustify.reading.logs import LogPath
+from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
 from tests.judging.test_adjusted import items_with
-from tests.support.exported_run import made_run
+from tests.support.exported_run import lines, made_run, made_up
+from tests.support.fake_archives import openeval
+from tests.support.fake_logs import boxes
 
 SPLITS = ("kept", "flagged", "undecided", "cloze")
 
@@ -76,3 +94,96 @@ def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:
     assert "license" not in yaml.safe_load(front)
     assert "<script>" not in body
     assert (body.rstrip().splitlines()[-1], body.rstrip().splitlines()[-3]) == ("```", "```text")
+
+
+HEADING = Heading("made-up", "s", "passed")
+
+
+def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None:
+    assert mistral("Say it.", "This.", "That.") == "[INST] Say it.\n\nThis. [/INST] That."
+    assert mistral("Say it.", "", "That.") == "[INST] Say it. [/INST] That."
+
+
+def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
+    export_instruct(run, tmp_path / "out")
+    assert WARNING in (tmp_path / "out" / "README.md").read_text()
+    items = list(split_items(run.folder / "kept.jsonl"))
+    fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
+    assert [f["id"] for f in fields] == [t["id"] for t in texts] == [i.id for i in items]
+    for item, field, text in zip(items, fields, texts, strict=True):
+        assert field["instruction"] == BY_LETTER
+        shown = str(field["input"]).splitlines()
+        assert shown[0] == item.stem
+        assert f"{field['output']}. {item.choices[item.key]}" in shown
+        assert len(shown) == item.k + 2
+        assert text["text"] == f"[INST] {BY_LETTER}\n\n{field['input']} [/INST] {field['output']}"
+
+
+def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
+    run: Run, tmp_path: Path
+) -> None:
+    export_instruct(run, tmp_path / "out", form="free", split="cloze")
+    items = {i.id: i for i in split_items(run.folder / "cloze.jsonl")}
+    asked = {name for name, item in items.items() if not convert_item(item).excluded_reason}
+    fields = lines(tmp_path / "out" / "instruct.jsonl")
+    assert {f["id"] for f in fields} == asked
+    for field in fields:
+        item = items[str(field["id"])]
+        assert (field["instruction"], field["input"], field["output"]) == (
+            item.stem,
+            "",
+            item.choices[item.key],
+        )
+    assert f"{len(asked)} of {len(items)} items" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("mark", ["[/INST]", "[inst]", "</s>", "<s>"])
+def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, mark: str) -> None:
+    items = made_up(4)
+    items[2] = replace(items[2], stem=f"Which word ends {mark} here?")
+    with pytest.raises(DataError, match=r"^i2: contains a marker of Mistral's format") as told:
+        write_instruct(tmp_path, HEADING, items, "mcq")
+    assert "Which word" not in str(told.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_split_without_items_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="this split has no suitable item"):
+        write_instruct(tmp_path, HEADING, [], "mcq")
+
+
+REPLIES = {"alpha": ["A", "B", "C", "D", "A", "B"], "beta": ["A", "A", "not sure", "A", "A"]}
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Run:
+    (archive,) = openeval(tmp_path, boxes(), REPLIES)
+    return import_logs([LogPath(archive)], tmp_path / "run")
+
+
+def test_answers_are_written_for_py_irt_and_as_a_matrix(imported: Run, tmp_path: Path) -> None:
+    paths = export_responses(imported, tmp_path / "irt")
+    assert [path.name for path in paths] == ["py_irt.jsonlines", "responses.csv"]
+    lines = [json.loads(line) for line in paths[0].read_text().splitlines()]
+    items = list(imported.answers.items)
+    assert lines == [
+        {"subject_id": "alpha", "responses": dict.fromkeys(items, 1)},
+        {"subject_id": "beta", "responses": dict(zip([items[at] for at in (0, 1, 3, 4)], (1, 0, 0, 1), strict=True))},
+    ]  # fmt: skip
+    matrix = pd.read_csv(paths[1], index_col="model")
+    assert list(matrix.columns) == items
+    assert list(matrix.index) == ["alpha", "beta"]
+    assert matrix.loc["beta"].isna().tolist() == [False, False, True, False, False, True]
+    assert matrix.sum(axis=1).tolist() == [6, 2]
+
+
+def test_a_run_without_the_full_question_and_a_restricted_run_are_refused(
+    tmp_path: Path, restricted: Path, imported: Run
+) -> None:
+    (archive,) = openeval(tmp_path / "again", boxes(), REPLIES)
+    other = import_logs([LogPath(archive, view="choices_only")], tmp_path / "other")
+    with pytest.raises(DataError, match="no model was asked the full question"):
+        export_responses(other, tmp_path / "irt")
+    with pytest.raises(AuthorisationError, match="restricted run"):
+        export_responses(open_run(restricted / "out" / "run"), tmp_path / "irt")
+    assert not (tmp_path / "irt").exists()

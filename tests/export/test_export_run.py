@@ -12,10 +12,8 @@ from click.testing import CliRunner
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.cli import cli
 from robustify.export import tasks
-from robustify.export.dataset import export_dataset
-from robustify.export.instruct import export_instruct
+from robustify.export.dataset import export_dataset, export_instruct
 from robustify.export.tasks import export_inspect, export_lm_eval
-from robustify.export.writing import Heading, commented, one_line
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import rejudge
 from robustify.reading.loaders import Source, load
@@ -152,15 +150,6 @@ def test_an_export_that_fails_leaves_nothing(
     with pytest.raises(ResourceError):
         export_inspect(run, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_head_cannot_end_its_comment() -> None:
-    heading = Heading("b\nimport os", "s\r\nevil: {}", "w\u2028\x1b[31m")
-    lines = commented(heading.lines("says\nmore.")).split("\n")
-    assert lines.pop() == ""
-    assert all(line.startswith("# ") and line.isprintable() for line in lines)
-    assert len(lines) == 3
-    assert one_line("") == "(blank)"
 
 
 def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:

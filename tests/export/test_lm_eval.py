@@ -16,8 +16,8 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
-from robustify.export.lm_eval_tasks import task_name, write_tasks
+from robustify.export.free_grading import free_rows, grade, process_results
+from robustify.export.tasks import task_name, write_free_task, write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own

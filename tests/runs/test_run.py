@@ -242,6 +242,45 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
     assert mine.read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("name", "word", "refusal"),
+    [
+        ("others", "box", "contains a run of toys, not of others"),
+        ("toys", "crate", "contains a run of toys, but has none of the 9 items of this run"),
+        ("toys", "box", None),
+    ],
+)
+def test_a_run_of_another_benchmark_is_replaced_by_force_only(
+    tmp_path: Path, name: str, word: str, refusal: str | None
+) -> None:
+    def run(name: str, *items: Item) -> Config:
+        write_items(tmp_path / "items.jsonl", items)
+        tree = {"name": name, "sensitivity": "public", "data": [{"path": str(tmp_path / "items.jsonl")}]}
+        return parse(tree, "test")
+
+    def boxes(word: str, n: int) -> list[Item]:
+        return [
+            Item(f"t{i}", f"Which {word} is number {i}?", (f"red {i}", f"blue {i}"), i % 2) for i in range(n)
+        ]
+
+    first, folder = audit(run("toys", *boxes("box", 8)), tmp_path / "out"), tmp_path / "out"
+    other = run(name, *boxes(word, 9))
+    if refusal is None:
+        assert audit(other, folder).summary.benchmark.n_items == 9
+        return
+    for start in (audit, steps.foretold):
+        with pytest.raises(UsageError, match=f"{refusal}. Choose another folder with -o DIR, or .* --force"):
+            start(other, folder, *[folder / "cache"] * (start is steps.foretold))
+    apart = audit(other, tmp_path / "apart")
+    with pytest.raises(UsageError, match=refusal):
+        steps.rejudge(apart, {}, folder)
+    assert open_run(folder).manifest == first.manifest
+    assert steps.rejudge(apart, {}, folder, force=True).summary.benchmark.name == name
+    assert (
+        steps.robustify(run("toys", *boxes("box", 8)), folder, folder / "cache", force=True).folder == folder
+    )
+
+
 def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     for name in ("mine", "made"):

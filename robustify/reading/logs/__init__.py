@@ -1,8 +1,5 @@
-"""Readers that convert evaluation logs of other tools into items and answers.
-
-The harness that wrote a log is recognized by the content of the log, never by its name. Items are also matched by content.
-Files that are not logs are refused. A log with unreadable rows is refused unless the user asks to skip those rows.
-"""
+"""Readers that convert evaluation logs of other tools into items and answers. The harness that wrote a log is recognized by
+the content of the log, never by its name."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,14 +12,14 @@ from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import Fault, SourceTable
-from robustify.reading.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
-from robustify.reading.logs.archives import ARCHIVES
+from robustify.reading.logs import archives, inspect_logs, lm_eval_logs, pick_tables
 from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
 from robustify.reading.logs.pick_tables import mapping
 
 READERS: dict[str, LogReader] = {
-    reader.KIND: reader for reader in (inspect_logs, lm_eval_logs, lighteval, *ARCHIVES, pick_tables)
+    reader.kind: reader
+    for reader in (inspect_logs.READER, lm_eval_logs.READER, *archives.READERS, pick_tables.READER)
 }
 """Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
 
@@ -48,8 +45,7 @@ def parse_log_path(text: str) -> LogPath:
 
 
 def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
-    """Read the log at this path. Raise `UsageError` if the file does not exist or is a folder, or an option contradicts the
-    log. Raise `DataError` if the file is not a log, or it is damaged or inconsistent."""
+    """Read the log at this path. Raise the errors of `read_logs`."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
@@ -69,8 +65,8 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
 
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
-    twice, missing, or a folder, or an option contradicts it. Raise `DataError` if a file is not a log, or it is damaged or
-    inconsistent. All unreadable rows are listed."""
+    twice, missing, or a folder, or an option contradicts it, and `DataError` if a file is not a log or has unreadable rows,
+    all of which are listed, unless they are skipped."""
     paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
     before, read = ShownBefore(), list[Log]()
     for at, log in enumerate(logs, start=1):
@@ -80,7 +76,7 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
         read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
-    if strange and all(log.kind != pick_tables.KIND for log in read):
+    if strange and all(log.kind != pick_tables.READER.kind for log in read):
         raise UsageError(
             f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
         )

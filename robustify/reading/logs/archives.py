@@ -1,24 +1,36 @@
-"""Readers of archives that hold the answers of many models: Every Eval Ever, OpenCompass, and OpenEval.
+"""Readers of archives (Every Eval Ever, OpenCompass, OpenEval) and of lighteval details (`details_*.parquet`).
 
-Replies are read like the logs of lm-eval. Question and options come from the prompt, because archives keep it as the model
-saw it, unless the archive lists other options apart from it, as for a cloze.
+Each row is converted to the format of lm-eval and read as such. The question and options of an archive come from the prompt
+that the model saw, unless it lists other options apart from the prompt, as for a cloze.
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
-from robustify.reading.loaders.rows import Cells, SourceTable, as_object, rows_or_faults
-from robustify.reading.logs.checked_names import as_name, path_name
+from robustify.reading.loaders.rows import Cells, SourceTable, as_object, cell_value, has, rows_or_faults
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
-from robustify.reading.logs.lm_eval_requests import NO_TEXTS, last_question, listed_options
-from robustify.reading.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model, scores_of_row
+from robustify.reading.logs.log import (
+    Log,
+    LogFile,
+    LogOptions,
+    LogReader,
+    Name,
+    ShownBefore,
+    model_name,
+    path_name,
+    scores_of_row,
+)
+from robustify.reading.logs.prompts import NO_TEXTS, last_question, listed_options
 from robustify.reading.marks.labelling import only_labels
 
-_COLUMNS = {"stem": "stem", "choices": "choices", "key": "key", "topic": "topic"}
-_OPENCOMPASS = "opencompass"
+_COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,41 +48,39 @@ class _Archived(HoldsText):
     topic: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """Reader of an archive: how to recognize it, the name of its task, and the replies in a row."""
-
-    KIND: str
-    recognizes: Callable[[LogFile], bool]
-    task: Callable[[LogFile], str]
-    replies: Callable[[LogFile, Cells], Iterable[_Archived]]
-
-    def read(self, file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
-        """Return the log of an archive. A repeated reply counts once. Raise the errors of `replies_in_rows`."""
-        task = path_name(self.task(file))
-        head = Log(file.path.name, self.KIND, file.sha256, task, (), file.table.faults)
-        read, faults = rows_or_faults(
-            ((row, row.cells) for row in file.table.rows), lambda _, cells: list(self.replies(file, cells))
-        )
-        every = [(row, one) for row, found in read for one in found]
-        once = {(r.model, r.topic, r.sample, r.prompt, r.reply): (row, r) for row, r in reversed(every)}
-        several = len({one.topic for _, one in every}) > 1
-        made, unread = rows_or_faults(
-            reversed(once.values()), lambda row, one: replace(row, cells=_as_lm_eval(one, several))
-        )
-        before, own, logs = ShownBefore(), replace(options, columns=_COLUMNS), list[Log]()
-        for model in dict.fromkeys(str(row.cells["model"]) for _, row in made):
-            run = LmEvalRun(task, as_name(plain_model(model)) or path_name(plain_model(model)), facts={})
-            table = SourceTable(tuple(row for _, row in made if row.cells["model"] == model))
-            logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
-        repeated = len(every) - len(once)
-        notes = [f"replies that repeat another one, as for a second metric, were left out: {repeated}"]
-        return replace(
-            head,
-            replies=tuple(reply for log in logs for reply in log.replies),
-            faults=(*head.faults, *faults, *unread, *(fault for log in logs for fault in log.faults)),
-            notes=(*notes[: bool(repeated)], *dict.fromkeys(note for log in logs for note in log.notes)),
-        )
+def _read(
+    kind: str,
+    task_of: Callable[[LogFile], str],
+    replies_of: Callable[[LogFile, Cells], Iterable[_Archived]],
+    file: LogFile,
+    options: LogOptions,
+    _: ShownBefore,
+) -> Log:
+    """Return the log of an archive. A repeated reply counts once. Raise the errors of `replies_in_rows`."""
+    task = path_name(task_of(file))
+    head = Log(file.path.name, kind, file.sha256, task, (), file.table.faults)
+    read, faults = rows_or_faults(
+        ((row, row.cells) for row in file.table.rows), lambda _, cells: list(replies_of(file, cells))
+    )
+    every = [(row, one) for row, found in read for one in found]
+    once = {(r.model, r.topic, r.sample, r.prompt, r.reply): (row, r) for row, r in reversed(every)}
+    several = len({one.topic for _, one in every}) > 1
+    made, unread = rows_or_faults(
+        reversed(once.values()), lambda row, one: replace(row, cells=_as_lm_eval(one, several))
+    )
+    before, own, logs = ShownBefore(), replace(options, columns=_COLUMNS | {"topic": "topic"}), list[Log]()
+    for model in dict.fromkeys(str(row.cells["model"]) for _, row in made):
+        run = LmEvalRun(task, model_name(model, model), facts={})
+        table = SourceTable(tuple(row for _, row in made if row.cells["model"] == model))
+        logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
+    repeated = len(every) - len(once)
+    notes = [f"replies that repeat another one, as for a second metric, were left out: {repeated}"]
+    return replace(
+        head,
+        replies=tuple(reply for log in logs for reply in log.replies),
+        faults=(*head.faults, *faults, *unread, *(fault for log in logs for fault in log.faults)),
+        notes=(*notes[: bool(repeated)], *dict.fromkeys(note for log in logs for note in log.notes)),
+    )
 
 
 def _as_lm_eval(one: _Archived, with_topic: bool) -> dict[str, object]:
@@ -181,15 +191,86 @@ def _openeval_task(file: LogFile) -> str:
     return str(as_object(source).get("benchmark_name") or source or file.path.stem)
 
 
-ARCHIVES = (
-    Archive(
-        "every-eval-ever",
-        _with_members("evaluation_id", "model_id", "sample_id", "input", "evaluation"),
-        _evaluation,
-        _every_eval_ever,
+_NAME = re.compile(r"details_(?P<task>.+?)(?:\|\d+)?_\d{4}-\d\d-\d\dT.*")
+
+
+def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
+    """Read the replies in lighteval details. Rows that show no item become faults."""
+    path, table = file.path, file.table
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells=_detail_as_lm_eval(cells, row.number)),
+    )
+    rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
+    match = _NAME.fullmatch(path.stem)
+    run = LmEvalRun(path_name(match["task"] if match else path.stem), _model(path))
+    head = Log(path.name, "lighteval", file.sha256, run.task, (), (*table.faults, *faults))
+    whole = replace(table, rows=tuple(rows), faults=head.faults)
+    own = replace(options, columns=_COLUMNS | {"key_is": "index"})
+    return replies_in_rows(head, run, whole, own, before) if rows else head
+
+
+def _position(name: str) -> tuple[int, str]:
+    """Return the position of an ID: numbers in their order, before all other names."""
+    return (int(name), "") if name.isdecimal() else (10**9, name)
+
+
+def _detail_as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
+    query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
+    if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
+        raise ItemError("`doc` has no `query` or no `choices`; expected a multiple-choice task")
+    key = cell_value(cells, "doc.gold_index")
+    key = key[0] if isinstance(key, list) and len(key) == 1 else key
+    if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
+        raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
+    plain = query, [c.removeprefix(" ") for c in said]
+    shown = listed_options(query, said) if only_labels(tuple(said)) else plain
+    if shown is None:
+        raise ItemError(NO_TEXTS)
+    response = as_object(cells.get("model_response"))
+    scores, alone = (_scores(response.get(n), len(said)) for n in ("logprobs", "unconditioned_logprobs"))
+    asked = [[query, choice] for choice in said] + [["", choice] for choice in said if alone]
+    return {
+        **as_object(cells.get("metric") or cells.get("metrics")),
+        "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,
+        "doc": {"stem": shown[0], "choices": shown[1], "key": key},
+        "arguments": asked,
+        "resps": [[score] for score in (scores or [math.nan] * len(said)) + alone],
+    }
+
+
+def _model(path: Path) -> Name:
+    """Return the model name from a path such as `details/<owner>/<name>/<date>/details_...`."""
+    parts = list(path.resolve().parts[:-2])
+    after = parts[len(parts) - parts[::-1].index("details") :] if "details" in parts else parts[-1:]
+    return model_name("/".join(after[-2:]))
+
+
+def _scores(value: object, k: int) -> list[float]:
+    """Return the log-probabilities of `k` choices, or an empty list unless all are finite."""
+    values = value if isinstance(value, list) else []
+    whole = len(values) == k and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
+    return [float(v) for v in values] if whole else []
+
+
+def _archive(
+    kind: str,
+    recognizes: Callable[[LogFile], bool],
+    task_of: Callable[[LogFile], str],
+    replies_of: Callable[[LogFile, Cells], Iterable[_Archived]],
+) -> LogReader:
+    return LogReader(kind, recognizes, partial(_read, kind, task_of, replies_of))
+
+
+_EVERY_MEMBERS = ("evaluation_id", "model_id", "sample_id", "input", "evaluation")
+READERS = (
+    LogReader("lighteval", _with_members("doc", "model_response"), _read_details),
+    _archive("every-eval-ever", _with_members(*_EVERY_MEMBERS), _evaluation, _every_eval_ever),
+    _archive(
+        "opencompass",
+        lambda file: file.table.outer == "opencompass",
+        lambda file: file.path.stem,
+        _opencompass,
     ),
-    Archive(
-        _OPENCOMPASS, lambda file: file.table.outer == _OPENCOMPASS, lambda file: file.path.stem, _opencompass
-    ),
-    Archive("openeval", _with_members("item_content", "responses"), _openeval_task, _openeval),
+    _archive("openeval", _with_members("item_content", "responses"), _openeval_task, _openeval),
 )

@@ -1,8 +1,4 @@
-"""Merging of the logs of several models into items and one answer table.
-
-Unmatched rows are listed by line and counted, and assumptions become notes. Two logs of the same run are refused, as is a
-log in which no row matches an item. Rows without any item text are joined by ID.
-"""
+"""Merging of the logs of several models into items and one answer table. Rows without any item text are joined by ID."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,11 +49,9 @@ class Gathered:
 
 
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
-    """Combine logs into items and answers. `bench` defines the items. If it is None, the text in the logs defines them.
-
-    Raise `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows
-    contradict the item with their ID. With `skip_bad`, the latter are set aside.
-    """
+    """Combine logs into items and answers. The items are those of `bench`, or if it is None, those in the logs. Raise
+    `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows contradict
+    the item with their ID, which `skip_bad` sets aside."""
     unread = [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs, unread)

@@ -12,64 +12,46 @@ from typing import Any
 from robustify.base.errors import DataError, ItemError, UsageError, installing
 from robustify.reading.loaders.json_rows import item_table, whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
-from robustify.reading.logs import checked_names
-from robustify.reading.logs.log import (
-    Log,
-    LogFile,
-    LoggedItem,
-    LogOptions,
-    LogReply,
-    ShownBefore,
-    logged_items,
-    pick_contradicts,
-    plain_model,
-    scored_right,
-)
+from robustify.reading.logs import log
 from robustify.reading.logs.prompts import Naming, assumed
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
 
 
-def recognizes(file: LogFile) -> bool:
+def _recognizes(file: log.LogFile) -> bool:
     """Return whether a file is an Inspect log, as JSON or zipped."""
     return file.zipped or file.table.outer == "inspect_log"
 
 
-def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
-    """Read the replies in the first epoch of an Inspect log. Raise `UsageError` if the scorer does not exist or none of
-    several is selected, or inspect-ai is needed but not installed. Raise `DataError` if the task is not multiple choice,
-    or a zipped log is unreadable."""
+def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
+    """Read the replies in the first epoch of an Inspect log."""
     path, tree = file.path, _tree(file)
     spec = as_object(tree["eval"])
-    task = checked_names.as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or checked_names.path_name(
-        path.stem
-    )
+    task = log.as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or log.path_name(path.stem)
     samples = _samples(tree, spec)
     table = replace(table_of(enumerate(samples, start=1)), outer="inspect_log")
     inner = item_table(path.name, table)
-    names = {row.line: checked_names.as_label(row.cells.get("id")) for row in table.rows}
-    items, faults, notes = logged_items(path.name, inner, options, task, names)
+    names = {row.line: log.as_label(row.cells.get("id")) for row in table.rows}
+    items, faults, notes = log.logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
     by_scorer = (as_object(cells.get("scores")) for cells in samples)
     scores = {at: as_object(said.get(scorer or "")) for at, said in enumerate(by_scorer, start=1)}
     naming = Naming.of(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
-    model = (
-        options.name
-        or checked_names.as_name(plain_model(str(spec.get("model") or "")))
-        or checked_names.path_name("model")
-    )
-    make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
+    model = options.name or log.model_name(str(spec.get("model") or ""), "model")
+    make = partial(log.LogReply, model=model, view=options.view or "full", template=KIND)
 
-    def reply(row: SourceRow, item: LoggedItem) -> LogReply:
+    def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
         if row.cells.get("error") is not None:
             return make(row.line, item=item, reason="the run failed on it")
         if not (score := scores[row.line]):
             return make(row.line, item=item, reason="no score is logged")
         answer = naming.answer(score.get("answer"), item.k, item.choices)
         plain = scorer == "choice" or score.get("answer") in targets
-        if pick_contradicts(right := scored_right(score.get("value")), item, answer["pick"], plain=plain):
+        if log.pick_contradicts(
+            right := log.scored_right(score.get("value")), item, answer["pick"], plain=plain
+        ):
             raise ItemError(
                 f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
                 "Check that both are letters of the logged choices."
@@ -84,7 +66,7 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
         same = len(made) > 1 and len({one.item.stem for _, one in made}) == 1
         doubt = ". All items have the same stem; if the question was not shown, use choices_only"
         notes.append(assumed("full") + doubt * same)
-    return Log(
+    return log.Log(
         file=path.name,
         kind=KIND,
         sha256=file.sha256,
@@ -96,7 +78,7 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     )
 
 
-def _tree(file: LogFile) -> Mapping[str, Any]:
+def _tree(file: log.LogFile) -> Mapping[str, Any]:
     """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
     path = file.path
     if not file.zipped:
@@ -109,13 +91,13 @@ def _tree(file: LogFile) -> Mapping[str, Any]:
             "or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
         ) from None
     try:
-        log = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
+        opened = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
     except Exception as error:
         # Readers raise errors of many types, and their messages may quote a sample.
         raise DataError(
             f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy."
         ) from None
-    return dict(log.model_dump(mode="json", exclude_none=True))
+    return dict(opened.model_dump(mode="json", exclude_none=True))
 
 
 def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
@@ -153,7 +135,7 @@ def _put_back(value: object, sample: Mapping[str, Any]) -> object:
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
-    shown = checked_names.as_name(status) or "not shown"
+    shown = log.as_name(status) or "not shown"
     reasons = [] if status == "success" else [f"the run has the status {shown}; expected success"]
     if isinstance(total, int) and total != n:
         reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
@@ -162,21 +144,19 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
     said = [name for sample in samples for name in as_object(sample.get("scores"))]
-    names, known = list(dict.fromkeys(said)), checked_names.names_in(said)
+    names, known = list(dict.fromkeys(said)), log.names_in(said)
     if wanted is not None and wanted not in names:
-        raise UsageError(
-            f"{file}: there is no scorer {wanted!r}; expected one of {checked_names.listed(names, known)}"
-        )
+        raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {log.listed(names, known)}")
     if wanted is None and len(names) > 1 and "choice" not in names:
         raise UsageError(
-            f"{file}: the log has several scorers ({checked_names.listed(names, known)}). Select one with --filter NAME."
+            f"{file}: the log has several scorers ({log.listed(names, known)}). Select one with --filter NAME."
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
-def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, checked_names.Name]:
+def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, log.Name]:
     steps = _list(as_object(tree.get("plan")).get("steps"))
-    return checked_names.facts_of(
+    return log.facts_of(
         {
             "inspect_ai": as_object(spec.get("packages")).get("inspect_ai"),
             "task_version": spec.get("task_version"),
@@ -184,3 +164,6 @@ def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, checke
             "solver": "+".join(str(step.get("solver")) for step in steps if isinstance(step, Mapping)),
         }
     )
+
+
+READER = log.LogReader(KIND, _recognizes, _read)

@@ -1,8 +1,7 @@
-"""Reader of the logged samples of lm-eval (`samples_*.jsonl`), old and new.
+"""Reader of the logged samples of lm-eval (`samples_*.jsonl`), old and new, whose numbers may be text.
 
-A row states the best choice and whether it was right. Both are recomputed from the log-likelihoods, and inconsistent logs
-are refused. Formats have changed over the years: numbers may be floats or text, and arguments may be lists or named
-objects. Unreadable values become None and give no answer.
+A row states whether the best choice was right. That is recomputed from the log-likelihoods, and inconsistent logs are
+refused.
 """
 
 import json
@@ -26,14 +25,16 @@ from robustify.reading.loaders.rows import (
     line_spans,
     rows_or_faults,
 )
-from robustify.reading.logs import checked_names, log
-from robustify.reading.logs.lm_eval_requests import (
+from robustify.reading.logs import log
+from robustify.reading.logs.prompts import (
+    Naming,
+    Prompt,
+    asked_as,
     by_choice,
     delimiter,
     prompt_in_row,
     with_requested_options,
 )
-from robustify.reading.logs.prompts import Naming, Prompt, asked_as
 
 KIND = "lm-eval"
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
@@ -48,22 +49,21 @@ UNNAMED = "there is no results file beside the log, so the name of the folder is
 class LmEvalRun:
     """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known."""
 
-    task: checked_names.Name
-    model: checked_names.Name = checked_names.NOTHING
+    task: log.Name
+    model: log.Name = log.NOTHING
     n: int | None = None
-    facts: Mapping[str, checked_names.Name] | None = None
+    facts: Mapping[str, log.Name] | None = None
     delimiter: str | None = None
 
 
-def recognizes(file: log.LogFile) -> bool:
+def _recognizes(file: log.LogFile) -> bool:
     """Return whether a file has logged samples, or is the results file beside them."""
     cells = file.table.rows[0].cells if file.table.rows else {}
     return is_lm_eval(cells) or _is_results(cells)
 
 
-def read(file: log.LogFile, options: log.LogOptions, before: log.ShownBefore) -> log.Log:
-    """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
-    prompts. Raise `DataError` if the file has only results, the layout is unknown, or the prompts contradict `options`."""
+def _read(file: log.LogFile, options: log.LogOptions, before: log.ShownBefore) -> log.Log:
+    """Read the replies in a log of lm-eval."""
     if _is_results(file.table.rows[0].cells):
         raise DataError(
             f"{file.path.name} has only aggregated results; expected the answers to each item. Use samples_*.jsonl, which "
@@ -82,9 +82,10 @@ def _is_results(cells: Cells) -> bool:
 def replies_in_rows(
     head: log.Log, run: LmEvalRun, table: SourceTable, options: log.LogOptions, before: log.ShownBefore
 ) -> log.Log:
-    """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read`."""
+    """Return `head` with the replies from a table of lm-eval rows. Raise `UsageError` if the filter does not exist, or the
+    view contradicts the prompts, and `DataError` if the layout is unknown, or the prompts contradict `options`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
-    names = {row.line: checked_names.as_label(row.cells.get("doc_id")) for row in rows}
+    names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     whole = replace(table, rows=rows)
     try:
@@ -139,14 +140,14 @@ def _one_filter(
 ) -> tuple[tuple[SourceRow, ...], list[str]]:
     """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
     said = [str(row.cells.get("filter", "none")) for row in rows]
-    filters, known = list(dict.fromkeys(said)), checked_names.names_in(said)
+    filters, known = list(dict.fromkeys(said)), log.names_in(said)
     if wanted is not None and wanted not in filters:
         raise UsageError(
-            f"{name}: there is no filter {wanted!r}; expected one of {checked_names.listed(filters, known)}"
+            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, known)}"
         )
     taken = wanted or filters[0]
     kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
-    others = checked_names.listed((one for one in filters if one != taken), known)
+    others = log.listed((one for one in filters if one != taken), known)
     shown = known.get(taken, "of the first row")
     note = f"the filter {shown} was used, not {others} (to change this, use --filter)"
     return kept, [note] * (len(filters) > 1)
@@ -191,8 +192,8 @@ def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way
 def _contradictions(
     made: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
-    """Return faults for rows whose metrics contradict their scores or pick and the key, which finds misread keys and
-    choices, and a note about rows in which only a norm differs. `targets` are the answers expected in any row."""
+    """Return faults for rows whose metrics contradict their scores or pick and the key, and a note about rows in which only
+    a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
         said, norms = log.scores_of_row(row.cells), _norms(reply)
@@ -242,8 +243,7 @@ def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
 
 
 def _log_likelihoods(cells: Cells) -> list[float]:
-    """Return the log-likelihood of each request, or NaN if it is unreadable.
-    `resps` contains a list per request, which contains a list per repeat. Older logs have one level less."""
+    """Return the log-likelihood of each request, or NaN if it is unreadable, from lists in lists of one or two levels."""
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
@@ -277,11 +277,10 @@ def find_run(path: Path) -> LmEvalRun:
     config = as_object(tree.get("config"))
     n = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
     before = as_object(as_object(tree.get("configs")).get(task)).get("target_delimiter")
-    model = log.plain_model(str(tree.get("model_name") or _pretrained(config.get("model_args")) or ""))
+    model = str(tree.get("model_name") or _pretrained(config.get("model_args")) or "")
     return LmEvalRun(
-        task=checked_names.path_name(task),
-        model=checked_names.as_name(log.plain_model(str(model or "")))
-        or checked_names.path_name(log.plain_model(path.parent.name)),
+        task=log.path_name(task),
+        model=log.model_name(model, path.parent.name),
         n=n if isinstance(n, int) else None,
         facts=_facts(tree, config, task) if tree else None,
         delimiter=before if isinstance(before, str) else None,
@@ -310,8 +309,8 @@ def _pretrained(arguments: object) -> object:
     return said.get("pretrained") or said.get("model")
 
 
-def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, checked_names.Name]:
-    return checked_names.facts_of(
+def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, log.Name]:
+    return log.facts_of(
         {
             "lm_eval": tree.get("lm_eval_version"),
             "task_version": as_object(tree.get("versions")).get(task),
@@ -324,3 +323,6 @@ def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dic
             "transformers": tree.get("transformers_version"),
         }
     )
+
+
+READER = log.LogReader(KIND, _recognizes, _read)

@@ -1,29 +1,131 @@
-"""Logs as data structures, which readers create and matching converts to items and answers.
+"""Logs as data structures, which readers create and matching converts to items and answers, and the check of their names.
 
-Positions refer to the choices as shown in the log, not to those of an item. Matching converts them. The repr of these
-classes shows no text.
-
-A log may score its own rows, in many forms: 1.0 and 0.0, true and false, "C" and "I", or words. If these scores contradict
-picks and keys, a key was misread, or scores were assigned to the wrong choices.
+If a column is mapped incorrectly or a log is unusual, item text can appear instead of the name of a model, task, or topic.
+Messages, notes, and runs therefore print only a `Name`, which only this module creates. Names differ from texts in form
+(one ASCII word, or a few words without final punctuation), and in repetition (a name appears in many rows of a column).
 """
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NewType
 
 from robustify.base.arrays import tied_best
+from robustify.base.errors import UsageError
 from robustify.base.redaction import HoldsText
+from robustify.base.texts import folded
 from robustify.items.views import Hidden, View
 from robustify.reading.loaders.layouts import groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Fault, SourceTable
-from robustify.reading.logs.checked_names import NOTHING, Name, as_label, said_name, topics_in
+from robustify.reading.loaders.rows import Fault, SourceTable, name_like
+
+Name = NewType("Name", str)
+"""Checked name, or "" if there is none."""
+NOTHING = Name("")
+_WORD = re.compile(r"[\w#][\w.+:@/=,~|#()-]{0,95}", re.ASCII)
+_NO_NAME = re.compile(r"[^\w.@+/:-]+")
+_MOST_WORDS, _MOST_CHARS = 8, 80
+_FEW, _FEW_TOPICS = 3, 12
+_LISTED = 10
+
+
+def as_name(said: object) -> Name | None:
+    """Return a value as a name if it is text, a number, or a boolean in one word, otherwise None."""
+    text = str(said) if isinstance(said, str | int | float) else ""
+    return Name(text) if _WORD.fullmatch(text) else None
+
+
+def as_label(said: object) -> Name:
+    """Return the label of one item if it has only a few words, otherwise "", so that its content identifies it."""
+    text = str(said).strip() if isinstance(said, str | int) else ""
+    return Name(text) if _few_words(text) else NOTHING
+
+
+def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
+    """Return the names in a column that identifies the source of each row, by cell text, where items have these `texts`.
+    There are none if each name appears, on average, in fewer rows than there are names, unless there are up to three
+    single words. A name is dropped if it equals a text, or has several words and is part of a text."""
+    said, whole = list(cells), {folded(str(text)) for text in texts}
+    found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
+    rare = len(found) ** 2 > len(said)
+
+    def may_be_text(name: str) -> bool:
+        bare = folded(name)
+        return bare in whole if as_name(name) else rare or any(bare in text for text in whole)
+
+    return {name: known for name, known in found.items() if not may_be_text(name)}
+
+
+def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
+    """Return the topic names in a column, by cell text, or none if there are over twelve with fewer than two items each on
+    average. `each` is the number of cells per item: one per model."""
+    return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
+
+
+def facts_of(said: Mapping[str, object]) -> dict[str, Name]:
+    """Return the metadata of a log whose values are names."""
+    return {fact: name for fact, one in said.items() if (name := as_name(one)) is not None}
+
+
+def path_name(text: str) -> Name:
+    """Return a name for a file or folder chosen by the user, replacing unsuitable characters with hyphens."""
+    return Name(_NO_NAME.sub("-", text).strip("-")[:96] or "unnamed")
+
+
+def said_name(text: str) -> Name:
+    """Check and return a model name from a config or a command line. Raise `UsageError` if it is too long for a name."""
+    if not _few_words(text):
+        raise UsageError(
+            f"the model name has {len(text)} characters and {len(text.split())} words; expected 1 to {_MOST_CHARS} "
+            f"plain characters and at most {_MOST_WORDS} words"
+        )
+    return Name(text)
+
+
+def headings(columns: Sequence[str]) -> dict[str, Name]:
+    """Return the column names of a table as checked names, or none if any of them is longer than three short words, because
+    a table without a header has its first record there."""
+    names = {text: Name(text) for text in columns if as_name(text) or (name_like(text) and _few_words(text))}
+    return names if all(column in names for column in columns) else {}
+
+
+def columns_of(found: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
+    """Return the column of each model from (model, column) pairs, or None if a model name may be item text."""
+    known = headings(columns)
+    out: dict[Name, str] = {}
+    for model, column in found:
+        name = as_name(model) if known or model != column else None
+        if name is None and not (column in known and _few_words(model)):
+            return None
+        out[name or Name(model)] = column
+    return out
+
+
+def listed(said: Iterable[str], known: Mapping[str, Name], most: int = _LISTED) -> str:
+    """Return a list of names for a message. Texts that are not names are only counted."""
+    every = list(dict.fromkeys(said))
+    shown = [known[one] for one in every if one in known][:most]
+    rest = len(every) - len(shown)
+    more = [f"{rest} more" if shown else f"{rest} (not shown)"] if rest else []
+    return ", ".join([*shown, *more]) or "none"
+
+
+def _repeated(cells: Iterable[object], enough: Callable[[int, int], bool]) -> dict[str, Name]:
+    said = [text for cell in cells if isinstance(cell, str | int) and (text := str(cell).strip())]
+    names = dict.fromkeys(said)
+    if not enough(len(names), len(said)):
+        return {}
+    return {text: Name(text) for text in names if _few_words(text)}
+
+
+def _few_words(text: str) -> bool:
+    short = 0 < len(text) <= _MOST_CHARS and len(text.split()) <= _MOST_WORDS
+    return short and text.isprintable() and not text.endswith(("?", "!", ".", "？", "。", "！"))
+
 
 _ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
-_LISTED = 3
 _RIGHT = frozenset({"1", "1.0", "true", "c", "correct", "right", "yes", "pass"})
 _WRONG = frozenset({"0", "0.0", "false", "i", "incorrect", "wrong", "no", "fail"})
 _OF_RIGHTNESS = re.compile(
@@ -34,12 +136,9 @@ _NORMED_OTHERWISE = re.compile(r"token|pmi|greedy|prob", re.I)
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Options that a user sets for a log. Values that are not set are read from the log, and assumptions become notes.
-
-    `filter` selects a filter of lm-eval or a scorer of Inspect. `columns` maps each part of a row to its columns, or to a
-    constant after `=`. `keyed` means that keys come from the file of the benchmark. `skip_bad` sets unreadable rows aside.
-    `hidden` is the part of the item that the choices-only views did not show.
-    """
+    """Options that a user sets for a log. Other values are read from the log. `filter` selects a filter of lm-eval or a
+    scorer of Inspect. `columns` maps each part of a row to its columns, or to a constant after `=`. `keyed` means that keys
+    come from the file of the benchmark. `hidden` is the part of the item that the choices-only views did not show."""
 
     view: View | None = None
     model: str | None = None
@@ -78,13 +177,9 @@ class LoggedItem(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogReply(HoldsText):
-    """Reply of one model to one item.
-    `pick` and `scores` refer to positions as shown, and `scores` are log-probabilities.
-
-    If `by_text` is true, the text of each choice was scored, and scores are normalized by its length `n_chars`. Otherwise,
-    scores are compared without normalization. `unconditioned` contains log-probabilities of the same texts without context.
-    `reason` explains why there is no pick.
-    """
+    """Reply of one model to one item. `pick` and `scores` (log-probabilities) refer to positions as shown. If `by_text` is
+    true, the text of each choice was scored, and its length `n_chars` divides its score. `unconditioned` are scores of
+    the same texts without context. `reason` explains why there is no pick."""
 
     line: int
     model: Name
@@ -101,9 +196,8 @@ class LogReply(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Log(HoldsText):
-    """Contents of a log file: replies, unreadable rows, and metadata.
-    `facts` (name of the task, versions, dtype) apply to every model in the log. `templates` maps "view/name" to the sha256
-    of each robustify template that all prompts match. `notes` state assumptions, without the name of the file."""
+    """Replies, unreadable rows, and metadata of a log file. `facts` (versions, dtype) apply to every model. `templates`
+    maps "view/name" to the sha256 of each robustify template that all prompts match. `notes` state assumptions."""
 
     file: str
     kind: str
@@ -152,26 +246,22 @@ class LogFile(HoldsText):
     zipped: bool = False
 
 
-class LogReader(Protocol):
-    """Reader of one log format: a module, or an object, with its name and these two functions."""
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """Reader of one log format, which `recognizes` a file by its content. `read` raises `UsageError` if an option
+    contradicts the log, and `DataError` if the log is damaged."""
 
-    @property
-    def KIND(self) -> str:
-        """Name of the format."""
-
-    def recognizes(self, file: LogFile, /) -> bool:
-        """Return whether the file has this format, judging by its content."""
-
-    def read(self, file: LogFile, options: LogOptions, before: ShownBefore, /) -> Log:
-        """Read the replies. Raise `UsageError` if an option contradicts the log, and `DataError` if it is damaged."""
+    kind: str
+    recognizes: Callable[[LogFile], bool]
+    read: Callable[[LogFile, LogOptions, ShownBefore], Log]
 
 
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
 ) -> Shown:
-    """Return the item shown in each row of an item table, by line, with faults and notes. The table is read like the file
-    of a benchmark. `names` maps lines to the labels of the items in the log. Raise `DataError` if the layout is not
-    recognized, or the choices are only letters. Raise `UsageError` if no row has a mapped field."""
+    """Return the item shown in each row of an item table, by line, with faults and notes. `names` maps lines to the labels
+    of the items. Raise `DataError` if the layout is unknown, or the choices are only letters, and `UsageError` if no row
+    has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
     found = raw_items(file, table, options.fields)
@@ -195,17 +285,22 @@ def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
     return [f"topics dropped, because {why}: {len(strange)}"] * bool(strange)
 
 
+def model_name(*said: str) -> Name:
+    """Return the first of these names or paths of a model that is a name, or else a name made from the last one."""
+    names = map(as_name, map(plain_model, said[:-1]))
+    return next(filter(None, names), None) or path_name(plain_model(said[-1]))
+
+
 def plain_model(name: str) -> str:
-    """Return `owner/name` unchanged, or the last part of a path, including a path that lm-eval encoded as a folder name.
-    This keeps the location of a model on someone's machine out of the results."""
+    """Return `owner/name` unchanged, or the last part of a path, also one that lm-eval encoded as a folder name, so that no
+    place on someone's machine gets into results."""
     if _ABSOLUTE.match(name) or "//" in name:
         return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
     return name.replace("__", "/")
 
 
 def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
-    """Return the properties of a model according to its logs, joining the first few values if logs differ. The digest of a
-    log identifies answers and no model, so it is not stored as a separate digest."""
+    """Return the properties of a model according to its logs, joining the first few values if logs differ."""
     facts: dict[str, dict[str, None]] = {}
     for log in logs:
         own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
@@ -216,8 +311,8 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
 
 def together(values: Sequence[str]) -> str:
     """Join the first few values, and add the number of remaining values."""
-    more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
-    return ", ".join(values[:_LISTED]) + more
+    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
+    return ", ".join(values[:3]) + more
 
 
 def number_or_nan(value: object) -> float:

@@ -2,9 +2,6 @@
 
 Items are matched by content, never by row number or letter. A row without text is matched by item ID, and its key must
 agree. If several items have the same content, the rows of a model are assigned to them in turn.
-
-For a reply with scores, the pick is recomputed and ties share the credit. A reply without scores keeps its pick. A reply
-that names no choice becomes an unanswered row.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
-"""Reader of plain tables of picks (JSON, JSON Lines, CSV, Parquet).
+"""Reader of plain tables with a model, key, and pick in each row, or a column of picks for each model.
 
-A table contains a model, key, and pick in each row, or a column of picks for each model. Columns are those that the user
-maps, and then those with common names. If two columns could be the same part, the table is refused.
+Columns are those that the user maps, and then those with common names. If two could be the same part, the table is refused.
 """
 
 import math
@@ -19,7 +18,7 @@ from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import choice_columns, usual_names
 from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.loaders.loaded import said_columns
-from robustify.reading.logs import checked_names, log
+from robustify.reading.logs import log
 from robustify.reading.logs.prompts import Naming, assumed, naming, whole_number
 
 KIND = "picks"
@@ -57,7 +56,7 @@ class _Columns:
     """Columns of a table: of the picks by model ("" if all models share a column), of all other parts, and of the choices.
     A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
-    picks: Mapping[checked_names.Name, str]
+    picks: Mapping[log.Name, str]
     parts: Mapping[str, str]
     choices: str | tuple[str, ...] | None
 
@@ -66,7 +65,7 @@ class _Columns:
 class _Said(HoldsText):
     """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
 
-    model: checked_names.Name
+    model: log.Name
     choices: tuple[str, ...]
     parts: Mapping[str, object]
 
@@ -87,16 +86,15 @@ class _Said(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Rules for reading one table: formats of keys and picks, number of choices, and known names.
-    `k` is 0 if the number of choices depends on the item with a row's ID. `views` maps each word in the view column to a
-    view. `models` and `topics` contain the names in those columns. If `probable` is true, scores are probabilities."""
+    """Rules for reading one table. The number of choices `k` is 0 if it depends on the item with a row's ID. `views` has
+    the view of each word in the view column. If `probable` is true, scores are probabilities."""
 
     keys: Naming
     picks: Naming
     k: int
     views: Mapping[str, View]
-    models: Mapping[str, checked_names.Name]
-    topics: Mapping[str, checked_names.Name]
+    models: Mapping[str, log.Name]
+    topics: Mapping[str, log.Name]
     probable: bool
 
 
@@ -105,14 +103,8 @@ def mapping(pairs: Iterable[str]) -> dict[str, str]:
     return said_columns(pairs, PARTS)
 
 
-def recognizes(_: log.LogFile) -> bool:
-    """Return whether a file can be read as a table. Any other file can, or its columns are refused."""
-    return True
-
-
-def read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
-    """Read the replies in a table of picks. Raise `DataError` if a part has no column or several, or a view or number of
-    choices is unknown. Raise `UsageError` if a mapped column does not exist, or the asked view contradicts the table."""
+def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
+    """Read the replies in a table of picks."""
     file, table = table_file.path.name, table_file.table
     columns = _columns(file, table, options)
     made, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _said)
@@ -124,7 +116,7 @@ def read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -
         file=file,
         kind=KIND,
         sha256=table_file.sha256,
-        task=checked_names.path_name(re.sub(r"\.[^.]*$", "", file)),
+        task=log.path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, row in replies for reply in row),
         faults=(*table.faults, *faults, *more),
         notes=tuple(filter(None, notes)),
@@ -156,9 +148,9 @@ def _columns(file: str, table: rows.SourceTable, options: log.LogOptions) -> _Co
     free = [name for name in free if name not in parts.values()]
     parts |= {"first": said["first"]} if "first" in said else {}
     picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
-    if checked_names.NOTHING not in picks and options.model is not None:
+    if log.NOTHING not in picks and options.model is not None:
         raise UsageError(f"{file}: the table has a column of picks for each model. Remove {options.model}=.")
-    named = checked_names.NOTHING not in picks or "model" in parts or options.model is not None
+    named = log.NOTHING not in picks or "model" in parts or options.model is not None
     for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
         raise DataError(
             f"{file}: there is no column for the {part}; {_shown(names)}. Use --map {part}=NAME, or --map {part}==VALUE "
@@ -169,8 +161,7 @@ def _columns(file: str, table: rows.SourceTable, options: log.LogOptions) -> _Co
 
 
 def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (name, column) pairs for the columns that match a mapping.
-    The name is the text matched by `*`, or the column itself."""
+    """Return the columns that match a mapping, each after the text matched by `*` or the column itself."""
     patterns = [re.escape(one).replace(r"\*", "(.+)") for one in said.split(",")]
     matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in names)
     return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]
@@ -193,11 +184,11 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
     return usual[0] if usual else None
 
 
-def _picks(file: str, names: Sequence[str], said: str) -> dict[checked_names.Name, str]:
+def _picks(file: str, names: Sequence[str], said: str) -> dict[log.Name, str]:
     """Return a mapping from model name to its column of picks, or from "" if all models share a column."""
     if not {"*", ","} & set(said):
-        return {checked_names.NOTHING: said}
-    models = checked_names.columns_of(_expanded(said, names), names)
+        return {log.NOTHING: said}
+    models = log.columns_of(_expanded(said, names), names)
     if models is None:
         raise DataError(
             f"{file}: some columns of picks are not named after a model; {_shown(names)}. Name each column after its "
@@ -213,8 +204,8 @@ def _picks(file: str, names: Sequence[str], said: str) -> dict[checked_names.Nam
 
 
 def _shown(names: Sequence[str]) -> str:
-    if known := checked_names.headings(names):
-        return f"found the columns {checked_names.listed(names, known, 12)}"
+    if known := log.headings(names):
+        return f"found the columns {log.listed(names, known, 12)}"
     return f"found {len(names)} columns (names not shown, because they may be item text)"
 
 
@@ -271,26 +262,24 @@ def _reading(
         )
     models = _models(file, said, columns, options)
     named = [one.text("topic") for one in said]
-    topics = checked_names.topics_in(named, each=len(models) or 1)
+    topics = log.topics_in(named, each=len(models) or 1)
     reading = _Reading(by_key, by_pick, k, views, models, topics, probable)
     return reading, [noted, counted, *log.topic_notes(named, topics)]
 
 
 def _models(
     file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
-) -> dict[str, checked_names.Name]:
+) -> dict[str, log.Name]:
     """Return the checked model names by cell text. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
-    if checked_names.NOTHING not in columns.picks:
+    if log.NOTHING not in columns.picks:
         return {}
     column = columns.parts.get("model", "=")
     if column.startswith("="):
-        return {column[1:].strip(): checked_names.said_name(column[1:].strip())}
+        return {column[1:].strip(): log.said_name(column[1:].strip())}
     names = [text for one in said if (text := one.text("model"))]
-    models = checked_names.names_in(
-        names, (text for one in said for text in (one.parts.get("stem"), *one.choices))
-    )
+    models = log.names_in(names, (text for one in said for text in (one.parts.get("stem"), *one.choices)))
     if names and not models:
         raise DataError(
             f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
@@ -353,7 +342,11 @@ def _item(said: _Said, reading: _Reading) -> log.LoggedItem:
         same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
         which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
         raise ItemError(f"the key is {rows.json_kind(said.parts['key'])} that {which}")
-    name = checked_names.as_label(said.text("id"))
-    topic = reading.topics.get(said.text("topic"), checked_names.NOTHING)
+    name = log.as_label(said.text("id"))
+    topic = reading.topics.get(said.text("topic"), log.NOTHING)
     stem = rows.require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
     return log.LoggedItem(k, stem, said.choices, key, name, id=name, topic=topic)
+
+
+READER = log.LogReader(KIND, lambda _: True, _read)
+"""Any file can be read as a table, or its columns are refused."""

@@ -1,28 +1,45 @@
-"""Detection of the view from the prompts of a log, and of the choice that a reply names.
+"""What the prompts of a log asked, and which choice a reply names.
 
-The file name is never used. A prompt from a robustify template is recognized word for word. For other prompts, only two
-facts are read: whether letters or texts were scored, and whether the question was shown.
-
-A choice is named by letter, number, or text (`marks.picks`). The format of most cells applies to all cells of a column.
-Whole numbers that could count from 0 or from 1 are refused.
+A prompt from a robustify template is recognized word for word. For others, only two facts are read: whether letters or
+texts were scored, and whether the question was shown. A continuation is a choice after the delimiter of the task, which
+does not count for its length. Some tasks, such as bbh and boolq, have their choices only in the requests.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any, Literal
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, ItemError, UsageError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.items.views import View, names, template
-from robustify.reading.loaders.rows import whole
+from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults, whole
 from robustify.reading.logs.log import LoggedItem, LogOptions
-from robustify.reading.marks.labelling import COUNTED, bare_mark, only_labels, series_of
+from robustify.reading.marks.labelling import (
+    COUNTED,
+    bare_mark,
+    cut_at_labels,
+    only_labels,
+    series_of,
+    without_tail,
+)
 from robustify.reading.marks.picks import NoPick, Picked, read_pick
+
+_SAMPLED = 200
+_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
+_LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
+_BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
+_BEFORE_TEXT = re.compile(r"[\W_]*\s")
+NO_TEXTS = (
+    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
+    "clearly"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +115,7 @@ def whole_number(said: object) -> int | None:
     return int(mark) if mark is not None and mark.isdecimal() else None
 
 
-LOOKED_AT = 50
+_LOOKED_AT = 50
 OURS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
 BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
@@ -130,8 +147,8 @@ class AskedAs:
 
 
 def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
-    """Return the view and template in which the items of a log were asked. The template is named `kind` unless all prompts
-    match one of robustify, which `options.view` must not contradict. A view without the question refuses its prompts."""
+    """Return the view and template in which the items of a log were asked, `kind` unless all prompts match a template of
+    robustify. Raise `UsageError` or `DataError` if prompts contradict `options.view`."""
     ours = _ours(prompts)
     if ours is not None:
         if options.view not in (None, ours.view):
@@ -140,7 +157,7 @@ def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOption
                 f"{options.view}. Omit that view, or choose the right log."
             )
         return ours
-    seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
+    seen = prompts[:: max(1, len(prompts) // _LOOKED_AT)][:_LOOKED_AT]
     with_stem = sum(_shows_stem(prompt) for prompt in seen)
     if options.view in BLIND and options.hidden == "question" and with_stem * 2 > len(seen):
         raise DataError(
@@ -181,3 +198,138 @@ def _is_template(prompt: Prompt, view: View, name: str) -> bool:
 def _shows_stem(prompt: Prompt) -> bool:
     stem = unspaced(prompt.item.stem)
     return bool(stem) and any(stem in unspaced(context) for context in prompt.contexts[:1])
+
+
+def _pairs(cells: Cells) -> list[tuple[str, str]]:
+    """Return the context and continuation ("" if the model wrote) of each request of a row, without the second half of
+    `acc_mutual_info`, which has no context, or nothing if a request has another form."""
+    arguments = cells.get("arguments")
+    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
+    if isinstance(arguments, dict):
+        # Sort by number, so that gen_args_10 comes after gen_args_2.
+        members = [arguments[name] for name in sorted(arguments, key=_number)]
+    pairs = [pair for member in members if (pair := _pair(member)) is not None]
+    half = len(pairs) // 2
+    if len(pairs) < len(members):
+        return []
+    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
+
+
+def _pair(member: object) -> tuple[str, str] | None:
+    match member:
+        case dict():
+            context, continuation = member.get("arg_0"), member.get("arg_1")
+        case [context, continuation, *_]:
+            pass
+        case _:
+            return None
+    if not isinstance(context, str) or not isinstance(continuation, str | dict):
+        return None
+    return context, continuation if isinstance(continuation, str) else ""
+
+
+def _number(name: str) -> int:
+    number = str(name).rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
+    """Return the prompts of a row, or None unless it has one context and one continuation for every choice."""
+    pairs = _pairs(cells)
+    if len(pairs) != item.k:
+        return None
+    contexts, continuations = zip(*pairs, strict=True)
+    return Prompt(item, contexts, continuations)
+
+
+def by_choice(asked: Prompt) -> list[int] | None:
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices."""
+    texts = [unspaced(text) for text in asked.continuations]
+    positions: list[int] = []
+    for choice in map(unspaced, asked.item.choices):
+        free = [at for at, text in enumerate(texts) if text == choice and at not in positions]
+        if not free:
+            return None
+        positions.append(free[0])
+    return positions
+
+
+def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
+    """Return the text before the choice in each continuation, as the choices in the docs show, because a space may belong
+    to either. If the docs have no choices, it is the delimiter of the results file, or else the white space or punctuation
+    that all continuations have in common."""
+    before: Counter[str] = Counter()
+    scored: list[str] = []
+    for row in rows[:: max(1, len(rows) // _SAMPLED)]:
+        texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
+        for _, said in _pairs(row.cells):
+            scored.append(said)
+            before.update([said.removesuffix(text) for text in texts if said.endswith(text)][:1])
+    most, n = before.most_common(1)[0] if before else ("", 0)
+    if 2 * n > len(scored):
+        return most
+    shared = commonprefix(scored)  # noqa: RUF071 (texts, not paths)
+    if configured and shared.startswith(configured):
+        return configured
+    found = _BEFORE_TEXT.match(shared)
+    return found[0] if found else ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield from [value] * bool(value)
+        case list() | dict():
+            for member in value.values() if isinstance(value, dict) else value:
+                yield from _texts(member)
+
+
+def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
+    """Return the table with the options of each row added to its doc, from the requests, or, if labels were scored or the
+    model wrote, from labelled lines of the doc or prompt. `before` is the delimiter. Raise `unknown` if there are none."""
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
+    )
+    if not made and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
+        raise unknown
+    return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
+
+
+def _with_options(cells: Cells, before: str) -> dict[str, object]:
+    pairs, doc = _pairs(cells), as_object(cells.get("doc"))
+    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
+    if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
+        raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
+    if len(pairs) > 1 and not only_labels(texts):
+        return {**doc, "choices": list(texts)}
+    # A text of the doc that the model did not see may explain the answer.
+    seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in pairs[0][0]]
+    for prompt in (*seen, pairs[0][0]):
+        if (found := listed_options(prompt, texts)) is not None:
+            stem, options = found
+            rest = {name: stem if value == prompt else value for name, value in doc.items()}
+            return {**rest, "choices": options}
+    raise ItemError(NO_TEXTS)
+
+
+def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return the question of a prompt, and the texts of its last options with these labels, or with any labels if none are
+    given. Return None if there are none, or it is unclear where the last text ends."""
+    bare = [label.strip().strip("()[].:") for label in labels]
+    cut = cut_at_labels(_BULLET.sub("", prompt), bare)
+    cut = None if cut is None else without_tail(cut)
+    if cut is None:
+        return None
+    return last_question(cut.before, bare), [*cut.texts]
+
+
+def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
+    """Return the question of a prompt without options: the last one, if options with these labels precede it."""
+    starts = list(_LAST_QUESTION.finditer(prompt))
+    if starts:
+        prompt = prompt[starts[-1].end() :]
+    elif cut_at_labels(prompt, labels) is not None:
+        # The question follows examples, in any language.
+        prompt = prompt.rpartition("\n\n")[2]
+    return _LEAD_IN.sub("", prompt).strip()

@@ -1,8 +1,6 @@
-"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`.
-
-A label is a mark of a series (an alphabet, roman numbers, or counting) in a usual dress. The options of an item are
-labelled only if all their labels are the first marks of one series, in any order. A text that only begins like a label,
-such as `A.D. 1066` or `1.5 kg`, is thereby kept.
+"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`: marks of a series (an alphabet, roman
+numbers, or counting) in a usual dress. Options are labelled only if all labels are the first marks of one series, in any
+order, so that a text which only begins like a label, such as `A.D. 1066` or `1.5 kg`, is kept.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Which of these options does a text name? The only reader of keys, targets, and replies.
+"""The only reader of which option a key, target, or reply names.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
 which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is
-guessed: `A cat`, `not B`, and `A or B` name no option, and two different options are unreadable.
+guessed: `A cat`, `not B`, and `A or B` name no option.
 """
 
 import json

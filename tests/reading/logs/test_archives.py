@@ -1,19 +1,40 @@
-"""Archives of answers come out as other logs do: the same items, picks, notes, and refusals."""
+"""Archives and lighteval come out as other logs do: the same items, picks, and refusals. A new format is one reader."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from pyarrow import Table, parquet
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.reading.loaders import Source, load_many
-from robustify.reading.logs import Gathered, Log, LogOptions, gather, read_log
+from robustify.reading.logs import (
+    READERS,
+    Gathered,
+    Log,
+    LogFile,
+    LogOptions,
+    LogReader,
+    ShownBefore,
+    gather,
+    read_log,
+)
+from robustify.reading.logs.log import LoggedItem, LogReply, path_name
 from robustify.runs.run import open_run, write_items
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval, prompt
-from tests.support.fake_logs import boxes, jsonl
+from tests.support.fake_logs import (
+    boxes,
+    inspect_sample,
+    inspect_tree,
+    jsonl,
+    lighteval_parquet,
+    lm_eval_row,
+    scores_for,
+)
 
 REPLIES = {
     "alpha": ["A", "B", "B", "D", "C", "C"],
@@ -188,3 +209,125 @@ def test_perplexities_of_opencompass_count_as_its_own_prediction(tmp_path: Path)
     _, found = read([path])
     assert found.answers.table["pick"].to_pylist() == [2] * 6
     assert [i.choices for i in found.items or ()] == [i.choices for i in boxes()]
+
+
+LIGHTEVAL_PICKS = [0, 1, 1, 3, 2, 2]
+FOLDER = Path("details") / "owner" / "name" / "2026-05-05T10-00-00.000000"
+NAME = "details_community|boxes|0_2026-05-05T10-00-00.000000.parquet"
+
+
+@pytest.mark.parametrize("letters", [True, False])
+def test_picks_and_scores_are_those_of_the_log(tmp_path: Path, letters: bool) -> None:
+    items = boxes(12)
+    picks = LIGHTEVAL_PICKS * 2
+    path = lighteval_parquet(tmp_path / FOLDER / NAME, items, scores_for(picks), letters=letters)
+    log = read_log(path, LogOptions())
+    assert {r.model for r in log.replies} == {"owner/name"}
+    found = gather([log], None)
+    # Its rows were written backwards; the items stand in the order of their numbers, 10 after 9.
+    assert [(i.stem, i.choices, i.key) for i in found.items or ()] == [
+        (i.stem, i.choices, i.key) for i in items
+    ]
+    block = found.answers.block("full" if letters else "cloze", "owner/name")
+    assert block.scores.tolist() == scores_for(picks)
+    if letters:
+        assert block.pick.tolist() == picks
+    else:
+        alone = found.answers.block("choices_only_text", "owner/name")
+        assert alone.scores.tolist() == [[-4.0, -5.0, -6.0, -7.0]] * 12
+
+
+def test_a_row_without_finite_scores_is_unanswered(tmp_path: Path) -> None:
+    scores = scores_for([0, 1])
+    scores[1][2] = float("nan")
+    path = lighteval_parquet(tmp_path / NAME, boxes(2), scores, letters=True)
+    assert gather([read_log(path, LogOptions())], None).answers.table["pick"].to_pylist() == [0, None]
+
+
+def lettered(tmp_path: Path, prompt: str, labels: list[str]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the options, and the reasons of unreadable rows, of details whose prompts have this form."""
+    scored = [f" {label}" for label in labels]
+    rows = [
+        {
+            "doc": {"query": prompt.format(at), "choices": scored, "gold_index": [1], "id": str(at)},
+            "model_response": {"logprobs": [-1.0 - j for j in range(len(labels))]},
+        }
+        for at in range(3)
+    ]  # fmt: skip
+    parquet.write_table(Table.from_pylist(rows), tmp_path / NAME)
+    log = read_log(tmp_path / NAME, LogOptions())
+    assert {reply.view for reply in log.replies} <= {"full"}
+    return [reply.item.choices for reply in log.replies], [fault.reason for fault in log.faults]
+
+
+COLOURS = [(f"red {at}", f"green {at}", f"blue {at}") for at in range(3)]
+
+
+ASKED, LINES = "Question: Which colour {0}?\n", "A: red {0}\nB: green {0}\nC: blue {0}"
+
+
+@pytest.mark.parametrize("dress", ["{}: ", "({}) ", "{}) ", "{}、", "- {}: "])
+def test_options_may_be_labelled_in_any_dress(tmp_path: Path, dress: str) -> None:
+    shown = re.sub(r"^([ABC]): ", lambda mark: dress.format(mark[1]), LINES, flags=re.MULTILINE)
+    for cue in ("Answer:", "\nAnswer:", "\nReply with one letter.\nAnswer:", "Answer with A, B, or C:"):
+        assert lettered(tmp_path, f"{ASKED}{shown}\n{cue}", list("ABC")) == (COLOURS, [])
+
+
+def test_only_the_last_options_of_a_prompt_count_and_each_may_have_several_lines(tmp_path: Path) -> None:
+    example = "Question: Which one?\nA. one\nB. two\nC. three\nAnswer: B\n\n"
+    assert lettered(tmp_path, f"{example}{ASKED}{LINES}\nAnswer:", list("ABC")) == (COLOURS, [])
+    longer = [tuple(f"{text}\nand more" for text in texts) for texts in COLOURS]
+    more = re.sub("$", "\nand more", LINES, flags=re.MULTILINE)
+    assert lettered(tmp_path, f"{ASKED}{more}\nAnswer:", list("ABC")) == (longer, [])
+    uneven = LINES.replace("\nC", "\nand more\nC")
+    choices, _ = lettered(tmp_path, f"{ASKED}{uneven}\nAnswer:", list("ABC"))
+    assert choices == [(texts[0], f"{texts[1]}\nand more", texts[2]) for texts in COLOURS]
+    for unclear in (f"{uneven}\nSay which.", "Answer:"):
+        _, reasons = lettered(tmp_path, ASKED + unclear, list("ABC"))
+        assert ["has lines with their texts" in one and "end clearly" in one for one in reasons] == [True] * 3
+
+
+def recognizes(file: LogFile) -> bool:
+    return bool(file.table.rows) and set(file.table.rows[0].cells) == {"frage", "wahl", "richtig", "getippt"}
+
+
+def read_quiz(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
+    replies = tuple(
+        LogReply(
+            row.line, path_name("made-up"), "full", "quiz",
+            LoggedItem(3, row.cells["frage"], tuple(row.cells["wahl"]), row.cells["richtig"]), row.cells["getippt"],
+        )
+        for row in file.table.rows
+    )  # fmt: skip
+    return Log(file.path.name, "quiz", file.sha256, path_name(file.path.stem), replies)
+
+
+def test_a_made_up_format_is_one_reader_and_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"frage": f"Wer wohnt in Haus {i}?", "wahl": ["Ada", "Bo", "Cy"], "richtig": i % 3, "getippt": 1}
+        for i in range(6)
+    ]
+    path = jsonl(tmp_path / "quiz.jsonl", rows)
+    others = list(READERS.items())
+    quiz = LogReader("quiz", recognizes, read_quiz)
+    monkeypatch.setattr("robustify.reading.logs.READERS", {"quiz": quiz, **dict(others)})
+    log = read_log(path, LogOptions())
+    assert (log.kind, [reply.pick for reply in log.replies]) == ("quiz", [1] * 6)
+
+
+def test_each_reader_reads_its_own_logs_and_the_last_one_any_table(tmp_path: Path) -> None:
+    inspect = tmp_path / "a.json"
+    inspect.write_text(json.dumps(inspect_tree([inspect_sample(item, "A") for item in boxes()])))
+    logs = {
+        "inspect": inspect,
+        "lm-eval": jsonl(tmp_path / "samples_x.jsonl", [lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])]),
+        "lighteval": lighteval_parquet(tmp_path / "d.parquet", boxes(2), [[-1.0, -2.0, -3.0, -4.0]] * 2, letters=True),
+        **{kind: write(tmp_path / kind, boxes(), {"m": ["A"] * 6})[0] for kind, write in ARCHIVES.items()},
+        "picks": jsonl(tmp_path / "p.jsonl", [{"item": x, "key": x, "pick": "B", "model": "m"} for x in "AB"]),
+    }  # fmt: skip
+    assert list(READERS) == list(logs)
+    assert {kind: read_log(path, LogOptions()).kind for kind, path in logs.items()} == {
+        kind: kind for kind in logs
+    }

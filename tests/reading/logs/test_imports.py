@@ -291,12 +291,8 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
             assert str(tmp_path).encode() not in path.read_bytes(), path
-
-
-def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs: list[LogPath]) -> None:
-    run = import_logs(logs, tmp_path / "out")
-    again = steps.rejudge(run, {}, tmp_path / "again")
-    assert again.manifest == run.manifest
+    run = open_run(tmp_path / "a")
+    assert steps.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
 
 
 @pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
@@ -408,6 +404,8 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
 def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
     code, _, _ = robustify("import", f"mine=choices_only:{logs[0].path}", "-o", "out")
     assert code == 3, "its prompts show the question"
+    code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
+    assert (code, "applies only to tables of picks" in err) == (2, True)
     code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
     assert code == 0
     assert {r[0] for r in rows(open_run(Path("out")))} == {"mine", "two"}
@@ -423,14 +421,14 @@ def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[
         ("x:a.jsonl", None, None, "x:a.jsonl"),
     ],
 )
-def test_a_prefix_is_read_off_a_path(text: str, model: str | None, view: str | None, path: str) -> None:
-    assert parse_log_path(text) == LogPath(Path(path), model, view)
-
-
-def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prefix_is_read_off_a_path_unless_the_whole_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, model: str | None, view: str | None, path: str
+) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("full:pretrained=x.jsonl").write_text("")
-    assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
+    assert parse_log_path(text) == LogPath(Path(path), model, view)
+    Path(text).parent.mkdir(parents=True, exist_ok=True)
+    Path(text).touch()
+    assert parse_log_path(text) == LogPath(Path(text))
 
 
 @pytest.mark.parametrize(
@@ -476,11 +474,6 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
     assert [q["line"] for q in run.manifest["data"]["quarantined"]] == [9]
     assert run.summary.tree()["benchmark"]["n_quarantined"] == 1
     assert SECRET not in err
-
-
-def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[LogPath]) -> None:
-    code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
-    assert (code, "applies only to tables of picks" in err) == (2, True)
 
 
 def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:

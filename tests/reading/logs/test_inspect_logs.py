@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.base.errors import DataError, UsageError
+from robustify.pipeline.from_logs import import_logs
 from robustify.reading.loaders import Loaded
-from robustify.reading.logs import Log, LogOptions, gather, read_log
+from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_log
 from tests.support.fake_logs import boxes, inspect_sample, inspect_tree
 
 
@@ -155,6 +156,33 @@ def test_a_choices_only_task_is_matched_by_its_choices_alone(tmp_path: Path) -> 
     found = gather([log], bench(items))
     assert [r["item"] for r in found.answers.table.to_pylist()] == [i.id for i in items]
     assert any("choices alone" in note for note in found.notes)
+
+
+def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
+    items = boxes(6)
+    asked = {"full": "a.json", "choices_only": "b.json"}
+    for view, name in asked.items():
+        samples = [
+            inspect_sample(i, "B") | ({} if view == "full" else {"input": "Which one?"}) for i in items
+        ]
+        (tmp_path / name).write_text(json.dumps(inspect_tree(samples)))
+    paths = [LogPath(tmp_path / name, view=view) for view, name in asked.items()]
+    told = [
+        [
+            note
+            for note in import_logs(logs, tmp_path / f"out{n}").manifest["config"]["notes"]
+            if "reader" in note
+        ]
+        for n, logs in enumerate((paths[:1], paths))
+    ]
+    assert told[1] == []
+    (note,) = told[0]
+    assert note.startswith(
+        "no log has answers without the question (view choices_only), so there are no flags and no"
+    )
+    assert "Inspect: `--solver robustify/choices_only`" in note
+    assert note.endswith("import its log, too, as choices_only:FILE")
+    assert "\n" not in note
 
 
 def test_the_json_log_that_inspect_itself_wrote(data: Path) -> None:

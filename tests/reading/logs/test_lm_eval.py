@@ -117,10 +117,7 @@ def test_the_results_beside_a_log_say_whose_it_is(path: Path) -> None:
     ("folder", "name"), [("owner__name", "owner/name"), ("__root__models__tiny", "tiny"), ("tiny", "tiny")]
 )
 def test_without_results_the_folder_names_the_model(tmp_path: Path, folder: str, name: str) -> None:
-    log = log_of(
-        tmp_path / folder / "samples_boxes.jsonl", [lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])]
-    )
-    assert log.replies[0].model == name
+    assert log_of(tmp_path / folder / "samples_boxes.jsonl", logged()).replies[0].model == name
 
 
 def test_a_log_with_fewer_rows_than_its_results_count_is_no_whole_log(path: Path) -> None:

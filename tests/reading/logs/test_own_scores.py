@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import Table, parquet
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
@@ -219,15 +220,12 @@ def test_lm_eval_may_not_see_that_a_reply_is_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("letters", [True, False])
 def test_lighteval_details_that_contradict_their_key_are_refused(tmp_path: Path, letters: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = lighteval_parquet(tmp_path / "d.parquet", boxes(), scores_for([0, 1, 2, 3, 0, 1]), letters=letters)
     assert not read_log(path, LogOptions()).faults
-    rows = pq.read_table(path).to_pylist()
+    rows = parquet.read_table(path).to_pylist()
     for row in rows:
         row["doc"]["gold_index"] = (row["doc"]["gold_index"] + 1) % 4
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    parquet.write_table(Table.from_pylist(rows), path)
     assert len(read_log(path, LogOptions()).faults) == 6
 
 
@@ -262,27 +260,24 @@ def requested(
     }
 
 
-def test_options_that_only_the_requests_contain_are_read_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "target", "doc"),
+    [
+        (["yes", "no"], "0", {"question": "Is it odd?", "passage": "Odd.", "label": 0}),
+        (["True", "False"], "True", {"input": "not not True is", "target": "True"}),
+    ],
+)
+def test_options_that_only_the_requests_contain_are_read_there(
+    tmp_path: Path, options: list[str], target: str, doc: dict[str, object]
+) -> None:
+    stem = next(iter(doc))
     rows = [
-        {
-            "doc_id": at,
-            **requested(["yes", "no"], "0", {"question": f"Is {at} odd?", "passage": "Odd.", "label": 0}),
-        }
-        for at in range(4)
+        {"doc_id": at, **requested(options, target, {**doc, stem: f"{at}. {doc[stem]}"})} for at in range(4)
     ]
     log = log_of(tmp_path / "samples_boolq.jsonl", rows)
-    assert (log.faults, [r.item.choices for r in log.replies]) == ((), [("yes", "no")] * 4)
+    assert (log.faults, {(r.item.choices, r.item.key) for r in log.replies}) == ((), {(tuple(options), 0)})
     assert gather([log], None).answers.table["correct"].to_pylist() == [1.0] * 4
     assert any("read from the requests" in note for note in log.notes)
-    rows = [
-        {
-            "doc_id": at,
-            **requested(["True", "False"], "True", {"input": f"not not True {at} is", "target": "True"}),
-        }
-        for at in range(4)
-    ]
-    log = log_of(tmp_path / "samples_bbh_boolean.jsonl", rows)
-    assert (log.faults, {r.item.key for r in log.replies}) == ((), {0})
 
 
 @pytest.mark.parametrize("form", ["({}) {}", "{}. {}", "{}) {}", "{}: {}"])

@@ -34,10 +34,6 @@ def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wante
     return read_log(written, LogOptions(columns=mapping(said), **wanted))
 
 
-def without_ids() -> list[dict[str, object]]:
-    return [{name: cell for name, cell in row.items() if name != "item"} for row in LONG]
-
-
 def numbered(first: int) -> list[dict[str, object]]:
     return [
         {**r, "key": "ABCD".index(r["key"]) + first, "pick": "ABCD".index(r["pick"]) + first} for r in LONG
@@ -105,22 +101,19 @@ def test_an_answer_that_names_two_choices_or_none_is_unanswered_and_says_why(tmp
     assert dict(zip(said, table["error"].to_pylist(), strict=True)) == said
 
 
-def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"
-    ):
-        gather([log_of(tmp_path / "a.csv", without_ids())], None)
-
-
-def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.csv:10: the row repeats a\.csv:3 \(model one"):
-        gather([log_of(tmp_path / "a.csv", [*LONG, LONG[1]])], None)
-
-
-def test_one_item_with_two_keys_is_refused(tmp_path: Path) -> None:
-    rows = [dict(row) for row in LONG]
-    rows[6]["key"] = "B"
-    with pytest.raises(DataError, match=r"a\.csv:8: the key, topic, or number of choices differs"):
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{n: c for n, c in row.items() if n != "item"} for row in LONG],
+         r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"),
+        ([*LONG, LONG[1]], r"a\.csv:10: the row repeats a\.csv:3 \(model one"),
+        ([*LONG[:6], {**LONG[6], "key": "B"}], r"a\.csv:8: the key, topic, or number of choices differs"),
+    ],
+)  # fmt: skip
+def test_rows_that_name_no_item_or_contradict_one_another_are_refused_by_line(
+    tmp_path: Path, rows: list[dict[str, object]], told: str
+) -> None:
+    with pytest.raises(DataError, match=told):
         gather([log_of(tmp_path / "a.csv", rows)], None)
 
 
@@ -207,10 +200,12 @@ def test_a_key_that_contradicts_the_item_of_its_id_is_refused_by_line(tmp_path: 
     assert [row.line for row in found.set_aside] == wrong
 
 
-def test_a_key_that_names_identical_choices_says_so(tmp_path: Path) -> None:
+def test_a_key_that_names_identical_choices_or_none_is_told_by_line(tmp_path: Path) -> None:
     rows = [{"model": "m", "stem": "Which?", "choices": ["red", "red", "blue"], "key": "red", "pick": "blue"}]
     (fault,) = log_of(tmp_path / "a.jsonl", rows).faults
     assert fault.reason == "the key is text that names 2 identical choices"
+    (fault,) = log_of(tmp_path / "a.csv", [{**LONG[0], "key": "Q", "item": "bad"}, *LONG], "k==4").faults
+    assert (fault.line, fault.reason) == (2, "the key is text that names none of 4 choices")
 
 
 def test_a_letter_is_a_letter_even_where_a_choice_is_one(tmp_path: Path) -> None:
@@ -306,9 +301,3 @@ def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, 
     with pytest.raises(DataError, match=told) as error:
         read_log(tmp_path / "a.csv", LogOptions())
     assert "SECRET" not in str(error.value)
-
-
-def test_a_key_that_names_no_choice_is_told_by_line(tmp_path: Path) -> None:
-    rows = [{**LONG[0], "key": "Q", "item": "bad"}, *LONG]
-    faults = log_of(tmp_path / "a.csv", rows, "k==4").faults
-    assert [(f.line, f.reason) for f in faults] == [(2, "the key is text that names none of 4 choices")]
