@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.schema import AnswerRow, FreeItem, Kind
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Kind
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"

@@ -13,8 +13,8 @@ T = TypeVar("T", np.float64, np.int64)
 
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
-    """Return the sorted distinct values and the index of each value (n,), as `np.unique` does. Hashing is much faster
-    than sorting if there are few distinct values."""
+    """Return the sorted distinct values and the index of each value (n,), as `np.unique` does, but by hashing, which is
+    faster for few distinct values."""
     import pyarrow as pa  # slow to import, so only on use
 
     found = pa.array(values).dictionary_encode()
@@ -49,8 +49,8 @@ def tied(scores: Floats, best: Floats) -> Bools:
 
 
 def tied_best(scores: Sequence[float]) -> tuple[int, ...]:
-    """Return the indices of all choices with the best score, lowest first. Scores within a relative 1e-6 are equal. An
-    argmax would give every tie to the first choice. On public bf16 logs, that changed accuracy by one point."""
+    """Return the indices of all choices with the best score, lowest first. Scores within a relative 1e-6 are equal. On
+    public bf16 logs, an argmax, which gives every tie to the first choice, changed accuracy by one point."""
     best = max(scores)
     slack = RELATIVE_TIE * max(abs(best), 1e-300)
     return tuple(i for i, s in enumerate(scores) if best - s <= slack)

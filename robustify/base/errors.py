@@ -1,8 +1,4 @@
-"""Typed errors, each with an exit code.
-
-A message names the problem, what was found, what was expected, and what to do. Messages never contain item text, because
-they end up in logs and screenshots.
-"""
+"""Typed errors, each with an exit code. Messages never contain item text, because they end up in logs and screenshots."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -19,7 +15,7 @@ class RobustifyError(Exception):
 
 
 class UsageError(RobustifyError):
-    """Invalid command line or config."""
+    """Invalid command line or config, or a named file that does not exist."""
 
     exit_code = 2
 
@@ -33,8 +29,7 @@ class DataError(RobustifyError):
     def gather(cls, faults: Sequence[str], *, most: int = 20) -> "DataError":
         """Combine the faults of a file into one error. Only the number of faults beyond `most` is given."""
         more = len(faults) - most
-        shown = list(faults[:most]) + ([f"... and {more} more faults of this kind"] if more > 0 else [])
-        return cls(*shown)
+        return cls(*faults[:most], *([f"... and {more} more faults of this kind"] if more > 0 else []))
 
 
 class RequestError(DataError):

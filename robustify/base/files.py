@@ -1,7 +1,7 @@
 """Atomic writes, locks, safe reads of regular files, and CSV cells that are safe in spreadsheets.
 
-Unless documented otherwise, functions raise `OSError`, and the caller words the message. Only the standard library is
-imported, so that the gate can use this module. `filelock` is imported when a lock is taken.
+Unless documented otherwise, functions raise `OSError`. The gate uses this module, so that it imports only the standard
+library.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` when the block ends, and is removed if the block raises. With `private`,
-    its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
+    """Open a temporary file that replaces `path` at the end, and is removed if the block raises. With `private`, its mode
+    is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(opened(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
@@ -62,9 +62,8 @@ def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool =
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file with mode 0600 and flush it to disk. A partial file is removed if writing fails. Raise
-    `UsageError` if the file already exists. It is never overwritten. Raise `ResourceError` if the file cannot be
-    written."""
+    """Write a new file with mode 0600 and flush it to disk, or leave none. Raise `UsageError` if it already exists, and
+    `ResourceError` if it cannot be written."""
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:
@@ -109,8 +108,8 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
-    """Create a temporary folder inside `folder` for files that are moved up once all are written. It is removed at the
-    end, and those of killed processes first, so the caller must hold a lock on `folder` or be its only writer."""
+    """Create a temporary folder inside `folder` for files that are moved up once all are written. Folders of killed
+    processes are removed, so the caller must hold a lock on `folder` or be its only writer."""
     for left in folder.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
@@ -127,8 +126,9 @@ def move_up(place: Path, folder: Path, name: str) -> None:
 
 
 def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-    """Return a file descriptor of bytes, which no child process inherits, and which never waits for a pipe. Raise
-    `OSError` for a symbolic link unless `follow` is set. Windows lacks some of the flags, so links are looked for."""
+    """Return a file descriptor of bytes, which no child process inherits, and which never waits for a pipe. Raise `OSError`
+    for a symbolic link unless `follow` is set."""
+    # Windows lacks some of the flags.
     if not follow and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", *(() if follow else ("O_NOFOLLOW",))):
@@ -138,9 +138,8 @@ def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = Fa
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Lock the file `path`, which is created if missing and never deleted. The lock ends with the process. Raise
-    `BlockingIOError` if another process holds the lock, and `wait` is false, and `OSError` if the file cannot be
-    created."""
+    """Lock the file `path`, which is created if missing and never deleted. Raise `BlockingIOError` if another process holds
+    the lock, and `wait` is false."""
     from filelock import FileLock, Timeout  # local, because the gate only has the standard library
 
     lock = FileLock(path, timeout=-1 if wait else 0)
@@ -155,8 +154,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
-    """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links. Raise
-    `OSError` if the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device."""
+    """Open a file for binary reading. Raise `OSError` with `ELOOP` for a link, unless `follow` is set, and with `EINVAL`
+    for a folder, pipe, or device."""
     file = opened(path, os.O_RDONLY, follow=follow)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -177,8 +176,8 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
 
 
 def read_expected(path: Path, what: str, most: int) -> bytes:
-    """Read a file that the user named on the command line. `what` describes the expected file in error messages. Raise
-    `UsageError` if the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read."""
+    """Read a file that the user named. `what` describes the expected file in errors. Raise `UsageError` if the file is a
+    link, pipe, or device, is larger than `most` bytes, or cannot be read."""
     try:
         return read_regular(path, most)
     except OSError as error:
@@ -195,8 +194,8 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
 
 
 def text_lines(path: Path, what: str) -> list[str]:
-    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error messages.
-    Raise `UsageError` if the file does not exist, and `DataError` if the file cannot be read as UTF-8 text."""
+    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in errors. Raise
+    `UsageError` if the file does not exist, and `DataError` if it cannot be read as UTF-8 text."""
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
@@ -220,10 +219,8 @@ QUOTED = "quoted for spreadsheets"
 
 
 def neutral(text: str) -> str:
-    """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula.
-
-    Source: OWASP ASVS 5.0, 1.2.10. A cell that already looks quoted gets one more quote, so that `original` restores
-    every text. Numbers are formatted elsewhere."""
+    """Add a leading quote to a CSV cell that a spreadsheet would take for a formula (OWASP ASVS 5.0, 1.2.10). A cell that
+    already looks quoted gets one more quote, so that `original` restores every text."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 

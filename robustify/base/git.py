@@ -1,7 +1,6 @@
-"""Read-only access to Git objects through plumbing commands.
+"""Read-only access to Git objects through plumbing commands, with every setting off that could run code.
 
-All settings with which a hostile repository could run code are off. Blobs are read from the object store, so that no
-filter, text conversion or external diff changes what is scanned. Nothing is written or fetched.
+Blobs are read from the object store, so that no filter, text conversion or external diff changes what is scanned.
 """
 
 import hashlib
@@ -18,8 +17,8 @@ from robustify.base.texts import escaped
 _KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
          "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_CONFIG_GLOBAL",
          "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}  # fmt: skip
-"""Variables that Git sets for its hooks, or that name the user's own settings. Any other GIT_ variable could name a
-program or a replacement object."""
+"""Variables that Git sets for its hooks, or that name the user's own settings. Any other GIT_ variable could name a program
+or a replacement object."""
 _OFF = {
     **dict.fromkeys(("core.hooksPath", "core.attributesFile", "diff.orderFile"), os.devnull),
     **dict.fromkeys(("core.fsmonitor", "core.commitGraph", "core.sshCommand", "core.alternateRefsCommand", "core.askPass",
@@ -28,7 +27,7 @@ _OFF = {
     "core.pager": "cat",
     "protocol.allow": "never",
 }  # fmt: skip
-_DIFF = (
+_DIFF = [
     "-z",
     "--raw",
     "--no-renames",
@@ -36,7 +35,7 @@ _DIFF = (
     "--no-ext-diff",
     "--no-textconv",
     "--ignore-submodules=none",
-)
+]
 _CHUNK = 1 << 20
 
 
@@ -50,7 +49,7 @@ class TreeEntry:
 
 
 class Repository:
-    """Git repository that contains a folder. Raises `UsageError` (exit 2) if the folder is in none."""
+    """Git repository that contains a folder. Raise `UsageError` if the folder is in none."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -73,19 +72,19 @@ class Repository:
         return [os.fsdecode(path) for path in found.split(b"\0") if path]
 
     def named(self, name: str) -> str | None:
-        """Return the ID of the object that a revision names, or None if there is none."""
+        """Return the ID of the object that a revision names, or None."""
         return None if name.startswith(("-", "^")) else self.ask("rev-parse", "--verify", "--quiet", name)
 
     def commit(self, name: str) -> str:
-        """Return the commit ID of a revision. Raises `UsageError` if the revision does not exist."""
+        """Return the commit ID of a revision. Raise `UsageError` if the revision does not exist."""
         found = self.named(f"{name}^{{commit}}")
         if found is None:
             raise UsageError("The range names a missing commit, perhaps because this clone is shallow.")
         return found
 
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
-        """Return the commits reachable from `tips` but not from `known`, newest first. Raises `UsageError` if the parents
-        of one of them are missing in a shallow clone."""
+        """Return the commits reachable from `tips` but not from `known`, newest first. Raise `UsageError` if a shallow
+        clone lacks parents of one of them."""
         given = [*tips, *(f"^{one}" for one in known)]
         commits = self._run("rev-list", "--stdin", given=given).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
@@ -121,9 +120,9 @@ class Repository:
     def known_to(self, remote: str, url: str = "") -> list[str] | None:
         """Return the commits and tags of this repository that a remote has, or None if it cannot be asked.
 
-        The remote itself is asked, with the user's settings as in the push before: what this repository remembers of it
-        may be of another URL or out of date. Without the URL of the push, all push URLs of the remote are asked, and what
-        only some of them have does not count. A URL that Git would read as another one when it fetches is not asked.
+        The remote itself is asked, because what this repository remembers of it may be out of date. Without the URL of the
+        push, all push URLs of the remote are asked, and what only some of them have does not count. A URL that Git would
+        read as another one when it fetches is not asked.
         """
         urls = url or self.ask("remote", "get-url", "--push", "--all", remote) or remote
         theirs = list[set[str]]()
@@ -139,14 +138,12 @@ class Repository:
 
     def _ask_remote(self, *args: str) -> list[str]:
         line, env = ["git", "ls-remote", *args], {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-        none = subprocess.DEVNULL
-        return lines_of(
-            subprocess.check_output(line, cwd=self._folder, env=env, stdin=none, stderr=none, timeout=60)
-        )
+        here, none = self._folder, subprocess.DEVNULL
+        return lines_of(subprocess.check_output(line, cwd=here, env=env, stdin=none, stderr=none, timeout=60))
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
         """Yield the type (commit, tag, tree or blob), size and bytes of each object, or its SHA-256 digest if there are
-        more bytes than `most`. Raise `ResourceError` if an object is missing, damaged or incomplete (exit 6)."""
+        more bytes than `most`. Raise `ResourceError` if an object is missing, damaged or incomplete."""
         names = list(names)
         with tempfile.TemporaryFile() as file:
             file.write("".join(f"{name}\n" for name in names).encode())
@@ -188,13 +185,13 @@ class Repository:
 
 
 def lines_of(answer: bytes) -> list[str]:
-    """Return the lines of an answer. Only newlines end a line, because names may contain any other separator."""
+    """Return the lines of an answer, which only newlines end, because names may contain any other separator."""
     return [row for row in os.fsdecode(answer).split("\n") if row]
 
 
 def git_command(args: Sequence[str]) -> list[str]:
-    """Return the command line of a Git call that switches off every setting that runs a program. Of the settings in the
-    environment, only `safe.directory` is kept, which CI systems set there."""
+    """Return the command line of a Git call without any setting that runs a program. Of those in the environment, only
+    `safe.directory` is kept, which CI systems set there."""
     settings = [f"{name}={value}" for name, value in _OFF.items()]
     count = os.environ.get("GIT_CONFIG_COUNT", "")
     for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):
@@ -206,16 +203,9 @@ def git_command(args: Sequence[str]) -> list[str]:
 def git_environment() -> dict[str, str]:
     """Return the environment of a Git call: no replaced objects, no fetching, no variables that name programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
-    return kept | {
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_GRAFT_FILE": os.devnull,
-        "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_LITERAL_PATHSPECS": "1",
-        "LC_ALL": "C",
-    }
+    on = dict.fromkeys(("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_LITERAL_PATHSPECS"), "1")
+    off = dict.fromkeys(("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT"), "0")
+    return kept | on | off | {"GIT_GRAFT_FILE": os.devnull, "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C"}
 
 
 def _entries(raw: bytes) -> list[TreeEntry]:

@@ -1,8 +1,7 @@
 """Keys from key files and environment variables, and the form of published lists of keyed IDs.
 
-The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs.
-`restricted/secret_key.py` loads the key of the item IDs with `load_key` too. A key comes from a file or a secret store,
-never from an argument or a config.
+The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs. A
+key comes from a file or a secret store, never from an argument or a config.
 """
 
 import base64
@@ -56,25 +55,22 @@ class Key:
 def load_key(
     path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
 ) -> Key | None:
-    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
-    Raises `AuthorisationError` (exit 4) if the key is damaged or weak, was given as a path, or has an unsafe file: a link,
-    not a regular file, of another user, readable by others, or in a Git work tree."""
+    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`, or None if none is set. Raise
+    `AuthorisationError` if the key is damaged or weak, was given as a path, or `read_private` refuses its file."""
     name = path or os.environ.get(file_variable)
     if not name:
         text = os.environ.get(variable)
         return _parsed(text, f"${variable}") if text else None
     if "rbk1:" in name:
-        raise AuthorisationError(
-            "A key was given instead of the name of its file, and others may have seen it. "
-            "Make a new key: `robustify restricted key new --out FILE`."
-        )
+        fault = "A key was given instead of the name of its file, and others may have seen it"
+        raise AuthorisationError(f"{fault}. Make a new key: `robustify restricted key new --out FILE`.")
     source = f"key file {name!a}"
     return _parsed(read_private(name, source, _MOST), source)
 
 
 def read_private(name: str, source: str, most: int) -> str:
-    """Return the ASCII text of a file that only its owner may read. Errors call the file `source`. Raises
-    `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git."""
+    """Return the ASCII text of a file that only its owner may read. Errors call it `source`. Raise `AuthorisationError` for
+    a file that is a link, not regular, of another user, readable by others, or in Git."""
     try:
         handle = opened(name, os.O_RDONLY)
     except OSError as error:
@@ -103,9 +99,8 @@ def read_private(name: str, source: str, most: int) -> str:
 def _parsed(text: str, source: str) -> Key:
     match, new = _FORM.match(text), "`robustify restricted key new`"
     if match is None:
-        raise AuthorisationError(
-            f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits). To make one, run {new}."
-        )
+        fault = f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits)"
+        raise AuthorisationError(f"{fault}. To make one, run {new}.")
     key = Key.of(base64.urlsafe_b64decode(match[2] + "="))
     if len(set(key.secret)) < SIZE // 2:
         raise AuthorisationError(f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.")

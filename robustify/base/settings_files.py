@@ -1,7 +1,4 @@
-"""YAML settings: config lookup, a strict loader, and readable messages for invalid settings.
-
-No error repeats a value of a file, because someone may have pasted a question into it.
-"""
+"""YAML settings: config lookup, a strict loader, and messages that repeat no value, because it may be item text."""
 
 import difflib
 import os
@@ -41,8 +38,8 @@ def name_of(path: str) -> str:
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a config, given its path or the name of a shipped config. Raise `UsageError` if the config
-    does not exist. If only a name is given, the closest shipped config is suggested."""
+    """Return the path of a config, given its path or the name of a shipped config. Raise `UsageError`, which suggests the
+    closest shipped config, if it does not exist."""
     # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
         return Path(name)
@@ -71,7 +68,7 @@ def _known() -> dict[str, Path]:
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
     """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting. `what` describes
-    the expected content in error messages. Raise `UsageError`, which names the line, if the YAML is invalid."""
+    the expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
     try:
         return yaml.load(raw, _Strict)
     except (yaml.YAMLError, ValueError) as error:
@@ -83,15 +80,11 @@ def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """Error raised by `_Strict`, whose message repeats no values of the file."""
-
     def __init__(self, why: str, mark: Any) -> None:
         super().__init__(problem=why, problem_mark=mark)
 
 
 class _Strict(yaml.SafeLoader):
-    """Safe YAML loader without the features that settings do not need and attacks could exploit."""
-
     deep = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -123,15 +116,14 @@ class _Strict(yaml.SafeLoader):
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
-    key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
+    """Return the first 20 validation errors, one per line, with the closest known key for an unknown one. `whole` is the
+    path of errors without a path, and `also` lists further known keys."""
     known = {*also, *known_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     # A list counts as too short if its entries are invalid, which their own errors say.
     inner = {one["loc"][:at] for one in found for at in range(len(one["loc"]))}
     found = [one for one in found if one["type"] != "too_short" or one["loc"] not in inner]
-    lines = [_fault(dict(one), known, whole) for one in found]
-    return list(DataError.gather(lines).lines)
+    return list(DataError.gather([_fault(dict(one), known, whole) for one in found]).lines)
 
 
 def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:

@@ -1,8 +1,7 @@
 """Normal forms of texts, one for each purpose, and the only list of invisible characters.
 
-`identity` is for keyed IDs, `unspaced` and `folded` (without case) compare texts, `compatible` and `in_words` (without
-case) are read for words and labels, and `escaped` is printed. Only the standard library is imported, because the gate
-runs in Git hooks.
+`identity` is for keyed IDs, `unspaced` and `folded` compare texts, `compatible` and `in_words` are read for words and
+labels, and `escaped` is printed. The gate uses this module, so that it imports only the standard library.
 """
 
 import io
@@ -62,7 +61,7 @@ def folded(text: str) -> str:
 
 
 def compatible(text: str) -> str:
-    """Return a text in NFKC without invisible characters. White space and case are kept."""
+    """Return a text in NFKC without invisible characters."""
     if text.isascii():
         return text
     # The characters around an invisible character may compose once it is gone.
@@ -91,9 +90,8 @@ def edges(text: str) -> tuple[str, str]:
 
 
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
-    """Take off the blanks that all options share: those of a delimiter or label. Other blanks belong to their option.
-
-    If the options were `cut` from one text, the first has no delimiter before it, and the last has none after it."""
+    """Take off the blanks that all options share: those of a delimiter or label. If the options were `cut` from one text,
+    the first has no delimiter before it, and the last has none after it."""
     before = commonprefix([edges(one)[0] for one in options[cut:]])  # noqa: RUF071 (texts, not paths)
     after = commonprefix([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]  # noqa: RUF071
     return tuple(one.removeprefix(before).removesuffix(after) for one in options)

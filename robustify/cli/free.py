@@ -25,8 +25,8 @@ from robustify.cli.options import (
 from robustify.cli.shown_prompts import prompts
 
 if TYPE_CHECKING:
-    from robustify.freeform.external_rows import Rows
-    from robustify.freeform.settings import FreeSettings
+    from robustify.freeform.questions import Rows
+    from robustify.freeform.schema import FreeSettings
 
 OUT = out_option("Write grades, summary, and report here.", type=DIR)
 CONFIG = click.option("--config", type=FILE, help="Read other settings from the `free:` block of this file.")
@@ -92,7 +92,7 @@ def grade_rows(
         robustify free grade predictions.csv --items questions.json -o graded/
         robustify free grade rows.jsonl --rubric mcq@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M -o graded/
     """
-    from robustify.freeform.external_rows import read_rows
+    from robustify.freeform.questions import read_rows
 
     rubrics = dict(name.partition("@")[::2] for name in rubric)
     settings = _settings(given, rel_tol=rel_tol, rubrics=rubrics or None)
@@ -115,7 +115,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
     Example:
         robustify free nuggets rows.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o labelled/
     """
-    from robustify.freeform.external_rows import read_nugget_rows
+    from robustify.freeform.questions import read_nugget_rows
 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:
@@ -131,7 +131,7 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
 
     from robustify.base.errors import UsageError
     from robustify.base.settings_files import faults
-    from robustify.freeform.settings import FreeSettings
+    from robustify.freeform.schema import FreeSettings
     from robustify.pipeline.config import free_block
 
     tree = dict(free_block(given["config"])) if given["config"] else {}
@@ -199,7 +199,7 @@ def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int
         robustify free agree graded/free.jsonl --human labels.jsonl
         robustify free agree by-v1/free.jsonl by-v2/free.jsonl --human labels.jsonl
     """
-    from robustify.freeform.human import calibrate, compare_gradings, human_from
+    from robustify.freeform.metrics import calibrate, compare_gradings, human_from
     from robustify.freeform.schema import grade_from
     from robustify.reading.jsonl import read_jsonl
 

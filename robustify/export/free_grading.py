@@ -12,9 +12,9 @@ from typing import Any
 
 from robustify.base.redaction import HoldsText
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.questions import convert_item, prompt_of
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.questions import convert_item
+from robustify.freeform.running import prompt_of
+from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
 
 _RULES = FreeSettings(mode="deterministic")

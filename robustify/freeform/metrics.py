@@ -1,36 +1,184 @@
-"""Summary of graded answers: counts, rates, and names of models and templates, without text of items or answers.
+"""Numbers of graded answers: their summary, the judge's agreement with human labels, and comparisons of judge templates.
 
-Rates are over all submitted answers, and unscored answers are counted. An accuracy has a coverage, and bounds that
-assume that every unscored answer is wrong or right.
+Rates are over all submitted answers, and unscored ones are counted. Nothing contains text of items or answers.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from contextlib import suppress
+from itertools import combinations, product
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
-from robustify.base.arrays import group_numbers
-from robustify.freeform.human import HumanLabel, calibrate
+from robustify.base.arrays import group_numbers, numbered
+from robustify.base.errors import DataError, UsageError
+from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
-from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.intervals import agreement, rate
 from robustify.judging.stats.tests import paired_difference, sign_flip
+
+UNCALIBRATED = "uncalibrated"
+"""Word that a report prints beside a judge's number if too few people have labelled its answers."""
+FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
+"""Requirements for a calibrated judge: number of labelled answers, and lower bound of kappa. Agreement up to 0.6 is
+moderate at best (Landis and Koch 1977)."""
+BINARY = ("incorrect", "correct")
+_WORDS = {
+    **dict.fromkeys(("correct", "1"), "correct"),
+    **dict.fromkeys(("incorrect", "0", "not_attempted"), "incorrect"),
+}
+Unit = tuple[str, str, str]
+"""A labelled unit: item, model and nugget. The nugget is "" for a verdict."""
+
+
+class HumanLabel(BaseModel, frozen=True):
+    """Label of one answer by one person. `model` may be omitted if there is one model."""
+
+    item_id: str
+    annotator: str
+    model: str | None = None
+    verdict: Literal["correct", "incorrect", "not_attempted"] | None = None
+    score: Literal[0, 1] | None = None
+    labels: dict[str, Literal["support", "partial_support", "not_support"]] | None = None
+    adjudicated: bool = False
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Label of each nugget, or the binary verdict under ""."""
+        said = str(self.score) if self.verdict is None else self.verdict
+        return self.labels if self.labels is not None else {"": _WORDS[said]} if said in _WORDS else {}
+
+
+def human_from(row: Mapping[str, Any]) -> HumanLabel:
+    """Build a label from its JSON. Raise `DataError` if the fields do not form a label."""
+    with suppress(ValidationError):
+        read = HumanLabel.model_validate(row)
+        if read.words or read.labels is not None:
+            return read
+    one = f"verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})"
+    raise DataError(f"The row is no human label. Expected item_id, annotator, and one of {one}.")
+
+
+def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
+    """Collect the label of each annotator for each unit. An adjudicated label is also stored under ""."""
+    if (nameless := sum(not label.model for label in labels)) and len(models) > 1:
+        fault = f"{nameless} labels do not name a model, but {len(models)} models answered"
+        raise DataError(f"{fault}. Add `model` to each label.")
+    out: dict[Unit, dict[str, str]] = {}
+    for label in labels:
+        for model, (nugget, word) in product([label.model] if label.model else models, label.words.items()):
+            by = dict.fromkeys((label.annotator, "") if label.adjudicated else (label.annotator,), word)
+            out.setdefault((label.item_id, model, nugget), {}).update(by)
+    return out
+
+
+def consensus(words: Mapping[str, str]) -> str | None:
+    """Return the adjudicated label of a unit, otherwise the majority label, otherwise None."""
+    return words[""] if "" in words else majority_vote(list(words.values())).verdict
+
+
+def _judge_words(grades: Sequence[GradeResult]) -> dict[Unit, str | None]:
+    said: dict[Unit, str | None] = {}
+    for grade in grades:
+        if grade.judge is not None:
+            # The judge's verdict, independent of the rules: None if it is unreadable or partial.
+            said[grade.item_id, grade.model, ""] = _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
+            said |= {(grade.item_id, grade.model, nugget.id): nugget.label for nugget in grade.nuggets}
+    return said
+
+
+def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
+    """Return the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
+
+    Each part is None without such labels. Its `doubt` is "" if it calibrates the judge. A judge is calibrated if every part
+    that it decided is.
+    """
+    if not labels:
+        return {"status": UNCALIBRATED}
+    units, said = _people(labels, sorted({g.model for g in grades})), _judge_words(grades)
+    verdicts, nuggets = ({u: units[u] for u in units if bool(u[2]) == named} for named in (False, True))
+    parts = {"verdicts": _calibrated(said, verdicts, seed), "nuggets": _calibrated(said, nuggets, seed)}
+    needed = [parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge]
+    done = needed and all(part is not None and not part["doubt"] for part in needed)
+    return {"status": "calibrated" if done else UNCALIBRATED, **parts}
+
+
+def _calibrated(
+    said: Mapping[Unit, str | None], units: Mapping[Unit, Mapping[str, str]], seed: int
+) -> dict[str, Any] | None:
+    if not units:
+        return None
+    nuggets, there = bool(next(iter(units))[2]), [u for u in units if u in said]
+    people = {u: consensus(units[u]) for u in there}
+    both = [u for u in there if people[u] is not None and said[u] is not None]
+    found = agreement(
+        [str(people[u]) for u in both], [str(said[u]) for u in both], tuple(SUPPORT) if nuggets else BINARY,
+        weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
+    )  # fmt: skip
+    least = found.kappa.ci[0] if found.kappa.ci is not None else None
+    doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
+    part = {
+        **found.json(), "doubt": "few_labels" if found.n < FEWEST_LABELS else doubt,
+        "n_labelled": len(units), "n_without_judge": len(units) - len(there),
+        "n_judge_unread": sum(said[u] is None for u in there),
+        "n_people_undecided": sum(people[u] is None for u in there),
+    }  # fmt: skip
+    if not nuggets:
+        (tn, fp), (fn, tp) = found.confusion
+        part["sensitivity"] = tp / (tp + fn) if tp + fn else None
+        part["specificity"] = tn / (tn + fp) if tn + fp else None
+    return part
+
+
+def compare_gradings(
+    first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
+) -> list[dict[str, Any]]:
+    """Compare two sets of grades for the same answers. Each row is `{"measure", "first", "other", "difference"}` (other
+    minus first, paired). Raise `UsageError` if they share no answer that a judge was asked about."""
+    by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
+    theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
+    ours = [by_answer[g.item_id, g.model] for g in theirs]
+    if not theirs:
+        raise UsageError("The two gradings have no judged answer in common. Grade the same answers.")
+    sides, items = (ours, theirs), [g.item_id for g in theirs]
+    scored = [[g.score is not None for g in side] for side in sides]
+    read = [[not any(a.error_type for a in g.judge.attempts) for g in side if g.judge] for side in sides]
+    rows = [_compared("scored", scored, items), _compared("read_at_once", read, items)]
+    if labels:
+        units = _people(labels, sorted({g.model for g in theirs}))
+        people = {u: consensus(words) for u, words in units.items()}
+        said = [_judge_words(side) for side in sides]
+        both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
+        agree = [[words[u] == people[u] for u in both] for words in said]
+        rows.append(_compared("agrees_with_people", agree, [u[0] for u in both]))
+    return rows
+
+
+def _compared(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) -> dict[str, Any]:
+    (first, other), groups = (np.array(side, dtype=np.float64) for side in sides), numbered(items)[1]
+    return {
+        "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
+        "difference": paired_difference(other, first, groups).json(),
+    }  # fmt: skip
+
+
+# The summary
 
 FORMAT = 3
 _STEPS = 1000
-"""Steps of a score in a paired test. The score of an answer by its nuggets may be any fraction."""
+"""Steps of a score in a paired test, because a score by nuggets may be any fraction."""
 
 
 def summarise(
     items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = (), seed: int = 0
 ) -> dict[str, Any]:
-    """Compute the summary of a free-response evaluation.
+    """Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ...,
+    "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`.
 
-    Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ...,
-    "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`. Each part has the fields of `aggregate`.
-    `all` counts all answers, and has an accuracy only if they are of one kind. `pairs` compares two models on one kind.
+    Each part has the fields of `aggregate`. `pairs` compares two models on one kind.
     """
     topics = {item.id: item.topic for item in items}
     models = _parted(grades, lambda grade: grade.model)
@@ -42,25 +190,17 @@ def summarise(
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
-    """Yield the paired test of every two models on each kind of answer: `model` minus `other` on the items for which both
-    have a score, with the exact p-value and mid-p. It is withheld if these are fewer than 80 % of the items that both
-    answered. `left_out` counts the items that only one of them has a score for."""
+    """Yield the exact paired test of every two models on the items of a kind for which both have a score."""
     for kind, some in _parted(grades, lambda grade: grade.kind).items():
         for (other, they), (model, we) in combinations(_parted(some, lambda grade: grade.model).items(), 2):
             theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in (they, we))
-            items, both = (
-                [one for one in ours if one in theirs],
-                {g.item_id for g in they} & {g.item_id for g in we},
-            )
-            left_out = len(ours.keys() ^ theirs.keys())
+            items, left_out = [one for one in ours if one in theirs], len(ours.keys() ^ theirs.keys())
             pair = {"kind": kind, "model": model, "other": other, "left_out": left_out}
-            if len(items) < LEAST_COVERAGE * len(both):
+            if len(items) < LEAST_COVERAGE * len({g.item_id for g in they} & {g.item_id for g in we}):
                 yield {**pair, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
                 continue
             groups = group_numbers(items, {i: ours[i].group for i in items})
-            credit, base = (
-                np.array([side[i].score for i in items], dtype=np.float64) for side in (ours, theirs)
-            )
+            credit, base = (np.array([side[i].score for i in items], float) for side in (ours, theirs))
             exact, mid = sign_flip(np.rint((credit - base) * _STEPS).astype(np.int64), groups)
             difference = paired_difference(credit, base, groups).json()
             yield {**pair, "difference": difference, "p": exact, "mid_p": mid}
@@ -90,13 +230,11 @@ def unscored_in(grades: Sequence[GradeResult]) -> float:
 
 
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Compute the counts and rates of a set of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or
-    passage.
+    """Return the counts and rates of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
-    `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. `accuracy` is over the
-    scored answers. It is withheld if they are fewer than 80 %. All three are withheld if the grades are of several
-    kinds, because their scores mean different things. `by_judge` is the share of decided answers that a judge decided.
-    Nuggets add `nugget_scores` and `labels`.
+    `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. `accuracy` is over the scored
+    answers, and withheld if they are fewer than 80 %. All three are withheld if the grades are of several kinds. `by_judge`
+    is the share of decided answers that a judge decided. Nuggets add `nugget_scores` and `labels`.
     """
     scores, n = np.array([g.score for g in grades], dtype=np.float64), len(grades)
     missing, known = int(np.isnan(scores).sum()), float(np.nansum(scores))
@@ -116,7 +254,6 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
 
 
 def _rate(grades: Sequence[GradeResult], values: Any) -> dict[str, Any]:
-    """Return the rate of values, one a grade. Grades of one item, or of items that share a passage, are one cluster."""
     groups = group_numbers([g.item_id for g in grades], {g.item_id: g.group for g in grades if g.group})
     return rate(np.asarray(values, dtype=np.float64), groups).json()
 
@@ -126,12 +263,15 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    def score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
+    def score_of(grade: GradeResult, name: str) -> Any:
         # A grade without labels has the same bounds in each score.
-        upper = 1.0 if grade.score is None else grade.score
-        blank: Mapping[str, Any] = {"value": grade.score, "lower": 0.0, "upper": upper, "n": 1}
-        scores: Mapping[str, Mapping[str, Any]] = grade.nugget_scores or {}
-        return scores.get(name, blank)
+        blank = {
+            "value": grade.score,
+            "lower": 0.0,
+            "upper": 1.0 if grade.score is None else grade.score,
+            "n": 1,
+        }
+        return dict(grade.nugget_scores or {}).get(name, blank)
 
     means = {}
     for name in NUGGET_SCORES:

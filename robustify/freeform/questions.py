@@ -1,31 +1,242 @@
-"""Open-ended questions, converted from multiple-choice items and sent to a model.
+"""Open-ended questions, converted from items or read from rows of other evaluations with their answers.
 
-An item that cannot be asked keeps its reason. Replies are cached after every batch, so that an interrupted run resumes.
-If the template or model changes, the questions are asked again.
+Rows are read by the names of their fields, and a row that does not fit is an error. A multiple-choice question may contain
+its options, such as `(A) ...`. They are then shown to the model.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.freeform.grade.numbers import whole_quantity
-from robustify.freeform.prompt_templates import PromptTemplate, rendered
-from robustify.freeform.schema import AnswerRow, FreeItem, Kind
-from robustify.freeform.settings import FreeSettings
-from robustify.items.item import Item
+from robustify.freeform.grade.worded import plain_words
+from robustify.freeform.schema import RUBRICS, AnswerRow, FreeItem, Kind, Nugget
+from robustify.items.item import MOST, Item
 from robustify.judging.cloze import exclusion
-from robustify.models.engines.protocols import Progress, Writer, no_progress
-from robustify.models.replies import Purpose, Replies, replies_to
+from robustify.reading.jsonl import read_jsonl, rows_of
+from robustify.reading.loaders import Source, load
+from robustify.reading.logs.log import as_name, names_in, topics_in
+from robustify.reading.marks.labelling import cut_at_labels
+from robustify.reading.marks.picks import NoPick, read_pick
+from robustify.restricted.ids import PREFIX
+from robustify.restricted.recognition import require_ordinary_files
+
+Row = Mapping[str, Any]
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "item_id", "qid"),
+    "item_id": ("question_id", "item_id", "qid", "id"),
+    "group": ("qid", "id", "question_id", "item_id"),
+    "question": ("question", "query", "prompt"),
+    "query": ("query", "question"),
+    "answer": ("answer", "gold", "correct", "correct_answer", "reference"),
+    "topic": ("topic", "subject", "category", "chapter"),
+    "model": ("model", "config", "system"),
+    "prediction": ("predicted", "prediction", "text", "response", "output", "answer"),
+    "passage": ("passage", "answer", "response", "text"),
+    "text": ("text", "nugget"),
+    "options": ("options", "choices"),
+    **{name: (name,) for name in ("nuggets", "aliases", "importance", "type", "unit", "finish_reason")},
+}
+"""Accepted names of each field. The first one with a value counts."""
+_ROWS = (".jsonl", ".json", ".csv")
+_KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
+
+
+def _named(row: Row, name: str) -> Any:
+    return next((row[one] for one in _FIELDS[name] if row.get(one) not in (None, "")), None)
+
+
+def _text(row: Row, name: str, default: str | None = None) -> str:
+    found = _named(row, name)
+    found = default if found is None else found
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
+        fault = "is missing" if found is None else "is neither text nor a number"
+        raise DataError(f"The field `{name}` {fault}. Expected one of the fields {', '.join(_FIELDS[name])}.")
+    return str(found)
+
+
+def _maybe_empty(row: Row, name: str) -> str:
+    return _text(row, name, "" if row.keys() & {*_FIELDS[name]} else None)
+
+
+def _list(row: Row, name: str) -> list[Any]:
+    found = _named(row, name)
+    found = list(found.values()) if isinstance(found, dict) else found
+    if not isinstance(found, list | None):
+        raise DataError(f"The field `{name}` is not a list. Write its values as a list.")
+    return found or []
+
+
+def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
+    made = []
+    for i, one in enumerate(_list(row, "nuggets"), start=1):
+        fields = one if isinstance(one, dict) else {"text": one}
+        importance: Any = _text(fields, "importance", "vital")
+        text = " ".join(_text(fields, "text").split())
+        made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance))
+    if min(len({plain_words(one.text) for one in made}), len({one.id for one in made})) < len(made):
+        fault = f"Two of {len(made)} nuggets repeat words or an ID"
+        raise DataError(f"{fault}. State each fact once, with its own ID.")
+    return tuple(made)
+
+
+def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
+    if items.setdefault(item.id, item) != item:
+        raise DataError(f"The {what} from an earlier row with this ID. Use the same text, or a new ID.")
+
+
+def _refuse_restricted(row: Row) -> None:
+    if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
+        mend = "Add a `free:` block to the config of its adapter instead."
+        raise AuthorisationError(f"The rows belong to a restricted set. {mend}")
+
+
+def read_items(path: Path) -> list[FreeItem]:
+    """Read questions with an `answer`, or multiple-choice items in any known layout."""
+    rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
+    chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
+    if rows and not chosen and any({*_FIELDS["answer"]} & row.keys() for row in rows):
+        return read_jsonl(path, _question)
+    return [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
+
+    items: Sequence[FreeItem]
+    answers: Sequence[AnswerRow]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_answers(
+    paths: Sequence[Path], items: Sequence[FreeItem], *, restricted: bool = False
+) -> Sequence[AnswerRow]:
+    """Read predictions with question IDs and model names. With `restricted`, models are numbered, because any word of a row
+    may be text of the set."""
+    rows = [row for path in paths for row in read_jsonl(path, _prediction)]
+    return _with_safe_names(Rows(items, rows), numbered=restricted).answers
+
+
+def _prediction(row: Row) -> AnswerRow:
+    text, finish = _maybe_empty(row, "prediction"), _text(row, "finish_reason", "") or None
+    return AnswerRow(_text(row, "item_id"), _text(row, "model", "model"), text, finish_reason=finish)
+
+
+def _public(rows: Rows, files: Sequence[Path]) -> Rows:
+    enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in rows.items)
+    made = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
+    require_ordinary_files("items", made, files)
+    return _with_safe_names(rows)
+
+
+def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
+    """Replace names that may be item text: models become `model 1`, and topics become ""."""
+    texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
+    texts |= {answer.text.casefold() for answer in rows.answers}
+    models = [answer.model for answer in rows.answers]
+    words = [model for model in models if as_name(model) and model.casefold() not in texts]
+    named: dict[str, str] = {} if numbered else {**names_in(models, texts), **{word: word for word in words}}
+    withheld = [model for model in dict.fromkeys(models) if model not in named]
+    named |= {model: f"model {n}" for n, model in enumerate(withheld, start=1)}
+    topics = topics_in(item.topic for item in rows.items)
+    shown = {one for one in topics if as_name(one) or not any(one.casefold() in text for text in texts)}
+    items = [replace(item, topic=item.topic if item.topic in shown else "") for item in rows.items]
+    answers = [replace(answer, model=named[answer.model]) for answer in rows.answers]
+    return Rows(items, answers, rows.left_out)
+
+
+def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
+    """Read predictions and their questions, which without an items file are in the same rows. Raise `DataError` if a row
+    does not fit, and `AuthorisationError` if a row belongs to a restricted set."""
+    items: dict[str, FreeItem] = {}
+
+    def read(row: Row) -> AnswerRow:
+        answer = _prediction({name: value for name, value in row.items() if name != "answer"})
+        item = _question(row)
+        _add(items, item, "question or answer differs")
+        return replace(answer, item_id=item.id)
+
+    answers = [row for path in paths for row in read_jsonl(path, _prediction if items_file else read)]
+    found = read_items(items_file) if items_file else list(items.values())
+    found = [with_options(item) for item in found] if options_shown else found
+    return _public(Rows(found, answers), [*paths, *([items_file] if items_file else [])])
+
+
+def _question(row: Row) -> FreeItem:
+    _refuse_restricted(row)
+    name, question, answer = (_text(row, field) for field in ("id", "question", "answer"))
+    kind = _KINDS.get(_text(row, "type", "").casefold().replace("-", "_").replace(" ", "_"))
+    common: dict[str, Any] = {
+        "unit": _text(row, "unit", "") or None, "topic": _text(row, "topic", ""), "nuggets": _nuggets(row, name),
+        "aliases": tuple(_text({"aliases": one}, "aliases") for one in _list(row, "aliases")),
+    }  # fmt: skip
+    given = tuple(_text({"options": one}, "options") for one in _list(row, "options"))
+    listed = None if given else cut_at_labels(question)
+    if listed and kind != "short_text" and (listed.labels[0].islower() or listed.labels[0].isnumeric()):
+        # Steps and parts of an open question are numbered so.
+        listed = None
+    stem, options = (listed.before, listed.texts) if listed else (question, given)
+    if kind != "short_text" and (kind or not options):
+        return FreeItem(name, question, kind or route(answer), answer, **common)
+    chosen = read_pick(answer, options)
+    if isinstance(chosen, NoPick):
+        raise DataError(
+            f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
+            "in the question or in `options`, and the letter or text of one as the answer."
+        )
+    common |= {"options": options, "correct": chosen.index, "options_shown": True}
+    return FreeItem(name, stem, "short_text", options[chosen.index], **common)
+
+
+def read_nugget_rows(path: Path) -> Rows:
+    """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
+    Passages of the same query are one group. Rows without nuggets are counted in `left_out`."""
+    counts: Counter[tuple[str, str]] = Counter()
+    items: dict[str, FreeItem] = {}
+
+    def read(row: Row) -> AnswerRow | None:
+        _refuse_restricted(row)
+        model, group = _text(row, "model", "passages"), _text(row, "group", f"row{counts.total() + 1}")
+        counts[group, model] += 1
+        nth = counts[group, model]
+        name = group if nth == 1 else f"{group}#{nth}"
+        if "nuggets" not in row:
+            _text(row, "nuggets")
+        query, topic, nuggets = _text(row, "query"), _text(row, "topic", ""), _nuggets(row, name)
+        # An empty passage supports no nugget, but a missing passage is an error.
+        answer = AnswerRow(name, model, _maybe_empty(row, "passage"))
+        if not nuggets:
+            return None
+        item = FreeItem(name, query, "explanation", "", nuggets=nuggets, topic=topic, group=group)
+        _add(items, item, "query or nuggets differ")
+        return answer
+
+    rows = read_jsonl(path, read)
+    answers = [row for row in rows if row is not None]
+    none = len(rows) - len(answers)
+    return _public(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path])
+
+
+def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
+    """Attach to each item the nuggets listed under its ID."""
+    facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
+    if unknown := len(facts.keys() - {item.id for item in items}):
+        raise DataError(f"{path.name}: has {unknown} unknown item IDs. Remove these IDs, or add their items.")
+    return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]
+
+
+# Items of a run
 
 MIDDLE = 12
 """Longest key of a short text, in words."""
-MISTRAL = "answer/mistral_instruct"
-BY_KIND: Mapping[Kind, str] = {"numeric": "numeric", "short_text": "short", "explanation": "explanation"}
-"""Name of the default template of each kind."""
 
 
 def convert_item(item: Item, *, explanations: bool = False, options_shown: bool = False) -> FreeItem:
-    """Convert an item to an open-ended question with kind and reference, or with the reason why it cannot be asked.
+    """Convert an item to an open-ended question, with the reason if it cannot be asked.
 
     With `explanations`, items whose key is longer than 12 words are also asked. Otherwise they are excluded as
     `long_answer`, because comparison cannot decide a long text. With `options_shown`, every item is asked by letter.
@@ -56,38 +267,3 @@ def route(reference: str) -> Kind:
     if whole_quantity(reference) is not None:
         return "numeric"
     return "short_text" if len(reference.split()) <= MIDDLE else "explanation"
-
-
-def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
-    """Return the prompt template of an item. Raise `UsageError` if the template does not ask for an answer."""
-    default = "letter" if item.options_shown else BY_KIND[item.kind]
-    template = settings.template_named(settings.template or f"answer/{default}@2.0")
-    if template.reads != "text":
-        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose an answer/ template.")
-    return template
-
-
-def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool = False) -> str:
-    """Render the prompt of an item. The Mistral template contains its chat markers, which are removed if the model adds
-    its own chat template."""
-    template = template_of(item, settings)
-    known = {"question": item.asked, "unit": item.unit, "language": settings.language}
-    text = "\n\n".join(message.content for message in rendered(template, known))
-    if has_chat_template and template.name == MISTRAL:
-        text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
-    return text
-
-
-def generate(
-    items: Sequence[FreeItem], writer: Writer, settings: FreeSettings, kept: Replies,
-    progress: Progress = no_progress,
-) -> list[AnswerRow]:  # fmt: skip
-    """Ask every item that may be asked, and return the answers in order. Cached replies are reused."""
-    chat = bool(getattr(writer, "has_chat_template", False))
-    asked = [item for item in items if not item.excluded_reason]
-    prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
-    said = replies_to(prompts, writer, kept, Purpose("answer", settings.max_tokens), progress)
-    return [
-        AnswerRow(item.id, writer.name, template=template_of(item, settings).id, **one)
-        for item, one in zip(asked, said, strict=True)
-    ]

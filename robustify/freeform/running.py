@@ -1,7 +1,7 @@
 """Free response within a run: models generate answers while they are loaded, then rules and a judge grade them.
 
-The items are those of the run. Replies are cached, so that an interrupted run resumes. Replies of a restricted set are
-not cached, and only numbers leave this module for it.
+Replies are cached after every batch, so that an interrupted run resumes. If the template or model changes, the questions
+are asked again. Replies of a restricted set are not cached, and only numbers leave this module for it.
 """
 
 from collections import Counter
@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import UsageError
-from robustify.freeform.external_rows import read_answers, with_facts
 from robustify.freeform.grade.graders import GRADERS, grade_answers, require_grading
-from robustify.freeform.human import HumanLabel, calibrate, human_from
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
-from robustify.freeform.questions import convert_item, generate, prompt_of
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.metrics import HumanLabel, calibrate, human_from
+from robustify.freeform.prompts import PromptTemplate, rendered
+from robustify.freeform.questions import convert_item, read_answers, with_facts
+from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGrades
-from robustify.models.engines.protocols import Progress, Writer
-from robustify.models.replies import Replies
+from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.reading.jsonl import read_jsonl
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
@@ -32,14 +31,12 @@ NOT_ASKED = "limit"
 
 def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     """Check the `free:` block before any model is asked. Raise `UsageError` or `DataError` if it cannot work."""
-    unknown = [name for name in settings.models if name not in models]
-    if unknown:
+    if unknown := [name for name in settings.models if name not in models]:
         known = f"Expected one of {', '.join(models)}." if models else "Add it to `models`."
         raise UsageError(f"free.models: {unknown[0]} is not a model of this config. {known}")
     require_grading(settings, settings.judge)
     if settings.judge is not None:
-        asked = [AnswerRow("", name, "") for name in settings.models or models]
-        refuse_self_judging(settings.judge, asked)
+        refuse_self_judging(settings.judge, [AnswerRow("", name, "") for name in settings.models or models])
     shared = {"scale": settings.scale or "binary", "format_type": "json"}
     for kind in GRADERS:
         settings.solved(settings.judged_by(kind), shared)
@@ -64,8 +61,40 @@ def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
     return [convert_item(one, explanations=settings.explanations, options_shown=shown) for one in items]
 
 
+def _template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
+    default = "letter" if item.options_shown else item.kind.removesuffix("_text")
+    template = settings.template_named(settings.template or f"answer/{default}@2.0")
+    if template.reads != "text":
+        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose an answer/ template.")
+    return template
+
+
+def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool = False) -> str:
+    """Render the prompt of an item. Raise `UsageError` if the template does not ask for an answer. The Mistral template
+    contains its chat markers, which are removed if the model adds its own chat template."""
+    template = _template_of(item, settings)
+    known = {"question": item.asked, "unit": item.unit, "language": settings.language}
+    text = "\n\n".join(message.content for message in rendered(template, known))
+    if has_chat_template and template.name == "answer/mistral_instruct":
+        text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
+    return text
+
+
+def generate(
+    items: Sequence[FreeItem], writer: Writer, settings: FreeSettings, kept: Replies,
+    progress: Progress = no_progress,
+) -> list[AnswerRow]:  # fmt: skip
+    """Return the answers to every item that may be asked, in order. Cached replies are reused."""
+    chat = bool(getattr(writer, "has_chat_template", False))
+    asked = [item for item in items if not item.excluded_reason]
+    prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
+    said = replies_to(prompts, writer, kept, Purpose("answer", settings.max_tokens), progress)
+    rows = zip(asked, said, strict=True)
+    return [AnswerRow(i.id, writer.name, template=_template_of(i, settings).id, **one) for i, one in rows]
+
+
 class FreeResponse:
-    """Free-response results of one run. It asks each model while it is loaded, and then grades all answers."""
+    """Free-response results of one run."""
 
     def __init__(
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
@@ -78,8 +107,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model if the settings name it. If they name none, ask every model that can generate text. Raise
-        `UsageError` if a named model has an engine that only scores."""
+        """Ask a loaded model if the settings name it, or name none and it can generate text. Raise `UsageError` if the
+        engine of a named model only scores."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return
@@ -90,7 +119,7 @@ class FreeResponse:
             self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
-        """Grade every answer, and return the rows of the run with the calibration of the judge."""
+        """Return the graded rows of the run with the calibration of the judge."""
         settings = self._settings
         refuse_self_judging(settings.judge, self._rows)
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)

@@ -1,16 +1,21 @@
-"""Records of free response: open-ended questions, models' answers, and grades. All are immutable and validated."""
+"""Records and settings of free response: open-ended questions, answers, and grades, and the `free:` block of a config."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from robustify.base.errors import DataError, UsageError, installing
 from robustify.base.redaction import HoldsText
+from robustify.base.settings_files import Settings
+from robustify.freeform.prompts import Message, PromptTemplate, rendered, template_named
+from robustify.models.engines.settings import Address, Variable
+from robustify.reading.jsonl import read_jsonl
 
 Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
@@ -23,7 +28,7 @@ ErrorType = Literal[
     "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
     "rate_limited", "auth_error", "content_filter",
 ]  # fmt: skip
-"""Reasons why a reply gave no verdict, used by all parsers and judges."""
+"""Reasons why a reply gave no verdict."""
 SCHEMA = "robustify.grade/2"
 NuggetScore = Literal["strict_vital", "vital", "strict_all", "all", "weighted"]
 NUGGET_SCORES: tuple[NuggetScore, ...] = get_args(NuggetScore)
@@ -36,18 +41,15 @@ LONGEST_NUGGET = 40
 
 @cache
 def require_packages() -> None:
-    """Raise `UsageError` with the command to run if the packages of the extra `free` are not installed."""
+    """Raise `UsageError` if the packages of the extra `free` are not installed."""
     if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
-        raise UsageError(
-            f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have. Run "
-            f"{installing('free')}."
-        )
+        fault = f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have"
+        raise UsageError(f"{fault}. Run {installing('free')}.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Nugget(HoldsText):
-    """One fact that an answer should state. Raise `DataError` if the text is empty or longer than 40 words, or the
-    importance is unknown."""
+    """One fact that an answer should state, in 1 to 40 words."""
 
     id: str
     text: str
@@ -63,11 +65,10 @@ class Nugget(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeItem(HoldsText):
-    """A question to be answered in words. Raise `DataError` if the ID or question is empty.
+    """A question to be answered in words.
 
-    `reference` is the correct answer, and `unit` its unit if it is a number. `options` and `correct` are the choices
-    and key of the original item, if there is one. With `options_shown`, the model sees them as a lettered list.
-    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked.
+    `options` and `correct` are the choices and key of the original item. With `options_shown`, the model sees them as a
+    lettered list. `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked.
     """
 
     id: str
@@ -144,11 +145,8 @@ class NuggetGrade:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GradeResult(HoldsText):
-    """One graded answer. `score` is None if the answer is unscored, which is different from wrong.
-
-    `extracted` and `reference` are the texts that were compared. If a judge was also asked, `det_verdict` is the
-    verdict of the rules.
-    """
+    """One graded answer. `score` is None if it is unscored, which is different from wrong. `extracted` and `reference` were
+    compared. If a judge was also asked, `det_verdict` is the verdict of the rules."""
 
     item_id: str
     model: str
@@ -183,7 +181,7 @@ _READER = TypeAdapter(GradeResult)
 
 
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
-    """Build a grade from its JSON. Raise `DataError` if the schema differs, or a field is missing or invalid."""
+    """Build a grade from its JSON. Raise `DataError` if it is none."""
     if row.get("schema") != SCHEMA:
         raise DataError("The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`.")
     try:
@@ -192,3 +190,105 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
         # Field names are safe to print, but values may be item text.
         names = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors(include_input=False))
         raise DataError(f"The grade has missing or invalid fields: {', '.join(names)}.") from None
+
+
+# Settings
+
+Mode = Literal["deterministic", "auto", "judge", "both"]
+Rubric = Literal["mcq", "numeric", "explanation"]
+RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "explanation": "explanation"}
+"""Kind of answer that each judge template `grader/NAME` grades."""
+
+
+class JudgeSettings(Settings):
+    """Settings of the judge, a model at an OpenAI-compatible server, which docs/freeform.md explains."""
+
+    model: str = Field(min_length=1)
+    base_url: Address
+    api_key_env: Variable | None = None
+    votes: int = Field(default=1, ge=1, strict=True)
+    retries: int = Field(default=2, ge=0, strict=True)
+    max_tokens: int = Field(default=1024, ge=16, strict=True)
+    seed: int = Field(default=0, strict=True)
+    forbid_self: bool = True
+    json_schema: bool = False
+
+    @field_validator("votes")
+    @classmethod
+    def _odd(cls, votes: int) -> int:
+        if votes % 2 == 0:
+            raise ValueError("is even. Expected an odd number, so that two verdicts cannot tie.")
+        return votes
+
+
+class FreeSettings(Settings):
+    """Settings of free response, which docs/freeform.md explains.
+
+    `models` defaults to every model that can generate text, `template` to one per kind of answer, and `scale` and
+    `format_type` to those of the template. `rubrics` names a version of the judge's template by kind (`mcq: "1.0"`), or a
+    template of yours.
+    """
+
+    models: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    template: str | None = None
+    language: str | None = None
+    max_tokens: int = Field(default=512, ge=1, strict=True)
+    limit: int | None = Field(default=None, ge=1, strict=True)
+    explanations: bool = False
+    options_shown: bool = False
+    facts: str | None = None
+    people: str | None = None
+    examples: str | None = None
+    mode: Mode | None = None
+    rel_tol: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    abs_tol: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    scale: Literal["binary", "five"] | None = None
+    rubrics: dict[Rubric, str] = Field(default_factory=dict)
+    nugget_template: str = "nugget/optimized@2.0"
+    format_type: FormatType | None = None
+    batch_size: int = Field(default=10, ge=1, strict=True)
+    nugget_score: NuggetScore = "vital"
+    judge: JudgeSettings | None = None
+    template_dir: tuple[str, ...] = ()
+
+    @property
+    def who(self) -> Mode:
+        """Grading mode: with `rubrics`, the judge grades by default."""
+        return self.mode or ("judge" if self.rubrics else "auto")
+
+    @property
+    def asking(self) -> JudgeSettings:
+        """Settings for judge calls, with defaults if no judge is configured."""
+        return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
+
+    def template_named(self, template_id: str) -> PromptTemplate:
+        """Return a built-in template, or one of `template_dir`."""
+        return template_named(template_id, tuple(map(Path, self.template_dir)))
+
+    @cached_property
+    def _solved(self) -> list[tuple[PromptTemplate, Mapping[str, Any]]]:
+        def solved(row: Mapping[str, Any]) -> tuple[PromptTemplate, Mapping[str, Any]]:
+            match row:
+                case {"template": str(name), "reply": str(reply)} if reply.strip():
+                    return self.template_named(name), row
+            raise DataError("The row is no example. Expected template, reply, and the template's variables.")
+
+        return read_jsonl(Path(self.examples), solved) if self.examples else []
+
+    def solved(self, template: PromptTemplate, given: Mapping[str, object]) -> list[Message]:
+        """Return the examples of a judge's template as turns of a conversation. `given` are variables that all share."""
+        turns = list[Message]()
+        for at, (of, row) in enumerate(self._solved):
+            if of.name == template.name:
+                own = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}", **row}
+                turns += [rendered(template, {**given, **own})[-1], Message("assistant", row["reply"])]
+        return turns
+
+    def judged_by(self, kind: GradedKind) -> PromptTemplate:
+        """Return the template with which a judge grades this kind."""
+        rubric: Rubric = "mcq" if kind == "short_text" else kind if kind != "nuggets" else "explanation"
+        name = self.nugget_template if kind == "nuggets" else self.rubrics.get(rubric, "2.0")
+        if "/" not in name:
+            name = f"nugget/{name}" if kind == "nuggets" else f"grader/{rubric}@{name.removeprefix('v')}"
+        return self.template_named(name)

@@ -1,21 +1,174 @@
-"""Scanner that applies every layer and the policy to file contents, and prints findings to stdout and counts to stderr.
+"""Rules, findings, the policy that allows findings after a review, and the check that applies them to contents.
 
-`examine` is a pure function from bytes to findings. It reads no files and does not use Git.
+A finding has no excerpt and no item number, because messages end up in logs. An entry names findings at a path or in a
+folder by their digests, which have no key, because the rows are committed beside them. `examine` is a pure function from
+bytes to findings.
 """
 
 import hashlib
+import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
 
+from robustify.base.errors import DataError
 from robustify.base.key_file import Key
+from robustify.base.texts import escaped
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
-from robustify.gate.opaque import MOST_BYTES, is_pointer, text_of, unreadable, why_refused
-from robustify.gate.policy import BY_ID, GateFinding, Policy, allowed, digest_of
+from robustify.gate.opaque import MOST_BYTES, is_pointer, keys_in, states, text_of, unreadable, why_refused
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
-from robustify.gate.sources import Blob
-from robustify.gate.state import keys_in, states
+
+NAME = ".robustify-gate.json"
+FORMAT, _FORMER = "robustify.gate-policy/3", "robustify.gate-policy/2"
+MOST_DAYS = 180
+_DIGEST = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class GateRule:
+    """Rule of the gate, which a policy entry can lift if it is `allowable`."""
+
+    id: str
+    name: str
+    says: str
+    remedy: str
+    refuses: bool = True
+    allowable: bool = True
+
+
+_ALLOW = "robustify gate allow PATH --reason WHY --by WHO"
+_REVIEWED = f"If a person has reviewed it, run `{_ALLOW}`, for a message with the ID of its commit."
+_HARMLESS = f"Remove the items. If they are harmless, run `{_ALLOW}`."
+
+RULES: tuple[GateRule, ...] = (
+    GateRule("RBG101", "item-shape", "records, rows or blocks shaped like multiple-choice items", _HARMLESS),
+    GateRule("RBG104", "item-near", "one or two item shapes without a key (a warning)",
+         "Check whether this is an item of a sensitive set.", refuses=False),
+    GateRule("RBG201", "category-words", "an item shape in a file that names control regimes or categories", _HARMLESS),
+    GateRule("RBG301", "fingerprint", "text of a registered set",
+         "Remove the text from every commit in the history. No entry lifts this rule.", allowable=False),
+    GateRule("RBG401", "canary", "the canary line of a benchmark that must not be republished",
+         f"Remove the benchmark data. If the text only mentions the canary, run `{_ALLOW}`."),
+    GateRule("RBG402", "key-material", "a robustify key",
+         "Make a new key, and treat everything that the old key protected as public. No entry lifts this rule.",
+         allowable=False),
+    GateRule("RBG403", "restricted-run", "the record of a run on a restricted set",
+         "Publish the hashed split or a run of the published release level. No entry lifts this rule.", allowable=False),
+    GateRule("RBG404", "own-state", "private state: a score cache, or a record of registered sets or accepted terms",
+         "Keep the file outside the repository, where robustify wrote it. No entry lifts this rule.", allowable=False),
+    GateRule("RBG405", "keyed-ids", "keyed item IDs outside a hashed split, or a hashed split with more than IDs",
+         f"Publish the output of `robustify restricted split emit`. If the IDs are an example, run `{_ALLOW}`."),
+    GateRule("RBG501", "not-text", "content that is neither plain UTF-8 text nor an image without text",
+         f"Commit the content as text. {_REVIEWED}"),
+    GateRule("RBG502", "unreadable", "over 160 unreadable characters (encoded, symbols, hidden), or 64 in one piece",
+         f"Commit the content as text. {_REVIEWED}"),
+    GateRule("RBG503", "too-large", "content that exceeds the limit of size",
+         f"Split the file. {_REVIEWED}"),
+    GateRule("RBG505", "elsewhere", "a pointer to content outside the repository",
+         f"Scan that content with `robustify gate FILE`. If it is clean, run `{_ALLOW}`."),
+)  # fmt: skip
+
+BY_ID: dict[str, GateRule] = {rule.id: rule for rule in RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class GateFinding:
+    """Match of a rule at a one-based line. `says` contains only counts and fixed words. A policy entry can lift the finding
+    by the `digests` of the found rows."""
+
+    rule: GateRule
+    line: int
+    says: str
+    path: str = ""
+    digests: tuple[str, ...] = ()
+
+    def as_line(self) -> str:
+        """Return the finding as one line of output."""
+        return f"{escaped(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}".rstrip()
+
+
+def digest_of(rule: str, row: str | bytes) -> str:
+    """Return the digest of a rule and a found row, in which white space does not count."""
+    data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
+    return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class AllowEntry:
+    """Permission to commit findings at a path or in a folder until a given date."""
+
+    path: str
+    findings: tuple[str, ...]
+    reason: str
+    by: str
+    expires: date
+
+    def covers(self, path: str) -> bool:
+        """Return whether the entry applies to a path."""
+        return path == self.path or path.startswith(f"{self.path}/")
+
+
+Policy = Sequence[AllowEntry]
+
+
+def allowed(policy: Policy, path: str) -> frozenset[str]:
+    """Return the digests of the findings that are allowed at a path today."""
+    current = (one for one in policy if one.expires >= date.today() and one.covers(path))
+    return frozenset(digest for entry in current for digest in entry.findings)
+
+
+def policy_text(policy: Policy) -> str:
+    """Return the text of the policy file, with one entry per line."""
+    entries = sorted(policy, key=lambda e: (e.path, e.findings))
+    rows = "".join(f"  {json.dumps(asdict(entry), default=str)},\n" for entry in entries)
+    listed = "\n" + rows[:-2] + "\n" if rows else ""
+    return f'{{\n"format": "{FORMAT}",\n"allow": [{listed}]\n}}\n'
+
+
+def policy_of(root: Path | None) -> Policy:
+    """Return the policy in a work tree."""
+    path = root / NAME if root is not None else None
+    if path is None or not path.is_file() or path.is_symlink():
+        return ()
+    return parse_policy(path.read_bytes(), NAME)
+
+
+def parse_policy(data: bytes, where: str) -> Policy:
+    """Parse the content of a policy file. Raise `DataError` if an entry is invalid."""
+    try:
+        tree = json.loads(data.decode("utf-8", "replace"))
+        rows = tree["allow"]
+    except (ValueError, RecursionError, TypeError, LookupError):
+        tree, rows = {}, None
+    remedy = f"Restore the file, or remove it and run `{_ALLOW}` for each path or folder."
+    # A merge may keep the number of the former format above rows of this one.
+    if not isinstance(rows, list) or len(tree) != 2 or tree.get("format") not in (FORMAT, _FORMER):
+        raise DataError(f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}')
+    entries = [entry for row in rows if (entry := _entry(row)) is not None]
+    if n := len(rows) - len(entries):
+        wanted = f"path, findings (digests, not whole files), reason, by, expires (within {MOST_DAYS} days)"
+        raise DataError(f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}")
+    return tuple(dict.fromkeys(entries))
+
+
+def _entry(row: Any) -> AllowEntry | None:
+    try:
+        texts = [row[name] for name in ("path", "reason", "by")]
+        digests, expires = tuple(row["findings"]), date.fromisoformat(row["expires"])
+        whole = all(map(_DIGEST.fullmatch, digests)) and all(text.strip() for text in texts)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return None
+    if not whole or expires > date.today() + timedelta(days=MOST_DAYS):
+        return None
+    return AllowEntry(texts[0].rstrip("/"), digests, texts[1], texts[2], expires)
+
+
+# Findings in a content.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +199,8 @@ class Examined:
 def examine(
     data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), size: int = 0
 ) -> Examined:
-    """Return what all layers find in the content of one file, from which a policy can take findings.
-
-    `keys` are the user's own keys, whose secrets are found even without an ID. If `size` is more than `MOST_BYTES`,
-    `data` is only the digest of the content.
-    """
+    """Return what all layers find in the content of one file, from which a policy can take findings. If `size` is more than
+    `MOST_BYTES`, `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
     size, found = size or len(data), dict[tuple[str, str], GateFinding]()
     text = text_of(data) if size <= MOST_BYTES else None
 
@@ -95,8 +245,7 @@ def _line_of(text: str, at: int) -> int:
 
 
 def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
-    """Yield the row of each shape: its paragraph as far as the next shape, with the paragraph before it, or else the one
-    after it, if it is no whole item."""
+    """Yield the row of each shape: its paragraph, with the one before or else after it if it is no whole item."""
     lines, known = text.split("\n"), dict[tuple[int, int], str]()
     places = [min(at, len(lines) - 1) for at in places]  # a reading may have more lines
     for last, at, following in zip((-1, *places), places, (*places[1:], len(lines)), strict=False):
@@ -118,6 +267,15 @@ def _paragraph(lines: Sequence[str], at: int, begin: int, end: int) -> tuple[int
     return first, last
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Blob:
+    """Content of one path. `data` is its SHA-256 digest if it is too large to read."""
+
+    path: str
+    data: bytes
+    size: int
+
+
 @dataclass(slots=True)
 class Outcome:
     """Findings and counts of a check. `allowed` counts the contents of which policy entries lifted findings."""
@@ -136,7 +294,7 @@ class Outcome:
 def check_contents(
     contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
-    """Scan contents and drop the findings that the policy allows. The secrets of `keys` are found even without an ID."""
+    """Return the findings in contents that the policy does not allow, and counts."""
     outcome, known = Outcome(), dict[bytes, Examined]()
     for content in contents:
         outcome.files += 1
@@ -153,9 +311,8 @@ def check_contents(
 
 def _in_path(path: str, prints: Fingerprints | None, keys: Sequence[Key]) -> tuple[str, list[GateFinding]]:
     """Return a printable path and any findings in the path. A path with registered text or a key is not printed."""
-    found = [
-        ("RBG301", f': set "{name}", {how}') for name, _, how in (prints.matches(path) if prints else ())
-    ]
+    matches = prints.matches(path) if prints else ()
+    found = [("RBG301", f': set "{name}", {how}') for name, _, how in matches]
     found += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in keys_in(form, keys)]
     for rule, says in found:
         finding = GateFinding(BY_ID[rule], 1, f"(in the path itself{says})")
@@ -164,7 +321,7 @@ def _in_path(path: str, prints: Fingerprints | None, keys: Sequence[Key]) -> tup
 
 
 def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:
-    """Print the findings and a summary. `why_not` is the reason why fingerprints were not checked, or empty."""
+    """Print the findings to stdout and a summary to stderr. `why_not` says why fingerprints were not checked."""
     for finding in outcome.findings:
         print(finding.as_line())
     refused, lines = outcome.refused, list(notes)

@@ -1,7 +1,6 @@
-"""Command line of `robustify gate`, from parsing the arguments to the exit code.
+"""Command line of `robustify gate`, from the arguments to the exit code.
 
-No message contains an excerpt, not even that of an unexpected error. Arguments that the parser does not understand are
-not repeated, because they may contain text. Only the standard library is imported, for a quick start.
+No message contains an excerpt or repeats an argument that is not understood. Only the standard library is imported.
 """
 
 import argparse
@@ -22,7 +21,15 @@ from robustify.base.files import writable
 from robustify.base.git import Repository, work_tree
 from robustify.base.key_file import IDS_VARIABLES, Key, load_key
 from robustify.base.texts import escape_what_is_missing, escaped
-from robustify.gate.check import check_contents, print_outcome
+from robustify.gate.check import (
+    MOST_DAYS,
+    NAME,
+    AllowEntry,
+    check_contents,
+    policy_of,
+    policy_text,
+    print_outcome,
+)
 from robustify.gate.fingerprints import (
     TEST_TEXT,
     Fingerprints,
@@ -32,7 +39,6 @@ from robustify.gate.fingerprints import (
     read_texts,
     write_index,
 )
-from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, policy_of, policy_text
 from robustify.gate.sources import of_named, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
@@ -55,8 +61,6 @@ exit codes: 0 clean or warnings, 4 refused, 2 usage error, 3 unusable policy or 
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser whose errors name the faulty option and repeat no other input."""
-
     def __init__(self, prog: str, description: str, epilog: str = "") -> None:
         form = argparse.RawDescriptionHelpFormatter
         super().__init__(prog, None, description, epilog, formatter_class=form, allow_abbrev=False)
@@ -145,7 +149,7 @@ def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
 
 
 def _own_keys(asked: Namespace) -> list[Key]:
-    """Return the available keys of the gate and of the evaluator, whose secrets are found even without an ID."""
+    """Return the available keys of the gate and of the evaluator."""
     keys = [load_key(asked.key)]
     with suppress(RobustifyError):  # a fault of the evaluator's key is reported where that key is used
         keys.append(load_key(None, *IDS_VARIABLES))
@@ -178,10 +182,10 @@ def _index(argv: Sequence[str]) -> int:
 def _allow(argv: Sequence[str]) -> int:
     says = f"Allow findings that a person has reviewed, for {MOST_DAYS} days."
     parser = _Parser("robustify gate allow", says)
-    help = "file or folder of this repository, staged or not, or a commit or tag"
-    parser.add_argument("paths", nargs="+", metavar="PATH", help=help)
-    parser.add_argument("--reason", help="why the content is harmless [default: as in the entry of the path]")
-    parser.add_argument("--by", help="name of the reviewer [default: as in the entry of the path]")
+    add, says = parser.add_argument, "file or folder of this repository, staged or not, or a commit or tag"
+    add("paths", nargs="+", metavar="PATH", help=says)
+    add("--reason", help="why the content is harmless [default: as in the entry of the path]")
+    add("--by", help="name of the reviewer [default: as in the entry of the path]")
     asked = parser.parse_args(list(argv))
     prints, today, root = _fingerprints(asked)[0], date.today(), work_tree(Path.cwd())
     if root is None:
@@ -242,7 +246,7 @@ def _doctor(argv: Sequence[str]) -> int:
 
 
 def _hooks(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each hook, and why it fails the test, or an empty string."""
+    """Yield the name of each hook, and why it fails the test, or ""."""
     Repository(root)
     hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:

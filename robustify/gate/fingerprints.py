@@ -1,9 +1,9 @@
 """Fingerprint layer: an index of registered sets that contains no text, and the search for their text.
 
-A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven
-words, six of them different, within 48 words. Shingles of ordinary text (Python's standard library, stock phrases) are left
-out. The index is authenticated with HMAC-SHA256 but not encrypted: it shows the names of sets, the numbers of items and
-shingles, and the number of words in each text. Anyone with both index and key can recover the text, so store them apart.
+A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven words,
+six of them different, within 48 words. The index is authenticated with HMAC-SHA256 but not encrypted: it shows the names of
+sets, the numbers of items and shingles, and the number of words in each text. Anyone with both index and key can recover
+the text, so store them apart.
 """
 
 import csv
@@ -22,7 +22,7 @@ from itertools import islice
 from operator import xor
 from pathlib import Path
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, UsageError
 from robustify.base.files import read_regular, writable, write_atomic
 from robustify.base.key_file import Key
 from robustify.gate.folded_words import fold, kept_words, lexicon_file
@@ -68,7 +68,7 @@ class Index:
 
 
 class _Tagger:
-    """Keyed hashes of words, shingles and texts. The keyed BLAKE2b hash of a word gives three 64-bit values, one for each
+    """Keyed hashes of words, shingles and texts. The BLAKE2b hash of a word gives three 64-bit values, one for each
     position in a shingle, and the tag of a shingle is their XOR, so that a scan computes one hash per distinct word."""
 
     def __init__(self, key: Key) -> None:
@@ -76,7 +76,7 @@ class _Tagger:
         self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
 
     def marks(self, words: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the 64-bit hash of each word, together with all cached hashes."""
+        """Return the first 64-bit value of each word, and of all cached words."""
         first, second, third = self._values
         if len(first) > _MOST_WORDS:
             for values in self._values:
@@ -138,8 +138,7 @@ class Fingerprints:
                     yield owner, at, "a whole text"
 
     def _covers(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-        """Yield, for each item, the first window in which its shingles cover enough words. A repeated shingle counts
-        once."""
+        """Yield, for each item, the first window in which its different shingles cover enough words."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for at, tag in hits:
             for owner in self._owners.get(tag, ()):
@@ -157,7 +156,7 @@ class Fingerprints:
 
 
 def write_index(path: Path, index: Index, key: Key) -> None:
-    """Write an index authenticated by the key: one line of JSON with the names and sizes, then the numbers."""
+    """Write an index, authenticated by the key: one line of JSON with the names and sizes, then the numbers."""
     named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
     numbers = index.words + index.shingles + index.wholes
     head, body = MAGIC + bytes.fromhex(key.id), json.dumps(named).encode() + b"\n" + numbers.tobytes()
@@ -167,12 +166,9 @@ def write_index(path: Path, index: Index, key: Key) -> None:
 
 
 def read_index(path: Path, key: Key) -> Index:
-    """Read and verify an index. Raises `DataError` (exit 3) if it has another format or key, or was changed."""
+    """Read and verify an index. Raise `DataError` if it has another format or key, or was changed."""
     shown = f"index {str(path)!a}"
-    try:
-        raw = read_regular(path, _MOST_INDEX, follow=True)
-    except OSError as error:
-        raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
+    raw = _bytes_of(path, shown, _MOST_INDEX)
     head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
     if not raw.startswith(MAGIC) or len(mac) < _MAC:
         made = "To make one, run `robustify gate index ITEMS -o INDEX`."
@@ -188,7 +184,7 @@ def read_index(path: Path, key: Key) -> Index:
 
 
 def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool = True) -> Index:
-    """Build the index of named sets. With `library`, phrases of Python's standard library are left out. Raise
+    """Build the index of named sets without stock phrases, nor with `library` those of Python's standard library. Raise
     `DataError` if no item has enough text to be registered."""
     tagger, firsts, read = _Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
     for name, items in (*sets.items(), ("the test of gate doctor", [(TEST_TEXT,)])):
@@ -233,36 +229,38 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
 
 
 def _ordinary(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
-    files, left = list[Path](), _BACKGROUND
-    for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
-        left -= path.stat().st_size
-        files += [path] if left >= 0 else []
+    files, left, kinds = list[Path](), _BACKGROUND, {".py", ".txt", ".rst", ".md"}
+    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.*")) if library else ():
+        if path.suffix in kinds and "site-packages" not in path.parts and path.is_file():
+            left -= path.stat().st_size
+            files += [path] if left >= 0 else []
     phrases = "\n\n".join(lexicon_file()["stock_phrases"])
     texts = (phrases, *(path.read_text("utf-8", "replace") for path in files))
     return {tag for text in texts for tag in wanted.intersection(tagger.tags(kept_words(text)))}
 
 
-def _files(place: Path) -> list[Path]:
-    kinds = {".py", ".txt", ".rst", ".md"}
-    texts = (path for path in place.rglob("*.*") if path.suffix in kinds and path.is_file())
-    return sorted(path for path in texts if "site-packages" not in path.parts)
-
-
 def read_texts(path: Path) -> list[Item]:
     """Return the items of a file, each with all its strings: an object in a JSON list, a line of JSONL, a row of CSV or
-    TSV, or a paragraph of plain text. Raises `DataError` (exit 3) if the file cannot be read."""
+    TSV, or a paragraph of plain text. Raise `DataError` if it is none of these."""
     shown = f"{str(path)!a}"
+    data = _bytes_of(path, shown, _MOST_ITEMS)
     try:
-        text = read_regular(path, _MOST_ITEMS, follow=True).decode("utf-8-sig")
-        items: list[Item] = [*filter(None, map(tuple, map(_strings, _parsed(path.suffix.lower(), text))))]
-    except OSError as error:
-        raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
+        rows = map(_strings, _parsed(path.suffix.lower(), data.decode("utf-8-sig")))
+        items: list[Item] = [*filter(None, map(tuple, rows))]
     except (ValueError, RecursionError):
         expected = "Expected JSON, JSONL, CSV, TSV or plain text"
         raise DataError(f"{shown} is not valid UTF-8 or JSON, or is nested too deeply. {expected}.") from None
     if not items:
         raise DataError(f"{shown} contains no text to register.")
     return items
+
+
+def _bytes_of(path: Path, shown: str, most: int) -> bytes:
+    try:
+        return read_regular(path, most, follow=True)
+    except OSError as error:
+        kind = UsageError if isinstance(error, FileNotFoundError) else DataError
+        raise kind(f"{shown} cannot be read ({error.strerror}).") from None
 
 
 def _parsed(suffix: str, text: str) -> Iterable[object]:

@@ -1,7 +1,7 @@
 """Readings of a text, its folded words, and the lexicon of categories.
 
 Folding removes case, punctuation, accents, look-alike letters, digits in place of letters, width, style and invisible
-characters, so that disguised words equal plain words. It is used only for matching, not for item IDs.
+characters, so that disguised words equal plain words.
 """
 
 import html
@@ -49,12 +49,12 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, and its forms without escapes, entities and tags, and then without invisible characters.
-
-    A form has the same lines, but only those that changed and those near them; all other lines are blank.
-    """
+    """Yield a text, and its forms without escapes, entities and tags, and then without invisible characters, in which the
+    lines far from any change are blank."""
     yield text
-    read = _without_marks(_unescaped(narrow(text)))
+    # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
+    read = _EMPHASIS.sub("", _unescaped(narrow(text)))
+    read = _TAG.sub(_from_tag, read) if any(mark in read for mark in ("</", "<br", "<wbr", "<!--")) else read
     for form in dict.fromkeys((read, narrow(read))):
         if form != text:
             yield _changed(text.split("\n"), form.split("\n"))
@@ -72,7 +72,7 @@ def _changed(old: list[str], new: list[str]) -> str:
 
 
 def narrow(text: str) -> str:
-    """Return the text with full-width and styled characters made plain, and without invisible characters."""
+    """Return the text with plain characters in place of full-width and styled ones, and without invisible ones."""
     if "\r" in text:
         text = _RETURN.sub("\n", text)
     if text.isascii():
@@ -86,7 +86,6 @@ def narrow(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with up to four levels of escapes undone."""
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -112,13 +111,6 @@ def _from_escape(match: re.Match[str]) -> str:
         return _SHORT.get(match[4], match[4])
     code = int(match[3], 8) if match[3] else int(match[1] or match[2] or match[5] or match[6], 16)
     return chr(code).replace("\n", BREAK) if code <= sys.maxunicode else match[0]
-
-
-def _without_marks(text: str) -> str:
-    """Return the text without marks of Markdown in a word, and without tags of HTML: cells become tabs, blocks become
-    breaks, and other tags may be in a word."""
-    text = _EMPHASIS.sub("", text)
-    return _TAG.sub(_from_tag, text) if any(mark in text for mark in ("</", "<br", "<wbr", "<!--")) else text
 
 
 def _from_tag(match: re.Match[str]) -> str:
@@ -152,8 +144,6 @@ _BYTES = bytes(map(_byte, range(256)))
 
 
 class _Folds(dict[int, str]):
-    """Translation table that folds each character when it first occurs."""
-
     def __missing__(self, code: int) -> str:
         char = chr(code)
         parts = unicodedata.normalize("NFKD", _PLAIN.get(code, char).casefold())
@@ -169,7 +159,7 @@ _FOLDS = _Folds()
 
 def fold(text: str) -> bytes:
     """Return the folded words of a text, separated by blanks, in the same number of lines. Invisible characters separate
-    words, which the second of the `readings` removes."""
+    words."""
     plain = _FOREIGN.sub(lambda match: match[0].translate(_FOLDS), text)
     return plain.encode("utf-8", "replace").translate(_BYTES)
 
@@ -183,7 +173,7 @@ def kept_words(text: str) -> list[bytes]:
 
 
 def terms_named(text: str) -> int:
-    """Return the number of different lexicon terms in a text. A term inside a longer term is not counted."""
+    """Return the number of different lexicon terms in a text, without terms inside longer ones."""
     words, n = b" %s " % b"  ".join(fold(narrow(text)).split()), 0
     for term in _terms():
         n += term in words
@@ -192,7 +182,7 @@ def terms_named(text: str) -> int:
 
 
 def lexicon_file() -> dict[str, list[str]]:
-    """Return the lexicon as stored in its file."""
+    """Return the lexicon."""
     data: dict[str, list[str]] = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
     return data
 

@@ -1,19 +1,20 @@
-"""What the gate cannot read: content that is not plain UTF-8 text, and unreadable characters in text.
+"""Content that is refused whatever it is about: what the gate cannot read, robustify's private state, and canary lines.
 
-A PNG passes if it is complete and has only the parts that a picture needs. Unreadable characters (encoded pieces, escapes,
-symbols, hidden characters) are counted over a whole file. Nothing is decoded, because it may be encoded again, packed or
-encrypted. Words tell text from code: `getElementById` and `python3` read as words, but most pieces of base64 do not.
+Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
+decoded, because it may be encoded again, packed or encrypted. Words tell text from code: `getElementById` and `python3`
+read as words, but most pieces of base64 do not.
 """
 
 import base64
+import json
 import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from robustify.base.key_file import KEYED_ID
+from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
 from robustify.base.texts import TAG_LETTERS, UNSEEN
 
 MOST_BYTES = 16 << 20
@@ -41,7 +42,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def is_pointer(data: bytes) -> bool:
-    """Return whether content only points to other content outside the repository."""
+    """Return whether content only points to content outside the repository."""
     return _POINTER.match(data[:4096]) is not None
 
 
@@ -49,8 +50,7 @@ def why_refused(data: bytes) -> tuple[str, str] | None:
     """Return the rule that refuses content that is not text, with details, or None for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         return "RBG404", "(a score cache)"
-    fault = _image_fault(data)
-    return ("RBG501", f"({fault})") if fault else None
+    return ("RBG501", f"({fault})") if (fault := _image_fault(data)) else None
 
 
 # Images.
@@ -70,12 +70,11 @@ _PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
 
 
 def _image_fault(data: bytes) -> str:
-    """Return the reason why bytes are not an acceptable image, or an empty string."""
+    """Return why bytes are not a complete PNG with only the parts that a picture needs, or an empty string."""
+    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "an archive, other binary or encrypted content, or text that is not UTF-8"
     try:
-        if data.startswith(b"\x89PNG\r\n\x1a\n"):
-            fault = _png_fault(data)
-        else:
-            fault = "an archive, other binary or encrypted content, or text that is not UTF-8"
+        fault = _png_fault(data)
     except (struct.error, IndexError, KeyError, zlib.error):
         fault = "a damaged image"
     return fault or ("an image with words in it" if _PROSE.search(data) else "")
@@ -124,8 +123,8 @@ _DIGEST = re.compile(
 )
 """A digest in hex or base64, a UUID, or a public key of SSH, but no hex of plain text."""
 _HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
-"""Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in
-base64 and hex, and at least 4 in names."""
+"""Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in base64
+and hex, and at least 4 in names."""
 _LONGEST_WORD, _LONGEST_NAME = 25, 60
 _REPEATED = re.compile(r"(.)\1{3,}")
 _HARMLESS = re.compile(
@@ -154,8 +153,7 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable(text: str) -> list[str]:
-    """Return the unreadable pieces of a text, each once, if there is a long one or they have more than `MOST` characters,
-    or else nothing."""
+    """Return the unreadable pieces of a text, each once, if one is long or they have more than `MOST` characters."""
     bare = _bare(text)
     tokens = Counter(_TOKEN.findall(bare))
     sizes = {token: _coded(token) for token in tokens}
@@ -175,12 +173,8 @@ def unreadable(text: str) -> list[str]:
     strong += _ESCAPES.findall(bare)
     if not bare.isascii():
         strong += _HIDDEN.findall(bare)
-    found = max(strong, _dense_lines(bare), key=_size)
-    return found if long or _size(found) > MOST else []
-
-
-def _size(pieces: Sequence[str]) -> int:
-    return sum(map(len, pieces))
+    found = max(strong, _dense_lines(bare), key=lambda pieces: sum(map(len, pieces)))
+    return found if long or sum(map(len, found)) > MOST else []
 
 
 def _bare(text: str) -> str:
@@ -202,7 +196,7 @@ def _without_image(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _coded(token: str) -> int:
-    """Return the number of encoded characters in a token, or a number below zero if the token consists of words."""
+    """Return the number of encoded characters in a token, or a number below zero if it consists of words."""
     words = coded = 0
     if _DIGEST.fullmatch(token):
         return 0
@@ -236,13 +230,87 @@ def _is_code(part: str) -> bool:
 
 def _dense_lines(text: str) -> list[str]:
     """Return the lines without blanks and words if together they have as many different characters as encoded text."""
+
+    def in_words(line: str) -> int:
+        return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _coded(part) <= 0)
+
     bare = (line.strip(_EDGES) for line in text.split("\n"))
     lines = [line for line in bare if len(line) >= 20 and " " not in line and line.isascii()]
-    lines = [line for line in lines if not _DIGEST.search(line) and 3 * _in_words(line) <= len(line)]
+    lines = [line for line in lines if not _DIGEST.search(line) and 3 * in_words(line) <= len(line)]
     run = "".join(lines)[: 1 << 16]
     n = len(run)
     return lines if sum(k * (k - 1) for k in Counter(run).values()) < _DENSE * n * (n - 1) else []
 
 
-def _in_words(line: str) -> int:
-    return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _coded(part) <= 0)
+# Private state, and canary lines.
+
+_PRIVATE = (
+    ("robustify.registered", "the record of registered sets, with its secret"),
+    ("robustify.licences", "the record of accepted terms"),
+    ("robustify.release-claim", "the claim of a run, with digests of items"),
+)
+_NAMED = r"\bformat[\"'\\]{0,3}\s?:[\s\"'\\]{0,6}"
+_MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
+"""Marks of robustify's documents. Every document contains all marks of one group."""
+_MANY_IDS = 5
+"""Number of keyed IDs outside a hashed split that is too many for an example."""
+_GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_PATTERNS = (
+    ("RBG403", "evaluator", "", r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b"),
+    ("RBG401", "canary", "", rf"canary\s+(?:guid|string|token)\W{{1,6}}{_GUID}"),
+    ("RBG401", "corpora", "", r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora"),
+    ("RBG403", "sensitivity", "", r"\bsensitivity\W{1,8}restricted\b[\s\S]{0,400}?\bsignature\W{1,8}set:"),
+    ("RBG404", "robustify.releases", "(a record of releases)", rf"{_NAMED}robustify\.releases/\d"),
+    *(
+        ("RBG404", name, f"({says})", rf"{_NAMED}{name}/\d[\s\S]{{0,80}}?[0-9a-f]{{40}}")
+        for name, says in _PRIVATE
+    ),
+)
+"""Rule, a word that each match contains, details, and pattern."""
+_PREFIX = re.compile(r"rbk1\W{0,4}:")
+_BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
+"""Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
+_SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
+
+
+def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]]:
+    """Yield content that must not be committed, as a rule, an offset, and details."""
+    yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
+    low = text.lower()
+    for rule, word, says, pattern in _PATTERNS:
+        for match in re.finditer(pattern, text, re.I) if word in low else ():
+            yield rule, match.start(), says
+    try:
+        tree = json.loads(text) if any(all(mark in text for mark in marks) for marks in _MARKS) else None
+    except (ValueError, RecursionError):
+        tree = None
+    if isinstance(tree, dict):
+        yield from ((rule, 0, says) for rule, says in _records(tree))
+    if "rb1_" in text and not is_split(tree):
+        found = [match.start() for match in KEYED_ID.finditer(text)]
+        if len(found) >= _MANY_IDS:
+            yield "RBG405", found[0], f"({len(found):,} ids)"
+
+
+def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+    """Yield the offset of each key in a text, also if it is split over lines. A secret without its prefix looks like any
+    other 43 letters, so that it is found only if its key is `known`."""
+    for match in _PREFIX.finditer(text):
+        if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
+            yield match.start()
+    for key in known:
+        coded = key.as_text()[-44:-1]
+        for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
+            at = text.find(secret[:8])
+            if at >= 0 and secret in re.sub(r"[^\w/+-]+", "", text[at : at + 3 * len(secret)]):
+                yield at
+
+
+def _records(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
+    named, config, release = tree.get("format"), tree.get("config"), tree.get("release")
+    if named == SPLIT and not is_split(tree):
+        yield "RBG405", "(a hashed split with more than its format has)"
+    levels = (tree.get("sensitivity"), config.get("sensitivity") if isinstance(config, dict) else None)
+    manifest = isinstance(tree.get("files"), dict) and "restricted" in levels
+    if manifest or (isinstance(release, dict) and release.get("level") == "evaluator"):
+        yield "RBG403", ""

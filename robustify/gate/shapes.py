@@ -1,7 +1,7 @@
 """Detection of text that looks like benchmark items: a stem, its options, and possibly a key.
 
-The parts are recognised by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns.
-Only table rows are parsed, so that malformed text is searched too.
+Parts are recognised by names (JSON, YAML, XML, LaTeX, programs), marks (`A) B) C)`), quotes, or columns. Only table rows
+are parsed, so that malformed text is searched too.
 """
 
 import csv
@@ -28,7 +28,7 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 
 def shapes_of(text: str) -> list[Shape]:
-    """Return the item shapes in a text, found by the most successful method."""
+    """Return the item shapes in a text, found by the best method."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
     for way in (_named, _marked, _listed):
         places = list(islice(way(text), MOST_SHAPES))
@@ -43,7 +43,7 @@ def weight(shapes: Sequence[Shape]) -> tuple[int, int]:
 
 
 def _n_words(text: str) -> int:
-    """Return the number of words. In scripts without blanks between words, two letters count as one word."""
+    """Return the number of words. In scripts without blanks between words, two letters are one."""
     n = len(re.findall(r"[^\W\d_]{2,}", text))
     return n if text.isascii() else n + len(_UNSPACED.findall(text)) // 2
 
@@ -89,7 +89,6 @@ _WINDOW = 3000
 
 
 def _named(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield the offset of each named stem with named choices before or after it, and whether it has a key."""
     stems = list(_stems(text))
     for i, (at, after) in enumerate(stems):
         end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
@@ -101,7 +100,7 @@ def _named(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offset of each named stem, and the offset of its text or of the end of its list."""
+    """Yield the offset of each named stem, and that of its text or of the end of its list."""
     for word in _STEM_WORD.finditer(text.replace("İ", "I").lower()):  # places must not shift
         begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
         named = _STEM_AT.match(text, word.end()) if begins else None
@@ -121,7 +120,7 @@ def _has_choices(window: str) -> bool:
 
 
 def _offers(text: str) -> bool:
-    """Return whether a list contains options: several texts in brackets, lettered parts of one text, or dashed lines."""
+    """Return whether a list has options: texts in brackets, lettered parts of one text, or dashed lines."""
     text = text.lstrip("\"'") if text[1:2] == "[" else text
     first = text[:1] or " "
     if first in "[({":
@@ -172,7 +171,7 @@ def _starts_line(text: str, at: int) -> bool:
 
 
 def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield the offset of marked options that are short and follow a question, and whether they have a key."""
+    """Yield the offset of short marked options that follow a question, and whether they have a key."""
     if len(run) < 3:
         return
     end = run[-1] + 2 + len(re.split(r"[\n\x0b]", text[run[-1] + 2 : run[-1] + 2 + _LONGEST], maxsplit=1)[0])
@@ -228,7 +227,7 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _rows(text: str) -> Iterator[Shape]:
-    """Yield the item-like rows of tables, with or without a header. A break inside a line also separates rows."""
+    """Yield the item-like rows of tables. A break inside a line also separates rows."""
     parts = [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\x0b")]
     lines = [line for _, line in parts if line.strip()]
     csv.field_size_limit(1 << 27)
@@ -270,7 +269,6 @@ def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shape]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Return whether the cells are short names that include a usual column name of stems."""
     names = all(len(cell) <= 40 and not cell[:1].isdigit() and "?" not in cell for cell in cells)
     return len(cells) >= 3 and names and _STEM_WORD.search(" ".join(cells).lower()) is not None
 

@@ -11,7 +11,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -19,8 +18,8 @@ from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.base.files import open_regular, read_regular
 from robustify.base.git import Repository, TreeEntry, lines_of, work_tree
 from robustify.base.texts import escaped
+from robustify.gate.check import NAME, AllowEntry, Blob, Policy, parse_policy, policy_of
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
-from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, policy_of
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. Git keeps any other one."""
@@ -30,22 +29,13 @@ _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
 _OBJECT = re.compile(r"(?:commit |tag |object )?(\S+)")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Blob:
-    """Content of one path. `data` is its SHA-256 digest if it is too large to read."""
-
-    path: str
-    data: bytes
-    size: int
-
-
 Task = tuple[Iterator[Blob], Policy, tuple[str, ...]]
 """Contents to scan, the policy that applies, and notes for the user."""
 
 
 def task_of(asked: Namespace) -> Task:
-    """Return the scan task for the parsed options. Raise `UsageError` if there is no repository where one is needed, or
-    the range is invalid, and `DataError` if the policy is invalid."""
+    """Return the scan task for the parsed options. Raise `UsageError` if a repository is missing or the range is invalid,
+    and `DataError` if the policy is invalid."""
     if asked.staged or asked.all:
         repository = Repository(Path.cwd())
         policy = _policy_at(repository, "")
@@ -63,15 +53,14 @@ def task_of(asked: Namespace) -> Task:
 
 
 def _of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
-    """Yield the contents of files. Paths inside the repository are relative to its root."""
     for i, name in enumerate(names, 1):
         data, size = _read(name, f"argument {i}")
         yield Blob(_relative(name, root), data, size)
 
 
 def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each named path and its contents: a file or the files of a folder, as staged and as in the work tree, except
-    ignored files in a folder, or a commit or tag by its ID."""
+    """Yield each named path and its contents: a file or the files of a folder that are not ignored, as staged and as in the
+    work tree, or a commit or tag by its ID."""
     repository = Repository(root)
     staged, others = repository.indexed(changed=False), repository.untracked()
     for name in names:
@@ -97,8 +86,7 @@ def _relative(name: str, root: Path | None) -> str:
 
 
 def _read(name: str, argument: str) -> tuple[bytes, int]:
-    """Return the bytes of a file or their digest, or the target of a link. Raises `UsageError`, which omits a name that
-    could be text."""
+    """Return the bytes of a file or their digest, or the target of a link. No error has a name that could be text."""
     shown = escaped(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         data = os.fsencode(os.readlink(name)) if os.path.islink(name) else read_regular(name, MOST_BYTES)
@@ -124,7 +112,7 @@ def _of_message(name: str, root: Path | None) -> Iterator[Blob]:
 
 
 def _in_utf_8(data: bytes, encoding: str) -> bytes:
-    """Return a message in UTF-8. Only an encoding that leaves ASCII alone is undone, because others could hide a text."""
+    """Return a message in UTF-8. Only an encoding that leaves ASCII alone is undone: others could hide a text."""
     with suppress(UnicodeDecodeError):
         data.decode()
         return data
@@ -140,10 +128,9 @@ def _in_utf_8(data: bytes, encoding: str) -> bytes:
 
 def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
     """Yield the contents of Git entries. A submodule yields a pointer to its commit."""
-    for entry in entries:
-        if entry.is_submodule:
-            pointer = SUBMODULE + entry.object.encode() + b"\n"
-            yield Blob(entry.path, pointer, len(pointer))
+    for entry in (entry for entry in entries if entry.is_submodule):
+        pointer = SUBMODULE + entry.object.encode() + b"\n"
+        yield Blob(entry.path, pointer, len(pointer))
     files = [entry for entry in entries if not entry.is_submodule]
     contents = repository.contents([entry.object for entry in files], MOST_BYTES)
     for entry, (_, size, data) in zip(files, contents, strict=True):
@@ -153,18 +140,16 @@ def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator
 def _of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield everything that is reachable from `tips` but not from `known`: every content of every path, the messages and
-    authors of commits and tags, the objects of tags that name no commit, and the names of refs."""
+    """Yield every content of every path that is reachable from `tips` but not from `known`, what persons wrote in commits
+    and tags, the objects of tags that name no commit, and the names of refs."""
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
     seen = {entry.object for entry in changed}
-    others = [one for one in repository.objects(tips, known) if one.object not in seen]
-    yield from _of_objects(repository, others)
+    yield from _of_objects(repository, [e for e in repository.objects(tips, known) if e.object not in seen])
     yield from (Blob(name, b"", 0) for name in names)
 
 
 def _of_objects(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
-    """Yield what persons wrote in commits and tags, and the contents of files."""
     contents = repository.contents([entry.object for entry in entries], MOST_BYTES)
     for entry, (kind, size, data) in zip(entries, contents, strict=True):
         if kind == "blob":
@@ -174,7 +159,7 @@ def _of_objects(repository: Repository, entries: Sequence[TreeEntry]) -> Iterato
 
 
 def _written(data: bytes) -> bytes:
-    """Return what persons wrote in a commit or tag: its message, and the other lines of its header."""
+    """Return what persons wrote in a commit or tag: its message and parts of its header."""
     head, _, message = data.partition(b"\n\n")
     encoding = _ENCODING.search(head)
     lines = [line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip()]
@@ -183,7 +168,6 @@ def _written(data: bytes) -> bytes:
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
-    """Return the scan task for A..B, with the tags and refs in this range. If A is all zeros, scan all commits of B."""
     lower, dots, upper = bounds.partition("..")
     if not dots or not lower or upper.startswith("."):
         raise UsageError("The range does not have the form A..B. Expected two commits, such as main..HEAD.")
@@ -198,8 +182,8 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
 
 
 def _of_push(repository: Repository, named: Sequence[str]) -> Task:
-    """Return the scan task for a push to a remote, without what the remote says that it has. Git lists the pushed refs on
-    standard input. pre-commit reads this list itself, and passes on at most one ref of it."""
+    """Return the scan task for a push to a remote, without what the remote says that it has."""
+    # Git lists the pushed refs on standard input. pre-commit reads this list itself, and passes on at most one ref of it.
     first, notes = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", ""), []
     if first:
         tip = repository.named(first)
@@ -234,8 +218,8 @@ def _of_push(repository: Repository, named: Sequence[str]) -> Task:
 def _policy_between(
     repository: Repository, start: Iterable[str], commits: Sequence[str], policy_from: str
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy for new commits, and notes for the user. The entries at `start` always apply. `base` adds no
-    others, `head` those of all new commits, and `apart` those of commits that change nothing else."""
+    """Return the policy for new commits, and notes for the user. `base` has only the entries at `start`, `head` adds those
+    of all new commits, and `apart` those of commits that change nothing else."""
     notes = []
     old = {entry for commit in start for entry in _entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
@@ -257,7 +241,7 @@ def _entries_at(repository: Repository, commit: str) -> Policy:
 
 
 def _policy_at(repository: Repository, commit: str) -> Policy:
-    """Return the policy of a commit, or of the index if `commit` is empty. Without a policy file, the policy is empty."""
+    """Return the policy of a commit, or of the index if `commit` is empty."""
     name = repository.named(f"{commit}:{NAME}")
     for _, size, data in repository.contents([name], MOST_BYTES) if name else ():
         if size > MOST_BYTES:

@@ -35,7 +35,7 @@ from robustify.base.settings_files import (
 )
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.schema import FreeSettings
 from robustify.items.scoring import Mode
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable, write_atomic
 from robustify.reading.loaders.json_rows import json_rows, line_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines, rows_or_faults
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Read every row of a file and convert it with `kind`. Raise `DataError` if the file is missing, or rows do not
-    fit. All faults are reported together."""
+    """Read every row of a file and convert it with `kind`. Raise `UsageError` if the file does not exist, and `DataError`
+    if it cannot be read, or rows do not fit. All faults are reported together."""
     table = rows_of(path)
     made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
     if faults := [*table.faults, *wrong]:
@@ -28,6 +28,8 @@ def rows_of(path: Path) -> SourceTable:
     """Read the rows of a file: lines, array entries or table rows."""
     try:
         text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; expected a file of JSON lines") from None
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines."

@@ -12,16 +12,19 @@ from robustify.base.errors import ModelError, RobustifyError
 from robustify.cli.free import free
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
-from robustify.freeform.prompt_templates import Message
-from robustify.freeform.schema import AnswerRow, FreeItem
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.prompts import Message
+from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings
 
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
+_ROWS = (
+    (1, "mcq", "light", SHOWN, "B"),
+    (2, "numeric", "motion", "How far is 5 m and 3 m?", "8"),
+    (3, "explanation", "light", "Why is grass green?", "It reflects green."),
+)
 QUESTIONS: list[dict[str, Any]] = [
-    {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
-    {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
-    {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
-]  # fmt: skip
+    dict(zip(("id", "type", "topic", "question", "answer"), row, strict=True)) for row in _ROWS
+]
+QUESTIONS[1]["unit"] = "m"
 Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
 
 

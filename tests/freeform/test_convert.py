@@ -92,6 +92,6 @@ def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -
     assert [line.split(": ")[0] for line in caught.value.lines] == ["rows.jsonl:2", "rows.jsonl:3"]
     assert "secret" not in str(caught.value)
     with pytest.raises(DataError, match="cannot be read"):
-        read_jsonl(tmp_path / "absent.jsonl", dict)
+        read_jsonl(tmp_path, dict)
     write_rows(path, [{"n": 5}])
     assert read_jsonl(path, dict) == [{"n": 5}]

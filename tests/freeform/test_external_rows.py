@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import AuthorisationError, DataError
-from robustify.freeform.external_rows import read_answers, read_items, read_nugget_rows, with_facts
-from robustify.freeform.questions import prompt_of
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.questions import read_answers, read_items, read_nugget_rows, with_facts
+from robustify.freeform.running import prompt_of
+from robustify.freeform.schema import FreeSettings
 from tests.freeform.scripted import QUESTIONS, SHOWN, write_lines
 
 # ---- questions and predictions ----

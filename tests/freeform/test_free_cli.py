@@ -9,7 +9,7 @@ import click
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.prompt_templates import every_template
+from robustify.freeform.prompts import every_template
 from robustify.freeform.schema import FORMAT_TYPES, GradeResult, grade_from
 from robustify.items.views import VIEWS, names, template
 from robustify.reading.jsonl import read_jsonl
@@ -168,6 +168,21 @@ def test_misuse_exits_with_its_code_and_no_text(
     found = run(*command, *(named.get(word, word) for word in words), fails=code)
     assert says in str(found.exception)
     assert "stone" not in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["grade GONE -o OUT", "grade ROWS --items GONE -o OUT", "grade ROWS --items ITEMS --human GONE -o OUT",
+     "agree GONE GONE", "grade ROWS --config GONE -o OUT",
+     "nuggets GONE --judge http://127.0.0.1:9/v1 --judge-model m -o OUT"],
+)  # fmt: skip
+def test_a_missing_file_exits_with_2_as_in_every_command(
+    files: tuple[Path, Path], tmp_path: Path, words: str
+) -> None:
+    places = {"GONE": tmp_path / "gone.csv", "OUT": tmp_path / "out", "ROWS": files[1], "ITEMS": files[0]}
+    found = run(*(places.get(word, word) for word in words.split()), fails=2)
+    assert "gone.csv" in str(found.exception)
+    assert not (tmp_path / "out").exists()
 
 
 ROW = {"query": "Why?", "passage": "Clouds cool. Hot.", "nuggets": ["Clouds cool.", "Drops fall."]}

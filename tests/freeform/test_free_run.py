@@ -11,10 +11,9 @@ import pytest
 
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.prompt_templates import Message
+from robustify.freeform.prompts import Message
 from robustify.freeform.running import require_free
-from robustify.freeform.schema import require_packages
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.schema import FreeSettings, require_packages
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.scored import FreeFacts
@@ -236,7 +235,7 @@ REFUSED = [
     ("template: answer/poem", UsageError, "answer/poem"),
     ("mode: auto, rubrics: {mcq: '9.9'}", UsageError, "grader/mcq@9.9"),
     ("rubrics: {poem: '1.0'}", UsageError, "rubrics"),
-    ("people: absent.jsonl", DataError, "absent.jsonl"),
+    ("people: absent.jsonl", UsageError, "absent.jsonl"),
     ("judge: {model: one, base_url: http://127.0.0.1:9/v1}", ModelError, "judge one: wrote"),
     ("judge: {model: one}", UsageError, "base_url"),
     ("tolerance: 1", UsageError, "tolerance"),

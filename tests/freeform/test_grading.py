@@ -9,9 +9,9 @@ import pytest
 
 from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
-from robustify.freeform.questions import convert_item, generate, prompt_of
-from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.questions import convert_item
+from robustify.freeform.running import generate, prompt_of
+from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Nugget
 from robustify.models.replies import Replies
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from robustify.base.errors import DataError, UsageError
-from robustify.freeform.human import HumanLabel, calibrate, compare_gradings, consensus, human_from
-from robustify.freeform.metrics import aggregate, summarise
+from robustify.freeform.metrics import (
+    HumanLabel,
+    aggregate,
+    calibrate,
+    compare_gradings,
+    consensus,
+    human_from,
+    summarise,
+)
 from robustify.freeform.schema import Attempt, FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 from robustify.report.free_page import grade_lines
 

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from robustify.base.key_file import FILE_VARIABLE, Key
-from robustify.gate.check import examine
+from robustify.gate.check import FORMAT, GateFinding, examine
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
 from robustify.gate.fingerprints import Fingerprints, Index, build_index, write_index
-from robustify.gate.policy import FORMAT, GateFinding
 from tests.gate.corpus import Made, made
 from tests.gate.layouts import LAYOUTS
 

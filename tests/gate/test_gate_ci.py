@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from robustify.base.key_file import FILE_VARIABLE
+from robustify.gate.check import NAME
 from robustify.gate.command import HOOKS
 from robustify.gate.command import run_gate as main
-from robustify.gate.policy import NAME
 from tests.gate.repo import LEAK, ROOT, Repo, Scanned, hook_repo
 
 

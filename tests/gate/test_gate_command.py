@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from robustify.base.key_file import FILE_VARIABLE, VARIABLE
 from robustify.cli import gate
+from robustify.gate.check import BY_ID
 from robustify.gate.command import HOOKS, INDEX_VARIABLE, scanner
 from robustify.gate.command import run_gate as main
-from robustify.gate.policy import BY_ID
 from tests.gate.corpus import whole
 from tests.gate.layouts import LAYOUTS
 from tests.gate.repo import BASE, ROOT, mock_items, registered

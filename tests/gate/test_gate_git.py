@@ -15,9 +15,9 @@ import pytest
 
 from robustify.base.git import git_environment
 from robustify.base.key_file import FILE_VARIABLE, VARIABLE
+from robustify.gate.check import FORMAT, NAME
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
-from robustify.gate.policy import FORMAT, NAME
 from tests.gate.repo import HARMLESS, KEY, LEAK, Scanned, entry, key_file, policy
 
 ZERO = "0" * 40

@@ -279,9 +279,10 @@ def test_an_index_of_too_little_is_not_made(tmp_path: Path, capsys: pytest.Captu
     Path("short.csv").write_text("Why?,yes,no\n")
     key = ["--key", str(key_file(tmp_path))]
     for args, code, says in (
-        (["short.csv", *key], 3, "items has enough text"), (["gone.csv", *key], 3, "cannot be read"),
+        (["short.csv", *key], 3, "items has enough text"), (["gone.csv", *key], 2, "cannot be read"),
         (["short.csv"], 4, "No key for the index"),
     ):  # fmt: skip
         assert main(["index", *args, "-o", "out.idx"]) == code
         assert says in capsys.readouterr().err
         assert not Path("out.idx").exists()
+    assert main(["short.csv", "--index", "gone.idx", *key]) == 2

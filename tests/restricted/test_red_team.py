@@ -11,7 +11,7 @@ import pytest
 
 import robustify as rb
 from robustify.base.errors import RobustifyError
-from robustify.gate.state import states
+from robustify.gate.opaque import states
 from robustify.pipeline import restricted_folder, steps
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key

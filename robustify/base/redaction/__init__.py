@@ -1,8 +1,7 @@
 """Redaction of item text in messages, logs and reprs, and muting of other code.
 
-`Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a
-plain `str`. A redacting `str` would protect little, because the C code of `json` and `re` reads it anyway, and a
-template that calls `str()` on it would send `<text redacted>` to a model.
+`Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a plain
+`str`, because a template that calls `str()` on a redacting one would send `<text redacted>` to a model.
 """
 
 import io
@@ -16,10 +15,8 @@ REDACTED = "<text redacted>"
 
 
 class HoldsText:
-    """Base of frozen values that contain text. They cannot be pickled, and a copy is the same object.
-
-    A dataclass with this base and `repr=False` shows only its name.
-    """
+    """Base of frozen values that contain text. They cannot be pickled, a copy is the same object, and dataclasses with
+    `repr=False` show only their name."""
 
     __slots__ = ()
 
@@ -37,10 +34,8 @@ class HoldsText:
 
 
 class ItemText(HoldsText):
-    """A stem and its choices, which can be compared but are read only through `open_text`.
-
-    `question_at` is the offset of the question in the stem, or 0 if no passage precedes it.
-    """
+    """A stem and its choices, which are read only through `open_text`. `question_at` is the offset of the question in the
+    stem, or 0 if no passage precedes it."""
 
     __slots__ = ("__texts", "question_at")
 

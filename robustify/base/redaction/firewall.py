@@ -1,7 +1,7 @@
 """Reports of unexpected errors without their message, and suppression of output by other libraries.
 
-Of 40 common errors, 26 quote the failing value, which may be the text of an item. A report therefore gives only the type
-of the error and its location in the code.
+Of 40 common errors, 26 quote the failing value, which may be the text of an item. A report therefore gives only the type of
+the error and its location in the code.
 """
 
 import logging

@@ -1,8 +1,6 @@
-"""Graders of numbers, choices, explanations and nuggets: each turns one answer into one grade.
+"""Graders of numbers, choices, explanations and nuggets: rules decide first, and a judge grades the rest.
 
-Rules decide first. A judge grades the rest and never sees an answer that was truncated. It labels each nugget (fact) by
-whether the answer supports it. A nugget without a label makes the score unknown but bounded, and never counts as "not
-supported".
+A nugget (fact) without a label makes the score unknown but bounded, and never counts as "not supported".
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +20,7 @@ from robustify.freeform.schema import (
     Attempt,
     ErrorType,
     FreeItem,
+    FreeSettings,
     GradedKind,
     GradeResult,
     JudgeTrace,
@@ -29,35 +28,35 @@ from robustify.freeform.schema import (
     Status,
     require_packages,
 )
-from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
     "numeric": "numeric/8", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": "nuggets/1",
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
-_CLOSED = ("truncated", "reference_error", "grader_error")
 
 
 def grade_answer(
     item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
-    """Grade one answer with the grader for its item's kind. Raise `UsageError` if the mode needs a judge, and none is
-    given, and `ModelError` if the judge can never be called."""
-    mode = require_grading(settings, judge)
+    """Grade one answer. Raise `UsageError` if the mode needs a judge, and none is given, and `ModelError` if the judge can
+    never be called."""
+    mode, grader = require_grading(settings, judge), GRADERS[item.kind]
     if row.error is not None or row.finish_reason == "length":
         # If truncated answers counted only when already correct, every rate would be too high.
         reason = row.error or "cut_off"
-        return GradeResult(item.id, row.model, item.kind, GRADERS[item.kind], "truncated", None, None, reason)
+        return GradeResult(item.id, row.model, item.kind, grader, "truncated", None, None, reason)
     if item.nuggets:
         if judge is None or mode == "deterministic":
-            blank = blank_nuggets(item, row.model)
-            return replace(blank, status="needs_judge", reason="nuggets_need_a_judge")
+            return _blank(item, row.model, "needs_judge", "nuggets_need_a_judge")
         return grade_nuggets(item, row.text, judge, settings, row.model)
-    found = _by_rules(item, row.text, settings).graded(item, row.model, item.kind, GRADERS[item.kind])
+    found = _by_rules(item, row.text, settings).graded(item, row.model, item.kind, grader)
     if item.kind == "numeric":
         found = replace(found, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
-    undecided = found.status == "needs_judge"
-    closed = found.status in _CLOSED or found.reason == "empty" or (mode == "auto" and not undecided)
+    undecided, closed = (
+        found.status == "needs_judge",
+        found.status not in ("scored", "no_answer", "needs_judge"),
+    )
+    closed = closed or found.reason == "empty" or (mode == "auto" and not undecided)
     if judge is None or mode == "deterministic" or closed:
         return found
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
@@ -71,8 +70,7 @@ def grade_answer(
 
 
 def require_grading(settings: FreeSettings, judge: object) -> str:
-    """Return the grading mode. Raise `UsageError` if the mode needs a judge and none is given, or if the packages of the
-    extra `free` are not installed."""
+    """Return the grading mode. Raise `UsageError` if it needs a judge and none is given, or packages are missing."""
     require_packages()
     if judge is None and settings.who in ("judge", "both"):
         raise UsageError(f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the free block.")
@@ -90,7 +88,6 @@ def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> Ruling:
 
 
 def _shown(item: FreeItem, text: str, settings: FreeSettings) -> dict[str, str]:
-    """Return what a judge sees of a case."""
     letter = f"({ascii_uppercase[item.correct or 0]}) " if item.options_shown else ""
     reference = letter + " / ".join([item.reference, *item.aliases]) + (f" {item.unit}" if item.unit else "")
     return {
@@ -106,13 +103,10 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Grade every answer and return the grades in the order of the answers. Raise `DataError` if an answer belongs to
-    an unknown item, or a model answers an item twice, `UsageError` if the mode needs a judge, and none is given, and
-    `ModelError` if the judge can never be called."""
+    """Return the grades in the order of the answers. Raise `DataError` if an answer belongs to an unknown item, or a model
+    answers an item twice, and other errors as `grade_answer`."""
     require_grading(settings, judge)
-    by_id = {item.id: item for item in items}
-    seen: dict[tuple[str, str], int] = {}
-    faults = []
+    by_id, seen, faults = {item.id: item for item in items}, dict[tuple[str, str], int](), list[str]()
     for n, row in enumerate(answers, start=1):
         first = seen.setdefault((row.item_id, row.model), n)
         if row.item_id not in by_id:
@@ -145,9 +139,8 @@ def grade_nuggets(
     if isinstance(text, Ruling):
         # A judge may still read an answer that is too long for the rules.
         if text.status != "scored":
-            unread = blank_nuggets(item, model).nuggets
             ruled = text.graded(item, model, "nuggets", GRADERS["nuggets"])
-            return replace(ruled, nuggets=unread, reference=None)
+            return replace(ruled, nuggets=_blank(item, model).nuggets, reference=None)
         text = shown_answer(answer)
     cast, attempts = list[list[tuple[str | None, ErrorType | None]]](), list[Attempt]()
     for vote in range(settings.asking.votes):
@@ -168,51 +161,36 @@ def grade_nuggets(
         if others:
             label, _, error = majority_vote([label for label, _ in (one, *others)])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error))
-    return _scored(tuple(graded), trace, settings.nugget_score, item.id, model)
-
-
-def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
-    """Return the grade of an answer whose nuggets have no labels."""
-    blank = tuple(NuggetGrade(n.id, n.importance, None) for n in item.nuggets)
-    return GradeResult(
-        item.id,
-        model,
-        "nuggets",
-        GRADERS["nuggets"],
-        "grader_error",
-        None,
-        None,
-        "nugget_unread",
-        nuggets=blank,
-    )
-
-
-def _scored(
-    graded: tuple[NuggetGrade, ...], trace: JudgeTrace, score: str, item_id: str, model: str
-) -> GradeResult:
-    scores = score_nuggets(graded)
-    value = scores[score]["value"]
-    status: Status = "scored"
-    reason, error = score, None
-    if value is None:
-        error = next((n.error_type for n in graded if n.error_type is not None), None)
-        status, reason = "grader_error", "nugget_unread"
-        if scores[score]["n"] == 0:
-            status, reason = "reference_error", "no_vital_nugget"
-    return GradeResult(
-        item_id, model, "nuggets", GRADERS["nuggets"], status, value, verdict_of(value), reason,
-        method="votes" if len(trace.votes) > 1 else "judge",
-        flags=("self_judging",) if trace.self_judging else (),
-        error_type=error, judge=trace, nuggets=graded, nugget_scores=scores,
+    scores, name = score_nuggets(graded), settings.nugget_score
+    value = scores[name]["value"]
+    status: Status = "grader_error" if value is None else "scored"
+    reason = "nugget_unread" if value is None else str(name)
+    if not scores[name]["n"]:
+        status, reason = "reference_error", "no_vital_nugget"
+    return replace(
+        _blank(item, model), status=status, reason=reason, score=value, verdict=verdict_of(value), judge=trace,
+        method="votes" if len(cast) > 1 else "judge", flags=("self_judging",) if own else (),
+        error_type=next((n.error_type for n in graded if n.error_type and value is None), None),
+        nuggets=tuple(graded), nugget_scores=scores,
     )  # fmt: skip
 
 
-def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
-    """Compute the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+def _blank(
+    item: FreeItem, model: str, status: Status = "grader_error", reason: str = "nugget_unread"
+) -> GradeResult:
+    """Return the grade of an answer whose nuggets have no labels."""
+    blank = tuple(NuggetGrade(n.id, n.importance, None) for n in item.nuggets)
+    return GradeResult(
+        item.id, model, "nuggets", GRADERS["nuggets"], status, None, None, reason, nuggets=blank
+    )
 
-    The `strict_*` scores count full support only, and the others count partial support as one half. `vital` and `all`
-    name the nuggets that count (Pradeep et al. 2024, AutoNuggetizer). `weighted` is specific to robustify. If a nugget
-    has no label, the value is None and the bounds remain. Without nuggets, all three are None.
+
+def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
+    """Return the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+
+    The `strict_*` scores count full support only, and the others count partial support as one half. `vital` and `all` name
+    the nuggets that count (Pradeep et al. 2024, AutoNuggetizer). `weighted` is specific to robustify. If a nugget has no
+    label, the value is None and the bounds remain. Without nuggets, all three are None.
     """
     vital = [(n.label, 1.0) for n in nuggets if n.importance == "vital"]
     every = [(n.label, 1.0) for n in nuggets]

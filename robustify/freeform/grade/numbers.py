@@ -1,8 +1,7 @@
 """Rules that decide whether a numeric answer is correct, in exact decimal arithmetic.
 
-An answer is decided only if it is one number with a unit that compares with the reference's. A number that would be
-correct in another reading (separator, sign, power of ten, omitted unit, size of a gallon) is undecided. A unit is a product
-of words that pint knows. Anything more, such as a formula, is no quantity, so `9**9**9` costs nothing.
+A number that would be correct in another reading (separator, sign, power of ten, omitted unit, size of a gallon) is
+undecided. A unit is a product of words that pint knows. A formula is no quantity, so `9**9**9` costs nothing.
 """
 
 import re
@@ -39,8 +38,8 @@ _POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,3})\s?\}")
 
 
 class Amount(NamedTuple):
-    """A number with its unit. `values` are its readings, the usual one first: "1,234" may be 1.234. `written` is the text
-    of the unit, which is one unknown word if there is no `unit`."""
+    """A number with its unit. `values` are its readings, the usual one first: "1,234" may be 1.234. If there is no `unit`,
+    `written` is an unknown word."""
 
     values: tuple[Decimal, ...]
     unit: Any = None
@@ -73,7 +72,6 @@ def read_quantity(text: str) -> Amount | None:
 
 
 def _readings(number: "re.Match[str]") -> list[str]:
-    """Return the digits with a decimal point, in each reading of an unclear separator."""
     digits, sep = number["digits"], number["sep"]
     decimal = digits.replace(",", ".")
     if sep is None:
@@ -181,12 +179,8 @@ def whole_quantity(reference: str) -> Amount | None:
 
 
 def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -> Ruling:
-    """Decide whether an answer gives the number of an item's reference, within `max(rel * |reference|, absolute)`. Never
-    raises because of a text.
-
-    The other options are known wrong values: an answer that is nearer to one of them is wrong, however wide the
-    tolerance is.
-    """
+    """Decide whether an answer gives the number of an item's reference, within `max(rel * |reference|, absolute)`. An
+    answer that is nearer to another option is wrong. Never raises because of a text."""
     known, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
     if known is None or (item.unit and unit is None):
         return Ruling("reference_is_no_quantity", status="reference_error")
@@ -203,8 +197,6 @@ def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Comparison:
-    """A reference in the expected unit, compared with the number of an answer."""
-
     reference: Decimal
     unit: Any
     within: Decimal
@@ -212,7 +204,7 @@ class _Comparison:
     question: str
 
     def find(self, claim: str) -> Ruling:
-        """Decide a claim that is nothing but a number, or `x =` one."""
+        """Decide on a claim that is nothing but a number, or `x =` one."""
         if _CHANGED.search(claim):
             return Ruling("no_number", None, claim)
         for core in core_texts(claim, self.question):
@@ -282,12 +274,11 @@ def _known(unit: Any) -> bool:
 
 
 def _plainly(found: Amount) -> bool:
-    """Return whether a unit means one thing. "m" may be metres or minutes."""
+    # "m" may be metres or minutes.
     return _known(found.unit) and (len(found.written) > 1 or found.written in "sVNJW")
 
 
 def _converted(value: Decimal, unit: Any, wanted: Any) -> Decimal | None:
-    """Convert a value to a unit of the same dimension and kind, to 12 digits, or return None."""
     # A difference of 18 °F is one of 10 °C, and a temperature of 18 °F is not.
     one, other = str(unit), str(wanted)
     if {one, other} & {*_TEMPERATURES} or {*_APART.findall(one)} != {*_APART.findall(other)}:

@@ -1,7 +1,7 @@
 """Rules for worded answers: an answer is decided only if it is certainly one option, by its text or its shown letter.
 
-The rule is *certain or undecided*: an answer counts only if a whole text of the reply, without harmless words at its
-ends, is an option or a number. Any other word leaves it to the judge, so that "hardly" and "nicht" need no list.
+A whole text of the reply, without harmless words at its ends, must be an option or a number. Any other word leaves it to
+the judge, so that "hardly" and "nicht" need no list.
 """
 
 import re
@@ -139,8 +139,8 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
     """Return the decision on a whole answer, or else the one that all sentences that announce a result share.
 
-    The last sentence must announce one. A short first line counts too, because a base model may answer there and then
-    continue with questions that it invents. "24, not 42" counts as "24" if "42" is decided differently.
+    A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
+    "24" if "42" is decided differently.
     """
     whole = decide(text)
     if whole.score is None and (both := _NOT.fullmatch(text)) is not None:
@@ -164,8 +164,8 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
-    """Decide whether an answer is the correct option or an alias, or certainly another option. If the model saw lettered
-    options, a letter is an answer."""
+    """Decide whether an answer is the correct option or an alias, or certainly another option, by letter if they were
+    shown."""
     text = said(answer)
     if isinstance(text, Ruling):
         return text
@@ -199,11 +199,10 @@ def _find_text(claim: str, known: Sequence[tuple[str, bool]], question: str) -> 
     """Find the only option with the text of a claim: exactly, without its article, or in another case."""
     plain = plain_text(claim)
     for core in core_texts(plain, question):
-        for form in (str, _bare, _folded):
-            same = [right for text, right in known if form(text) == form(core)]
-            if same:
-                break
-        if same:
+        forms = (
+            [right for text, right in known if form(text) == form(core)] for form in (str, _bare, _folded)
+        )
+        if same := next(filter(None, forms), []):
             # "Yes, no" names two options, and so does "It is right" of a hand.
             left = {*plain_words(plain.replace(core, " ", 1))}
             other = any(left.issuperset(words) for text, _ in known if (words := plain_words(text)))

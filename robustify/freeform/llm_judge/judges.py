@@ -1,9 +1,7 @@
 """Judge models behind OpenAI-compatible servers, calls with retries and votes, and grades from the replies.
 
-The judge sees the question, the reference and the answer, but not the other options, because options would turn grading
-back into choosing. A retry continues the conversation with one line about the error, at the same temperature. Every attempt
-is recorded. An unreadable reply, a failed call and a tie leave the answer unscored, never wrong. Rejected credentials end
-the run.
+The judge does not see the other options, because they would turn grading back into choosing. A retry continues the
+conversation at the same temperature. An unreadable reply, a failed call and a tie leave the answer unscored, never wrong.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,23 +22,29 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_score,
     parse_verdict,
 )
-from robustify.freeform.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
-from robustify.freeform.schema import AnswerRow, Attempt, ErrorType, GradeResult, JudgeTrace
-from robustify.freeform.settings import FreeSettings, JudgeSettings
+from robustify.freeform.prompts import Message, PromptTemplate, prompt_sha256, rendered
+from robustify.freeform.schema import (
+    AnswerRow,
+    Attempt,
+    ErrorType,
+    FreeSettings,
+    GradeResult,
+    JudgeSettings,
+    JudgeTrace,
+    Status,
+)
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
 
-RETRIES = 2
-"""Number of times that a call to a busy or failing server is repeated."""
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion(HoldsText):
-    """A judge's reply. Reasoning that a server returns separately is discarded."""
+    """A judge's reply, without reasoning that a server returns separately."""
 
     text: str
     finish_reason: str | None = None
@@ -57,8 +61,7 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parameters of one judge call. `vote` and `attempt` distinguish repeated calls. `schema` is the JSON schema that the
-    server should make the reply follow."""
+    """Parameters of one judge call. `schema` is the JSON schema that the server should make the reply follow."""
 
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -100,10 +103,10 @@ class CachedJudge:
 
 class HttpJudge:
     """A judge model behind an OpenAI-compatible server. Raise `ModelError` if the openai package is not installed,
-    `AuthorisationError` if the set is restricted, but the server is not this machine, or if it must not get the key, and
-    `UsageError` if the key variable is not set."""
+    `AuthorisationError` if the server must not get the key, or items of a `restricted` set because it is another machine,
+    and `UsageError` if the key variable is not set."""
 
-    def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
+    def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = 2) -> None:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})
         settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         if restricted and host_of(judge.base_url) is not None:
@@ -117,8 +120,7 @@ class HttpJudge:
         self._client.close()
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return one reply. Calls to a busy or failing server are repeated. A server that refuses a schema is asked
-        without one."""
+        """Return one reply. A server that refuses a schema is asked without one."""
         body: dict[str, Any] = {
             "messages": [asdict(message) for message in messages], "temperature": call.temperature,
             "max_tokens": call.max_tokens, "seed": call.seed,
@@ -127,7 +129,7 @@ class HttpJudge:
             named = {"name": "reply", "strict": True, "schema": call.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         try:
-            return _completion(self._client.chat(body))
+            reply = self._client.chat(body)
         except Unreachable as error:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
@@ -137,17 +139,14 @@ class HttpJudge:
             if error.status in (404, 405):
                 raise
             raise JudgeCallError("content_filter" if error.filtered else "api_error") from None
-
-
-def _completion(reply: Mapping[str, Any]) -> Completion:
-    try:
-        text = read_replies(reply, "chat", "judge")[0]
-    except ModelError:
-        raise JudgeCallError("api_error") from None
-    if text.finish_reason == "content_filter" and not text.strip():
-        raise JudgeCallError("content_filter")
-    # Nothing else of a server's reply is recorded, because its messages may quote the prompt.
-    return Completion(str(text), text.finish_reason, _counts(reply.get("usage")))
+        try:
+            text = read_replies(reply, "chat", "judge")[0]
+        except ModelError:
+            raise JudgeCallError("api_error") from None
+        if text.finish_reason == "content_filter" and not text.strip():
+            raise JudgeCallError("content_filter")
+        # Nothing else of a server's reply is recorded, because its messages may quote the prompt.
+        return Completion(str(text), text.finish_reason, _counts(reply.get("usage")))
 
 
 def _counts(usage: Any) -> dict[str, int]:
@@ -159,7 +158,7 @@ def _counts(usage: Any) -> dict[str, int]:
 def open_judge(
     settings: JudgeSettings | None, kept: Replies, *, restricted: bool = False
 ) -> Iterator[Judge | None]:
-    """Open the configured judge as a context manager, or yield None if none is configured."""
+    """Open the configured judge, or yield None if none is configured."""
     if settings is None:
         yield None
         return
@@ -180,7 +179,7 @@ def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow
 VOTING_TEMPERATURE = 0.7
 """Temperature if there are several votes. At temperature 0, every vote would repeat the first."""
 LONGEST_QUOTED = 4000
-"""Characters of an unreadable reply that a retry repeats to the judge."""
+"""Characters of an unreadable reply that a retry repeats."""
 
 
 def line_of(error: ErrorType | None) -> str:
@@ -188,11 +187,9 @@ def line_of(error: ErrorType | None) -> str:
     return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
 
 
-def call_of(
-    settings: FreeSettings, vote: int, name: str = "", value: Mapping[str, Any] | None = None
-) -> Call:
-    """Return the call settings of one vote. With `json_schema`, the server is asked for an object with reasoning and the
-    member `name` of the schema `value`."""
+def call_of(settings: FreeSettings, vote: int, name: str = "", value: object = None) -> Call:
+    """Return the call of one vote. With `json_schema`, the server is asked for reasoning and the member `name` of the
+    schema `value`."""
     judge, schema = settings.asking, None
     if judge.json_schema and value is not None:
         members = {"reasoning": {"type": "string"}, name: value}
@@ -205,7 +202,7 @@ def call_of(
 def messages_of(
     settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
 ) -> list[Message]:
-    """Render a template with the given variables and the settings' language, after the examples of the settings."""
+    """Render a template with the given variables, after the examples of the settings."""
     # The nonce determines the codes that fence quoted text.
     options = {"nonce": f"{settings.asking.seed}:{item_id}", "language": settings.language}
     *before, case = rendered(template, {**variables, **options})
@@ -274,8 +271,8 @@ def judged_reply(
     result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
     settings: FreeSettings,
 ) -> GradeResult:  # fmt: skip
-    """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if
-    the template reads neither a score nor a verdict, and `ModelError` if the judge can never be called."""
+    """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if the
+    template reads neither a score nor a verdict."""
     if template.reads not in ("score", "verdict"):
         raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a grader/ template.")
     by_verdict = template.reads == "verdict"
@@ -304,19 +301,19 @@ def judged_reply(
     vote = majority_vote(cast)
     if len(cast) == 1 and vote.verdict is None:
         vote = Vote(None, 0.0, attempts[-1].error_type)
-    own, verdict = judge.name == result.model, vote.verdict
-    calls, share = tuple(attempts), vote.agreement
-    trace = JudgeTrace(judge.name, template.id, template.sha256, calls, tuple(cast), share, own)
-    flags = (*result.flags, "self_judging") if own else result.flags
-    graded = replace(result, judge=trace, method="votes" if len(cast) > 1 else "judge", flags=flags)
-    if verdict is None:
-        return replace(
-            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=vote.error_type
-        )  # fmt: skip
-    score = VERDICTS[verdict] if by_verdict else float(verdict)
+    own, verdict, record = (
+        judge.name == result.model,
+        vote.verdict,
+        (tuple(attempts), tuple(cast), vote.agreement),
+    )
+    score = None if verdict is None else VERDICTS[verdict] if by_verdict else float(verdict)
+    decided: Status = "no_answer" if verdict == "not_attempted" else "scored"
     return replace(
-        graded, status="no_answer" if verdict == "not_attempted" else "scored", score=score,
-        verdict=verdict if by_verdict else verdict_of(score), reason="judge", error_type=None,
+        result, judge=JudgeTrace(judge.name, template.id, template.sha256, *record, own),
+        method="votes" if len(cast) > 1 else "judge", flags=(*result.flags, *(["self_judging"] if own else [])),
+        status="grader_error" if score is None else decided, score=score,
+        verdict=verdict if by_verdict else verdict_of(score), reason="judge_unread" if score is None else "judge",
+        error_type=vote.error_type,
     )  # fmt: skip
 
 

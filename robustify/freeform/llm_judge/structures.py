@@ -1,8 +1,6 @@
 """The one walker of a judge's reply: every JSON, XML, Markdown, YAML or CSV structure in it, with its place.
 
-Reasoning is removed first. Brackets are parsed as JSON, otherwise by json-repair with straight quotes. Objects become
-`Pairs`, so that repeated keys are visible. XML is read by a pattern and YAML line by line, so that a reply can define no
-entities.
+XML is read by a pattern and YAML line by line, so that a reply can define no entities.
 """
 
 import json
@@ -25,6 +23,7 @@ MANY = 20_000
 """Largest number of brackets, lines, tags or quotes in a reply. A reply with more is `unsafe_input`."""
 LONG = 100_000
 _LONGEST_LINE = 1000
+_BRACKET = re.compile(r"[\[\]{}]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _LEAF = re.compile(r"<([A-Za-z_]\w{0,40})((?:\s[^<>]{1,200})?)>([^<>{}\[\]]{0,400})</\1\s?>")
 _ATTRIBUTE = re.compile(r"(\w{1,40})\s?=\s?[\"']?([^\"'\s]{1,40})")
@@ -69,8 +68,8 @@ _JSON = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
 def readable(response: str, *, exact: bool = False) -> tuple[str, ErrorType | None]:
-    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read. With
-    `exact`, characters stay as they are, because an exponent or a ligature may matter in a text."""
+    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read. With `exact`,
+    characters stay as they are."""
     if len(response) > MOST or response.count("<") > 5 * MANY:
         return "", "unsafe_input"
     split = split_reasoning(response)
@@ -108,24 +107,19 @@ def _brackets(text: str) -> tuple[list[Structure], list[int]]:
         try:
             value, at = _JSON.raw_decode(text, start)
         except (ValueError, RecursionError):
-            end = _closed(text, start)
-            if end is None:
+            depth, end = 0, 0
+            for mark in _BRACKET.finditer(text, start, start + MOST_REPAIRED):
+                depth += 1 if mark[0] in "[{" else -1
+                if not depth:
+                    end = mark.end()
+                    break
+            if not end:
                 left_open.append(start)
                 continue
             at, left = end, left - (end - start)
             value = _repaired(text[start:end]) if left >= 0 else None
         found.append(Structure(start, at, value))
     return found, left_open
-
-
-def _closed(text: str, start: int) -> int | None:
-    """Return the end of a bracketed text, or None if its bracket is not closed soon."""
-    depth = 0
-    for mark in re.compile(r"[\[\]{}]").finditer(text, start, start + MOST_REPAIRED):
-        depth += 1 if mark[0] in "[{" else -1
-        if not depth:
-            return mark.end()
-    return None
 
 
 def _repaired(written: str) -> Any:
@@ -206,7 +200,6 @@ def _lines(text: str) -> Iterator[Structure]:
 
 
 def _separated(line: str, start: int) -> Iterator[Structure]:
-    """Yield a line of short texts with commas between them."""
     intro = re.match(r"[\s*_`#]*(?:" + _INTRO.pattern + r")[*_`\s]*", line, re.IGNORECASE)
     begin = intro.end() if intro else 0
     entries = [entry.strip() for entry in line[begin:_LONGEST_LINE].strip().removesuffix(",").split(",")]
@@ -216,11 +209,8 @@ def _separated(line: str, start: int) -> Iterator[Structure]:
 
 
 def contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
-    """Return whether an earlier, different structure may be the answer instead of the last one.
-
-    The last one overrides those of its own format if nothing but an introduction such as "Labels:" stands before it on
-    its line or after it.
-    """
+    """Return whether an earlier, different structure may be the answer instead of the last one, which overrides those of
+    its format if nothing but an introduction such as "Labels:" is before it on its line or after it."""
     if any(one.format != last.format for one in others):
         return True
     before = text[max(0, last.start - _LONGEST_LINE) : last.start].rpartition("\n")[2]

@@ -1,8 +1,7 @@
 """Labels, verdicts and scores of a judge's reply: the allowed values, how they are read, and majority votes.
 
-They come only from structures, never from prose or reasoning: "does not support" is a spelling of a label, and
-"supportive of the claim" is not. The last structure counts unless another one contradicts it. Values outside the set or
-scale are errors and are not rounded. A label counts only if it certainly belongs to its nugget.
+They come only from structures, never from prose. The last structure counts unless another one contradicts it. A label
+counts only if it certainly belongs to its nugget.
 """
 
 import re
@@ -31,12 +30,11 @@ VERDICTS: Mapping[str, float] = {"not_attempted": 0.0, "incorrect": 0.0, "correc
 SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
 _SPELLINGS = {
     **{label: label for label in (*SUPPORT, *VERDICTS)},
-    **dict.fromkeys(("supported", "supports", "fully_supported", "full_support", "fully_support"), "support"),
-    **dict.fromkeys(
-        ("partial", "partially_supported", "partially_support", "partially_supports", "partial_supported",
-         "partly_support", "partly_supported"), "partial_support",
-    ),
-    **dict.fromkeys(("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"), "not_support"),
+    **dict.fromkeys(["supported", "supports", "fully_supported", "full_support", "fully_support"], "support"),
+    **dict.fromkeys(["not_supported", "no_support", "unsupported", "does_not_support", "not_supports"], "not_support"),
+    "partial": "partial_support", "partial_supported": "partial_support",
+    **{f"{how}_{word}": "partial_support" for how in ("partly", "partially") for word in ("support", "supported")},
+    "partially_supports": "partial_support",
 }  # fmt: skip
 _EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
 _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
@@ -53,10 +51,8 @@ class Reading(NamedTuple, Generic[T]):
 
 
 class LabelParse(NamedTuple):
-    """The labels of a reply in the order of the nuggets, or None if they cannot be aligned.
-
-    `count` is the number of valid labels. If nothing can be aligned, it is the number of entries.
-    """
+    """The labels of a reply in the order of the nuggets, or None if they cannot be aligned. `count` is the number of valid
+    labels, or otherwise of entries."""
 
     labels: list[str | None] | None
     count: int  # type: ignore[assignment]  # the documented name hides tuple.count
@@ -78,7 +74,6 @@ def _folded(text: str) -> str:
 
 
 def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
-    """Return the label that an entry is as a whole, without quotes, emphasis and invisible characters, or None."""
     found = _SPELLINGS.get(_folded(entry)) if isinstance(entry, str) and len(entry) <= 160 else None
     return found if found in among else None
 
@@ -97,8 +92,7 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
 
 
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
-    """Parse the score of a reply in linear time. Never raises because of its text. Raise `UsageError` if the scale is
-    unknown."""
+    """Parse the score of a reply in linear time. Never raises because of its text."""
     if scale not in SCALES:
         raise UsageError(f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}.")
 
@@ -121,7 +115,6 @@ def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading
 def _parsed(
     response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    """Find the value of a key in the last structure with this key, or in a reply that is only the value."""
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
@@ -148,7 +141,7 @@ def _parsed(
 
 
 def _values(value: Any, key: str) -> list[Any]:
-    """Return the values of a key in a structure: at the top level or in a list's objects, otherwise one level down."""
+    """Return the values of a key at the top level or in a list's objects, otherwise one level down."""
     tops = [e for e in (value if type(value) is list else [value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
@@ -165,16 +158,14 @@ Entry = tuple[int | None, Any]
 def parse_labels_multi_format(
     response: str, expected_count: int, *, format_type: str = "adaptive", finish_reason: str | None = None
 ) -> LabelParse:
-    """Parse the labels of a reply in linear time. Never raises because of its text.
-
-    Labels in the format `format_type` are preferred. Raise `UsageError` if `expected_count` is below 1, or
-    `format_type` is unknown.
-    """
+    """Parse the labels of a reply in linear time, preferably in the format `format_type`. Never raises because of its text.
+    Raise `UsageError` if `expected_count` is below 1, or `format_type` is unknown."""
     if expected_count < 1:
         raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")
     if format_type not in FORMAT_TYPES:
-        known = ", ".join(FORMAT_TYPES)
-        raise UsageError(f"format_type {format_type!r} is unknown. Expected one of {known}.")
+        raise UsageError(
+            f"format_type {format_type!r} is unknown. Expected one of {', '.join(FORMAT_TYPES)}."
+        )
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
@@ -194,7 +185,7 @@ def parse_labels_multi_format(
 
 
 def _labelled(one: Structure, expected: int) -> list[Entry]:
-    """Return the entries of a structure that may be the labels, or an empty list. What is no label becomes None."""
+    """Return the entries of a structure that may be the labels. What is no label becomes None."""
     entries = _entries(one.value)
     read = [(index, _label(said)) for index, said in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.
@@ -249,7 +240,6 @@ def _entry(element: Any) -> Entry:
 
 
 def _index(value: Any) -> int | None:
-    """Parse a nugget's number from `3`, `"3"`, `"#3"` or `"nugget 3"`, or return None."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 10_000 else None
     found = _INDEX.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.freeform.questions import generate
-from robustify.freeform.schema import FreeItem
-from robustify.freeform.settings import FreeSettings
+from robustify.freeform.running import generate
+from robustify.freeform.schema import FreeItem, FreeSettings
 from robustify.models.engines.protocols import Reply, Writer
 from robustify.models.folder import has_chat_template
 from robustify.models.replies import Replies

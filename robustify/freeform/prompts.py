@@ -1,8 +1,7 @@
-"""Prompt templates, in a built-in pack and in folders that the user names, and their rendering into chat messages.
+"""Prompt templates (built-in, or in folders of the user), their rendering into chat messages, and the list of all prompts.
 
-A released template is immutable. It is rejected if its bytes do not match the SHA-256 in its manifest. IDs of a user's
-templates begin with the folder's name, so that they cannot replace a built-in one. Data is never compiled, and the sandbox
-reads no files outside the pack. Quoted text is enclosed in markers with a code that the text cannot know.
+A released template is rejected if its bytes do not match the SHA-256 in its manifest. IDs of a user's templates begin with
+the folder's name, so that they cannot replace a built-in one. Data is never compiled.
 """
 
 import hashlib
@@ -11,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import Field, ValidationError
 
 from robustify.base.errors import DataError, UsageError
-from robustify.base.redaction import HoldsText
+from robustify.base.redaction import HoldsText, ItemText
 from robustify.base.settings_files import Settings
+from robustify.items.item import Item
+from robustify.items.orders import own
+from robustify.items.views import VIEWS, by_chat, inferring_prompt, names, template
 
 _ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$"
-_NONCE = 12
-"""Hexadecimal digits of a marker's code."""
 LANGUAGES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi", "it": "Italian",
     "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian",
@@ -35,11 +36,8 @@ LANGUAGES = {
 
 
 class PromptTemplate(Settings):
-    """One version of a prompt template: its files, its variables, and how replies are read.
-
-    `reads` is "text" (an answer), "score", "verdict", or "labels". `scale` is the scale of a score. `sha256` covers all
-    files, so that a changed template is a different one.
-    """
+    """One version of a prompt template. `reads` is "text" (an answer), "score", "verdict", or "labels". `sha256` covers all
+    files."""
 
     id: str = Field(pattern=_ID)
     root: Path
@@ -59,8 +57,7 @@ class PromptTemplate(Settings):
         return self.id.partition("@")[0]
 
     def label_format(self, wanted: str | None) -> str:
-        """Return the format in which labels are asked for: the wanted one, or this template's own. Raise `UsageError` if
-        the template does not support it."""
+        """Return the format in which labels are asked for: the wanted one, or this template's own."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
             raise UsageError(f"Template {self.id} names no format of its labels. {mend}")
@@ -74,14 +71,9 @@ class PromptTemplate(Settings):
         own = f"{self.files[0].removesuffix('.j2')}.{language}.j2"
         return own if own in self.files else self.files[0]
 
-    def found_sha256(self) -> str:
-        """Compute the SHA-256 of the template's current files."""
-        texts = (pack_text(self.root, name) for name in self.files)
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
 
 def pack_text(root: Path, name: str) -> str:
-    """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
+    """Return a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
         raise DataError(f"{name}: is outside its template pack. Move the file into the pack.")
     try:
@@ -92,30 +84,29 @@ def pack_text(root: Path, name: str) -> str:
 
 @cache
 def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
-    """Load the built-in templates and those of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
-    own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
-    every = [*read_pack(Path(__file__).with_name("templates"), ""), *own]
-    return tuple(
-        sorted(every, key=lambda t: (t.name, [int(n) for n in re.findall(r"\d+", t.id[len(t.name) :])]))
-    )
+    """Return the built-in templates and those of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
+    every = read_pack(Path(__file__).with_name("templates"), "")
+    every += [one for folder in extra_dirs for one in read_pack(folder, f"{folder.name}:")]
+    version = re.compile(r"\d+")
+    return tuple(sorted(every, key=lambda t: (t.name, [*map(int, version.findall(t.id, len(t.name)))])))
 
 
 def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> PromptTemplate:
-    """Return the template with this ID. A name without a version selects the newest version. Raise `UsageError` if the
-    template is unknown, and `DataError` if its files differ from the released ones."""
+    """Return the template with this ID, or the newest with this name. Raise `UsageError` if it is unknown, and `DataError`
+    if its files differ from the released ones."""
     every = every_template(extra_dirs)
     found = [t for t in every if template_id in (t.id, t.name)]
     if not found:
         known = ", ".join(sorted({t.name for t in every}))
         raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
-    if found[-1].found_sha256() != found[-1].sha256:
+    texts = "\0".join(pack_text(found[-1].root, name) for name in found[-1].files)
+    if hashlib.sha256(texts.encode()).hexdigest() != found[-1].sha256:
         raise DataError(f"template {found[-1].id}: was changed. Restore it, or release a new version.")
     return found[-1]
 
 
 def read_pack(root: Path, prefix: str) -> list[PromptTemplate]:
-    """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix. Raise `DataError` if the
-    manifest is missing or invalid."""
+    """Return the templates of a folder with a valid `manifest.yaml`. Their IDs begin with the prefix."""
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
         made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
@@ -143,11 +134,10 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
 
 
 def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
-    """Render a template into messages: an optional system message, and a user message. Other values than those of its
-    variables are ignored.
+    """Render a template into an optional system message, and a user message. Other variables than its own are ignored.
 
-    The variable `language` selects the wording. The variable `nonce` is any text, such as seed and item ID, from which
-    the codes of quotation markers are derived. Raise `UsageError` if a variable is missing, or the `language` is unknown.
+    `language` selects the wording. `nonce` is any text, such as seed and item ID, from which the codes of quotation markers
+    are derived. Raise `UsageError` if a variable is missing, or the language is unknown.
     """
     values: dict[str, Any] = {name: variables.get(name) for name in (*template.variables, *template.optional)}
     if missing := [name for name in template.variables if values[name] is None]:
@@ -155,7 +145,8 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
         raise UsageError(f"template {template.id}: {', '.join(missing)} missing. Expected {expected}.")
     language, nonce = str(values.get("language") or "en"), str(values.get("nonce") or "")
     values |= {
-        "language_note": _note(template, language), "domain_text": "", "numbered": _numbered,
+        "language_note": _note(template, language), "domain_text": "",
+        "numbered": lambda texts: "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(texts, start=1)),
         "fenced": lambda name, text: _fenced(nonce, name, str(text)),
     }  # fmt: skip
     compiled = _environment(template).get_template(template.file(language))
@@ -181,24 +172,19 @@ def _note(template: PromptTemplate, language: str) -> str:
     return f"Answers may be in {LANGUAGES[language]}; labels, verdicts and scores stay in English."
 
 
-def _numbered(texts: Sequence[str]) -> str:
-    return "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(texts, start=1))
-
-
 def _fenced(nonce: str, name: str, text: str) -> str:
+    """Return a quoted text between markers with a code that the text cannot know."""
     keys = (f"{nonce}\0{name}\0{i}".encode("utf-8", "replace") for i in count())
-    codes = (hashlib.sha256(key).hexdigest()[:_NONCE] for key in keys)
+    codes = (hashlib.sha256(key).hexdigest()[:12] for key in keys)
     code = next(c for c in codes if c not in text)
     return f"<<<{name} {code}>>>\n{text}\n<<<END {name} {code}>>>"
 
 
 @lru_cache(maxsize=256)
 def _environment(template: PromptTemplate) -> jinja2.Environment:
-    def load(name: str) -> str | None:
-        return pack_text(template.root, name) if name in template.files else None
-
+    """Return the sandbox of a template, which reads no files outside the pack."""
+    loader = jinja2.FunctionLoader(lambda n: pack_text(template.root, n) if n in template.files else None)
     blocks = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
-    loader = jinja2.FunctionLoader(load)
     return ImmutableSandboxedEnvironment(loader=loader, undefined=jinja2.StrictUndefined, **blocks)
 
 
@@ -210,8 +196,67 @@ _CASE: Mapping[str, object] = {
 }  # fmt: skip
 
 
-def example_of(
-    template: PromptTemplate, format_type: str | None = None, given: Mapping[str, object] = _CASE
-) -> list[Message]:
-    """Render a template with a harmless made-up example, in which the given variables replace the invented ones."""
-    return rendered(template, {**_CASE, **given, "format_type": template.label_format(format_type)})
+# Every prompt: those of the views, and those of free response, judges, and writers
+
+_PASSAGE = "A spider is no insect.\n\n"
+_TEXT = ItemText(f"{_PASSAGE}{_CASE['question']}", ("six", "eight", "ten"), len(_PASSAGE))
+INVENTED = Item("invented", key=1, sealed=_TEXT)
+"""Item for which a prompt is rendered if the user gives none."""
+_INFERRING = "infer_question/choices-v1"
+
+
+def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
+    """Return the ID, what is read of a reply, and the SHA-256 of every prompt."""
+    views = [template(view, name) for view in VIEWS for name in names(view)]
+    read = [(f"{one.view}/{one.name}", "letter" if one.by_letter else "option", one.digest) for one in views]
+    read.append((_INFERRING, "text", hashlib.sha256(_file_of(_INFERRING).encode()).hexdigest()))
+    free = [template_named(one.id, extra_dirs) for one in every_template(extra_dirs)]
+    rows = [*read, *((one.id, one.reads, one.sha256) for one in free)]
+    return [dict(zip(("id", "reads", "sha256"), row, strict=True)) for row in rows]
+
+
+def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str, str]:
+    """Return the files of a prompt by name."""
+    if _is_view(prompt_id):
+        return {f"{prompt_id}.yaml": _file_of(prompt_id).rstrip()}
+    found = template_named(prompt_id, extra_dirs)
+    return {name: pack_text(found.root, name).rstrip() for name in found.files}
+
+
+def prompt_for(
+    prompt_id: str, item: Item = INVENTED, format_type: str | None = None, extra_dirs: tuple[Path, ...] = ()
+) -> dict[str, str]:
+    """Return the parts of a prompt for one item, by name, in the item's own order of options. The key stands for a reply.
+    Raise `UsageError` if the prompt is unknown or does not fit the item."""
+    if prompt_id == _INFERRING:
+        return {"context": inferring_prompt(item)}
+    if not _is_view(prompt_id):
+        key = item.choices[item.key]
+        its = {"question": item.stem, "query": item.stem, "reference": key, "answer": key, "passage": key}
+        chosen = template_named(prompt_id, extra_dirs)
+        case = {
+            **_CASE,
+            **(its if item is not INVENTED else {}),
+            "format_type": chosen.label_format(format_type),
+        }
+        turns = enumerate(rendered(chosen, case), start=1)
+        return {f"{at} {turn.role}": turn.content for at, turn in turns}
+    view, _, name = prompt_id.partition("/")
+    found = template(next(one for one in VIEWS if one == view), name)
+    if not found.can_ask(item):
+        raise UsageError(f"{prompt_id}: hides a passage, and this item has none. Choose one with a passage.")
+    asked = found.requests(item, own(item.k))
+    parts = {"context": asked[0].context}
+    parts |= {f"continuation {at}": one.continuation for at, one in enumerate(asked, start=1)}
+    if found.by_letter:
+        parts["to a chat server"] = by_chat(asked[0].context, [one.continuation.strip() for one in asked])
+    return parts
+
+
+def _file_of(prompt_id: str) -> str:
+    return (files("robustify.items") / "templates" / f"{prompt_id}.yaml").read_text(encoding="utf-8")
+
+
+def _is_view(prompt_id: str) -> bool:
+    view, _, name = prompt_id.partition("/")
+    return prompt_id == _INFERRING or any(view == one and name in names(one) for one in VIEWS)
