@@ -65,25 +65,28 @@ class KeysMarked:
 def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMarked:
     """Test whether keys are marked as often as other options. `marks` has one value per option of each item."""
     rows = zip(marks, keys, strict=True)
-    some = [(sum(own), len(own), own[key]) for own, key in rows if 0 < sum(own) < len(own)]
-    n, found, expected = len(some), sum(hit for *_, hit in some), math.fsum(m / k for m, k, _ in some)
+    some = Counter((sum(own), len(own), own[key]) for own, key in rows if 0 < sum(own) < len(own))
+    n, found = some.total(), sum(of * hit for (*_, hit), of in some.items())
+    expected = math.fsum(m / k for m, k, _ in some.elements())
     if abs(found - expected) < max(1.0, LEAST_EXCESS * n):
         return KeysMarked(found, n, expected, is_large=False)
     import numpy as np
 
     from robustify.judging.baselines.heuristics import credit_p
 
-    more, size = found > expected, np.array([k for _, k, _ in some])
-    hit = np.array([m if more else k - m for m, k, _ in some])
+    more, size = found > expected, np.array([k for _, k, _ in some.elements()])
+    hit = np.array([m if more else k - m for m, k, _ in some.elements()])
     p = credit_p(found if more else n - found, np.ones_like(size), size, hit)
     return KeysMarked(found, n, expected, is_large=True, p=min(1.0, 2 * p))
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     """Describe the position that has too many keys, and return its test (Bonferroni's correction), or None."""
-    keys, most = [item.key for item in items], max((item.k for item in items), default=0)
+    pairs = Counter((item.key, item.k) for item in items)
+    keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0
-    found = keys_marked([[place == at for place in range(item.k)] for item in items], keys)
+    marks = {k: [place == at for place in range(k)] for _, k in pairs}
+    found = keys_marked([marks[k] for _, k in pairs.elements()], keys)
     there = f"{found.keys:,} of {counted(found.n, 'key')} are {ascii_uppercase[at]}"
     says = f"{there}, {found.expected:.0f} expected by chance"
     return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None

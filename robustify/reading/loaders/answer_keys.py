@@ -7,7 +7,8 @@ file, or it is refused. It is never guessed, because a wrong key looks like a ha
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
@@ -15,6 +16,7 @@ from string import ascii_uppercase
 from robustify.base.errors import ItemError, counted
 from robustify.base.redaction import HoldsText
 from robustify.items.item import FEWEST, MOST
+from robustify.items.packed import changed
 from robustify.reading.loaders.listed_options import SeveralRightError, literal, truth
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.rows import RawItem, json_kind, require_text, whole
@@ -28,11 +30,12 @@ NUMBERED = "numbered label"
 FORMS = {"index": "number from 0", "number": "number from 1"}
 """Names of the key forms that count choices."""
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
-_LONGEST_MARK = 8
+LONGEST_MARK = 8
+"""Number of characters from which a key is no mark."""
 _AS_LIKELY_AS_NOT = 0.5
 _UNLIKELY = 0.05
 """Probability below which no key is the last of numbered options by chance."""
-Readings = Mapping[KeyKind, tuple[int, ...]]
+Readings = dict[KeyKind, tuple[int, ...]]
 """Indices that a key can mean, by form. Identical choices give a form several indices."""
 
 
@@ -46,57 +49,75 @@ class ReadKey:
     hints: tuple[KeyKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class WrittenKey(HoldsText):
-    """Text of the key of an item with the choices that it could mean in each form, or the reason why it is none."""
+    """Key of an item with the choices that it could mean in each form, or the reason why it is none. Rows whose keys read
+    alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key."""
 
     text: str
     found: Readings
+    key_is: KeyKind
+    labels: tuple[str, ...]
+    k: int
+    kind: str
     fault: str = ""
 
 
-def written_key(raw: RawItem) -> WrittenKey:
-    """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
-    try:
-        text = _written(raw)
-        return WrittenKey(text, _readings(raw, text))
-    except ItemError as error:
-        return WrittenKey("", {}, str(error))
+class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
+    """Keys that were read, by what distinguishes them."""
+
+    def of(self, raw: RawItem) -> WrittenKey:
+        """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
+        text, fault, found = "", "", Readings()
+        try:
+            text = _written(raw)
+            found = _readings(raw, text)
+        except ItemError as error:
+            text, fault = "", str(error)
+        text = text if _letter(text) is not None or _number(text) is not None else ""
+        same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *found.items()
+        if (key := self.get(same)) is None:
+            rest = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), fault
+            key = self[same] = WrittenKey(text, found, *rest)
+        return key
 
 
-def read_keys(raws: Sequence[RawItem], written: Sequence[WrittenKey]) -> list[ReadKey]:
+def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
     """Read the key of each row in a file. A row without a valid key gets the fault instead.
 
     With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
     readings must agree on one choice. A hint in a fault names only forms that read every other row."""
-    meant = [_meant(raw, key.found) for raw, key in zip(raws, written, strict=True)]
-    clear = [one for one in meant if len(places_of(one)) == 1]
-    forms = [form for form in clear[0] if all(form in one for one in clear)] if clear else []
-    numbers = sum(one.keys() == {"index"} for one in clear)
+    rows = Counter(written)
+    meant = {key: _meant(key) for key in rows}
+    clear = {key: one for key, one in meant.items() if len(places_of(one)) == 1}
+    forms = [form for form in next(iter(clear.values()), ()) if all(form in one for one in clear.values())]
+    n = sum(rows[key] for key in clear)
+    numbers = sum(rows[key] for key, one in clear.items() if one.keys() == {"index"})
     # The kind of key that fewer rows have, if numbers and other keys are mixed.
-    odd = numbers * 2 <= len(clear) if not forms and 0 < numbers < len(clear) else None
-    keys: list[ReadKey] = []
-    for raw, key, one in zip(raws, written, meant, strict=True):
+    odd = numbers * 2 <= n if not forms and 0 < numbers < n else None
+    read: dict[WrittenKey, ReadKey] = {}
+    for key, one in meant.items():
         fits = one if len(one) < 2 else {form: one[form] for form in forms if form in one}
-        read = fits if len(places_of(fits)) == 1 else one
+        fits = fits if len(places_of(fits)) == 1 else one
         if key.fault:
-            keys.append(ReadKey(fault=key.fault))
-        elif len(places := places_of(read)) != 1:
-            keys.append(_unmatched(raw, key.text, read))
+            read[key] = ReadKey(fault=key.fault)
+        elif len(places := places_of(fits)) != 1:
+            read[key] = _unmatched(key, fits)
         elif odd is not None and (one.keys() == {"index"}) == odd:
             ours, theirs = ("a number", "letters or texts") if odd else ("a letter or text", "numbers")
-            others = counted(max(numbers, len(clear) - numbers), "other key")
+            others = counted(max(numbers, n - numbers), "other key")
             fault = f"the key is {ours}, but {others} of the file are {theirs}. Write all keys in one form."
-            keys.append(ReadKey(fault=fault))
+            read[key] = ReadKey(fault=fault)
         else:
-            form = next(iter(read))
-            counts = form == "label" and raw.key_is == "auto" and _numbered(raw.labels) and _number(key.text)
-            keys.append(ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form)))
-    if not any(key.hints for key in keys):
-        return keys
-    good = [one.found for one, key in zip(written, keys, strict=True) if not key.fault]
-    works = {form for form in _FORMS if all(len(found.get(form, ())) == 1 for found in good)}
-    return [replace(key, fault=key.fault + key_hint(key.hints, works)) if key.hints else key for key in keys]
+            form = next(iter(fits))
+            counts = form == "label" and key.key_is == "auto" and _numbered(key.labels) and _number(key.text)
+            read[key] = ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form))
+    if any(key.hints for key in read.values()):
+        good = [key.found for key, one in read.items() if not one.fault]
+        works = {form for form in _FORMS if all(len(found.get(form, ())) == 1 for found in good)}
+        hinted = {key: one for key, one in read.items() if one.hints}
+        read |= {k: replace(one, fault=one.fault + key_hint(one.hints, works)) for k, one in hinted.items()}
+    return [*map(read.__getitem__, written)]
 
 
 def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
@@ -110,9 +131,9 @@ def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> s
     return f". {when.get(alone, 'Choose a form with')} {ways}, or set `fields: {{key_is: {alone}}}` in the config."
 
 
-def with_alphabet(raws: Sequence[RawItem]) -> Sequence[RawItem]:
-    """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear."""
-    texts = {raw.key.strip() for raw in raws if isinstance(raw.key, str) and len(raw.key) < _LONGEST_MARK}
+def with_alphabet(raws: Sequence[RawItem], texts: Collection[str]) -> Sequence[RawItem]:
+    """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear. `texts`
+    are those of its keys that are shorter than `LONGEST_MARK`."""
     if all(len(text) < 2 and text.isascii() for text in texts):
         return raws
     marks = {mark for text in texts if (mark := bare_mark(text))}
@@ -120,12 +141,13 @@ def with_alphabet(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     own = {tuple(map(one.index, sorted(marks))): one for one in SERIES if marks and marks <= {*one[:most]}}
     if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
         return raws
-    return [
-        replace(raw, labels=series[:k])
-        if (k := len(raw.choices)) and tuple(map(str.casefold, raw.labels)) in ((), LETTERS[:k])
-        else raw
-        for raw in raws
-    ]
+
+    def labelled(raw: RawItem) -> RawItem:
+        k = len(raw.choices)
+        own = k and tuple(map(str.casefold, raw.labels)) in ((), LETTERS[:k])
+        return replace(raw, labels=series[:k]) if own else raw
+
+    return changed(raws, labelled)
 
 
 def places_of(found: Readings) -> set[int]:
@@ -183,8 +205,8 @@ def _number(key: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _meant(raw: RawItem, found: Readings) -> Readings:
-    unfit = _unfit(raw.labels) if raw.key_is == "auto" else frozenset(_FORMS) - {raw.key_is}
+def _meant(key: WrittenKey) -> Readings:
+    unfit, found = _unfit(key.labels) if key.key_is == "auto" else {*_FORMS} - {key.key_is}, key.found
     return found if unfit.isdisjoint(found) else {f: places for f, places in found.items() if f not in unfit}
 
 
@@ -219,26 +241,27 @@ def _dressed(raw: RawItem, key: str) -> Readings:
     if reason == "several options":
         raise SeveralRightError(2)
     if reason in ("mark and text differ", "mark or text", "mark of several alphabets"):
-        raise ItemError(f"the key is ambiguous ({reason}); expected {_expected(raw)}")
+        raise ItemError(
+            f"the key is ambiguous ({reason}); expected {_expected(raw.key_is, len(raw.choices))}"
+        )
     return {}
 
 
-def uncertain_base(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> tuple[KeyKind, ...]:
+def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
     """Return the forms in which the keys can be read if they are whole numbers that may count from 1, or ().
 
     All keys must be between 1 and the number of choices. Either one key equals the number of choices, or random keys would
     more likely than not contain a 0."""
     numbers, others, reached, log_chance = 0, 0, False, 0.0
-    for raw, key in zip(raws, written, strict=True):
+    for key, n in written.items():
         named = key.fault or {"label", "text", "letter"} & key.found.keys()
-        if raw.key_is != "auto" or named or (number := _number(key.text)) is None:
-            others += not key.fault
+        if key.key_is != "auto" or named or (number := _number(key.text)) is None:
+            others += n * (not key.fault)
             continue
-        k = len(raw.choices)
-        if not 1 <= number <= k:
+        if not 1 <= number <= key.k:
             return ()
-        numbers, reached = numbers + 1, reached or number == k
-        log_chance += math.log1p(-1 / k)
+        numbers, reached = numbers + n, reached or number == key.k
+        log_chance += n * math.log1p(-1 / key.k)
     if numbers <= others:
         return ()
     if reached:
@@ -246,16 +269,16 @@ def uncertain_base(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> tu
     return ("number", "index") if log_chance < math.log(_AS_LIKELY_AS_NOT) else ()
 
 
-def never_the_last(raws: Iterable[RawItem], written: Iterable[WrittenKey]) -> bool:
+def never_the_last(written: Counter[WrittenKey]) -> bool:
     """Return whether all keys are numbers of options from 1 and never the last one, which is unlikely unless they count
     from 0."""
     log_chance = 0.0
-    for raw, key in zip(raws, written, strict=True):
-        k, number = len(raw.choices), _number(key.text)
-        counted_from_1 = raw.key_is == "auto" and raw.labels == COUNTED[1][:k] and "text" not in key.found
+    for key, n in written.items():
+        k, number = key.k, _number(key.text)
+        counted_from_1 = key.key_is == "auto" and key.labels == COUNTED[1][:k] and "text" not in key.found
         if key.fault or not counted_from_1 or number is None or not 1 <= number < k:
             return False
-        log_chance += math.log1p(-1 / k)
+        log_chance += n * math.log1p(-1 / k)
     return log_chance < math.log(_UNLIKELY)
 
 
@@ -268,9 +291,9 @@ def _written(raw: RawItem) -> str:
     if isinstance(key, float) and math.isfinite(key):
         return repr(key)
     if not isinstance(key, str):
-        raise ItemError(f"the key is {json_kind(key)}; expected {_expected(raw)}")
+        raise ItemError(f"the key is {json_kind(key)}; expected {_expected(raw.key_is, len(raw.choices))}")
     if not (text := require_text(key, "key").strip()):
-        raise ItemError(f"the key is empty; expected {_expected(raw)}")
+        raise ItemError(f"the key is empty; expected {_expected(raw.key_is, len(raw.choices))}")
     return text
 
 
@@ -294,32 +317,31 @@ def _lone(key: object, choices: Sequence[str]) -> object:
     return distinct[0] if distinct else ""
 
 
-def _unmatched(raw: RawItem, key: str, found: Readings) -> ReadKey:
-    k, equal, letter, number = len(raw.choices), found.get("text", ()), _letter(key), _number(key)
-    auto, counts, first = raw.key_is == "auto", raw.key_is in FORMS, int(raw.key_is == "number")
+def _unmatched(key: WrittenKey, found: Readings) -> ReadKey:
+    k, equal, letter, number = key.k, found.get("text", ()), _letter(key.text), _number(key.text)
+    auto, counts, first = key.key_is == "auto", key.key_is in FORMS, int(key.key_is == "number")
     hints: tuple[KeyKind, ...] = ()
     if places_of(found) - {*equal}:
         ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
         fault, hints = f"is ambiguous ({ways}), and no other row resolves it", (*found,)
     elif len(equal) > 1:
         fault = f"is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
-    elif letter is not None and (auto or raw.key_is == "letter"):
+    elif letter is not None and (auto or key.key_is == "letter"):
         fault = (
             f"is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
         )
-    elif number is not None and auto and _numbered(raw.labels):
+    elif number is not None and auto and _numbered(key.labels):
         fault, hints = f"is not one of the {k} labels", ("index",)
     elif number is not None and (counts or (auto and abs(number) <= MOST)):
         fault = f"is {number}, but there are only {k} choices ({first} to {first + k - 1})"
         hints = ("number",) if (number, first) == (k, 0) else ()
     else:
-        unnamed = "" if counts or raw.key_is == "letter" else " that matches no choice"
-        fault = f"is {json_kind(raw.key)}{unnamed}; expected {_expected(raw)}"
+        unnamed = "" if counts or key.key_is == "letter" else " that matches no choice"
+        fault = f"is {key.kind}{unnamed}; expected {_expected(key.key_is, k)}"
     return ReadKey(fault=f"the key {fault}", hints=hints)
 
 
-def _expected(raw: RawItem) -> str:
-    k = len(raw.choices)
+def _expected(key_is: KeyKind, k: int) -> str:
     return {
         "auto": f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice",
         "index": f"a whole number from 0 to {k - 1}",
@@ -327,4 +349,4 @@ def _expected(raw: RawItem) -> str:
         "letter": f"a letter from A to {ascii_uppercase[k - 1]}",
         "label": "the label of one choice",
         "text": "the text of exactly one choice",
-    }[raw.key_is]
+    }[key_is]

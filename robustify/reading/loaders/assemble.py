@@ -7,20 +7,23 @@ repaired.
 import hashlib
 import re
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.redaction import ItemText
 from robustify.items.item import Item
+from robustify.items.packed import Packed, changed, packed_items, repeats, where
 from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows
-from robustify.reading.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
+from robustify.reading.loaders.rows import Fault, fault_lines
 from robustify.reading.loaders.survey import find_defects
 
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
@@ -32,8 +35,8 @@ class _Part:
     """One file of a benchmark."""
 
     path: Path
-    items: tuple[Item, ...]
-    lines: tuple[int, ...]
+    items: Sequence[Item]
+    lines: Sequence[int]
     faults: tuple[Fault, ...]
     sha256: str
     how: Recognised
@@ -65,20 +68,28 @@ def load_many(sources: Sequence[Source]) -> Loaded:
             faults += error.lines
     if faults:
         raise DataError(*faults)
-    items = tuple(item for part in parts for item in part.items)
-    lines = tuple(line for part in parts for line in part.lines)
+    single = len(parts) == 1
+    items, lines = parts[0].items, parts[0].lines
+    if not single:
+        items = packed_items() if any(isinstance(part.items, Packed) for part in parts) else []
+        for part in parts:
+            items.extend(part.items)
+        lines = array("q", chain.from_iterable(part.lines for part in parts))
+    items = items if isinstance(items, Packed) else tuple(items)
+    lines = lines if isinstance(items, Packed) else tuple(lines)
     files = tuple(part.path.name for part in parts for _ in part.items)
-    first: dict[str, int] = {}
-    for at, item in enumerate(items):
-        if (before := first.setdefault(item.id, at)) != at:
-            places = f"{files[at]}:{lines[at]}", f"{files[before]}:{lines[before]}"
-            faults.append(
-                f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique, or set "
-                "`fields: {id: null}` for each file in a config."
-            )
+    if not single and repeats(item.id for item in items):
+        first: dict[str, int] = {}
+        for at, item in enumerate(items):
+            if (before := first.setdefault(item.id, at)) != at:
+                places = f"{files[at]}:{lines[at]}", f"{files[before]}:{lines[before]}"
+                faults.append(
+                    f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique, or set "
+                    "`fields: {id: null}` for each file in a config."
+                )
     if faults:
         raise DataError.gather(faults)
-    path, digests, single = parts[0].path, [part.sha256 for part in parts], len(parts) == 1
+    path, digests = parts[0].path, [part.sha256 for part in parts]
     folder = _folder(sources[0]) or _name(sources[0])
     return Loaded(
         name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
@@ -98,7 +109,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
 
 def _part(source: Source, base: str) -> _Part:
     path = Path(source.path)
-    opened, digest = open_rows(source.path, source.sha256, source.split)
+    opened, digest = open_rows(source.path, source.sha256, source.split, stream=True)
     table = item_table(path.name, opened)
     if not table.rows:
         none = f"{path.name} has no rows; expected items"
@@ -106,48 +117,49 @@ def _part(source: Source, base: str) -> _Part:
     raw = raw_items(path.name, table, source.fields)
     how = replace(raw.how, layout=f"{table.outer}/{raw.how.layout}" if table.outer else raw.how.layout)
     # Such an ID is a page number, or the name of a passage, or two files were joined.
-    repeated = sum(n for n in Counter(one.id for one in raw.raws if one.id).values() if n > 1)
     said = source.fields is not None and source.fields.id is not None
-    if repeated and not said and raw.how.layout != OWN.name:
-        note = (
-            f"IDs repeat (in {repeated:,} of {len(raw.raws):,} rows), so the items are named by their lines"
-        )
-        fields = {part: name for part, name in how.fields.items() if part != "id"}
-        how = replace(how, fields=fields, unread=(*how.unread, note))
-        raw = replace(raw, raws=tuple(replace(one, id="") for one in raw.raws))
+    if raw.repeats and not said and raw.how.layout != OWN.name:
+        named = Counter(one.id for one in raw.raws if one.id)
+        if repeated := sum(n for n in named.values() if n > 1):
+            note = f"IDs repeat (in {repeated:,} of {len(raw.raws):,} rows), so the items are named by their lines"
+            fields = {part: name for part, name in how.fields.items() if part != "id"}
+            how = replace(how, fields=fields, unread=(*how.unread, note))
+            raw = replace(raw, raws=changed(raw.raws, lambda one: replace(one, id="")))
     items, lines, wrong = _items(raw, source, base)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
-    return _Part(path, tuple(items), tuple(lines), tuple(faults), digest, how)
+    return _Part(path, items, lines, tuple(faults), digest, how)
 
 
-def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
+def _items(raw: RawItems, source: Source, base: str) -> tuple[Sequence[Item], Sequence[int], list[Fault]]:
     """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
     own = _base(source) if raw.how.layout == "mmlu_csv" else ""
-
-    def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
-        it, key, group = read
+    packed = isinstance(raw.raws, Packed)
+    items: Packed[Item] | list[Item] = packed_items() if packed else []
+    lines, names, faults = array("q"), set[int](), list[Fault]()
+    read = raw.raws.drained() if isinstance(raw.raws, Packed) else iter(raw.raws)
+    for line, number, key, group, it in zip(
+        raw.lines, raw.numbers, raw.keys, groups(raw, base), read, strict=True
+    ):
         topic = source.topic if source.topic is not None else it.topic.strip() or own
-        text = ItemText(it.stem, it.choices, it.question_at)
-        return Item(
-            it.id or f"{base}-{row.number:04d}",
-            key=key,
-            topic=sys.intern(topic),
-            group=it.group or group,
-            sealed=text,
-        )
-
-    read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
-    made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
+        name, text = it.id or f"{base}-{number:04d}", ItemText(it.stem, it.choices, it.question_at)
+        try:
+            items.append(Item(name, key=key, topic=sys.intern(topic), group=it.group or group, sealed=text))
+            lines.append(line)
+            names.add(hash(name))
+        except DataError as error:
+            faults.append(Fault(line, error.lines[0]))
+    if len(names) == len(items):
+        return items, lines, faults
     first: dict[str, int] = {}
-    kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
-    faults += [
-        Fault(row.line, f"the ID is already used on line {first[one.id]}. Make each ID unique.")
-        for row, one in made
-        if first[one.id] != row.line
-    ]
-    return [one for _, one in kept], [line for line, _ in kept], faults
+    keep = [first.setdefault(item.id, line) == line for item, line in zip(items, lines, strict=True)]
+    for item, line, kept in zip(items, lines, keep, strict=True):
+        if not kept:
+            faults.append(
+                Fault(line, f"the ID is already used on line {first[item.id]}. Make each ID unique.")
+            )
+    return where(items, keep), array("q", compress(lines, keep)), faults
 
 
 def _base(source: Source) -> str:

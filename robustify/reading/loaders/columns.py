@@ -13,7 +13,7 @@ from string import ascii_lowercase
 
 from robustify.base.errors import DataError
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Cells, cell_or_none
+from robustify.reading.loaders.rows import Cells, SourceRow, cell_or_none
 
 # Each line lists synonyms. A later line counts only if no name of an earlier line is present.
 STEMS = (
@@ -157,15 +157,16 @@ class Columns:
     example: Cells
 
     @classmethod
-    def of(cls, rows: Sequence[Cells]) -> "Columns":
+    def of(cls, rows: Sequence[SourceRow]) -> "Columns":
         """Count the field names of a table. The first rows may be bad, so the most common names come first."""
-        shapes = Counter(map(tuple, rows))
+        shapes = Counter(tuple(row.cells) for row in rows)
         usual = shapes.most_common(1)[0][0]
-        some = rows[:: max(1, len(rows) // _ROWS_LOOKED_AT)]
-        pairs = ((name, cell) for cells in some for name, cell in cells.items() if cell is not None)
+        some = rows[:: max(1, shapes.total() // _ROWS_LOOKED_AT)]
+        pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
         filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
-        return cls(tuple(names), filled, next(cells for cells in rows if tuple(cells) == usual))
+        example = next(row.cells for row in rows if tuple(row.cells) == usual)
+        return cls(tuple(names), filled, example)
 
 
 def complete(fields: FieldMap, columns: Columns) -> FieldMap:

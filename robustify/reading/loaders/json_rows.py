@@ -87,7 +87,7 @@ def whole_object(name: str, text: str) -> Mapping[str, object]:
 
 def line_rows(text: str) -> SourceTable:
     """Read rows from JSON Lines."""
-    return table_of((at, _value_or_reason(line)) for at, line in _lines(text))
+    return table_of((at, value_or_reason(line)) for at, line in _lines(text))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -112,7 +112,8 @@ def _one_a_line(text: str) -> bool:
     return True
 
 
-def _value_or_reason(line: str) -> Cells | str:
+def value_or_reason(line: str) -> Cells | str:
+    """Return the cells of a line of JSON Lines, or the reason why it has none."""
     if undecoded(line):
         return NOT_UTF8
     try:

@@ -1,19 +1,23 @@
 """Layout recognition by field names and shapes, and conversion of rows to raw items.
 
 The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
-found and the mapping to write. Rows that look right one by one but not together are refused too. Columns that could all be
-the key are accepted if they name the same choices. Such a column can tell whether numbers count from 0 or from 1.
+found and the mapping to write. Rows that look right one by one but not together are refused too (`together`).
 """
 
 import re
 import shlex
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from operator import attrgetter
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
+from robustify.items.packed import Packed, made_of, where
 from robustify.reading.loaders import answer_keys, listed_options
 from robustify.reading.loaders.columns import (
     CHOICES,
@@ -33,88 +37,113 @@ from robustify.reading.loaders.rows import (
     Cells,
     Fault,
     RawItem,
-    SourceRow,
     SourceTable,
+    Streamed,
     as_object,
     asked_text,
     cell_or_none,
     has,
     name_like,
-    rows_or_faults,
 )
-from robustify.reading.marks.labelling import cut_at_labels, only_labels
+from robustify.reading.loaders.together import (
+    FileRows,
+    counted_as_rivals,
+    require_one_key,
+    require_whole,
+    rivals,
+)
+from robustify.reading.marks.labelling import cut_at_labels
 
 _ROWS_LOOKED_AT = 200
-_ROWS_OF_LETTERS = 10
-"""Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
-_MARK = "the mark in the choices"
-_ROWS_THAT_AGREE = 3
-"""Least number of rows in which a second column can tell how the numbers of the first count."""
-_Meant = Mapping[str, Sequence[set[int]]]
-"""For each other column that may be the key: the choices that each row may mean."""
+_PARTS = attrgetter(*RawItem.__dataclass_fields__)
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 
 
+_COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items read by a layout with zero-based keys, the faults of rows that could not be read, and how they were read."""
+    """Items read by a layout with zero-based keys, their lines and row numbers, the faults of rows that could not be read,
+    and how they were read. Only with `repeats`, IDs may repeat, and only with `passages`, items may share one."""
 
-    rows: tuple[SourceRow, ...]
-    raws: tuple[RawItem, ...]
+    lines: Sequence[int]
+    numbers: Sequence[int]
+    raws: Sequence[RawItem]
     keys: tuple[int, ...]
     faults: tuple[Fault, ...]
     how: Recognised
+    repeats: bool
+    passages: bool
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
     """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     known = _known_layout(table) if fields is None else None
-    columns = None if known else Columns.of([row.cells for row in table.rows])
+    columns = None if known else Columns.of(table.rows)
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
     read = known.read if known else listed_options.reader_of(found)
-    made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
-    raws: Sequence[RawItem] = [raw for _, raw in made]
+    raws: Sequence[RawItem] = Packed(_PARTS, made_of(RawItem)) if isinstance(table.rows, Streamed) else []
+    lines, numbers, faults, bad = array("q"), array("q"), list[Fault](), set[int]()
+    rows, unreviewed = FileRows(), 0
+    for row in table.rows:
+        unreviewed += any(map(row.cells.get, _COMPOSED))
+        try:
+            raw = read(row.cells)
+        except DataError as error:
+            bad.add(row.number)
+            faults.append(Fault(row.line, error.lines[0]))
+            continue
+        raws.append(raw)
+        rows.add(raw)
+        lines.append(row.line)
+        numbers.append(row.number)
+    as_read = raws
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, said = (raws, 0, ()) if known is OWN else listed_options.bare_items(raws)
-    raws = answer_keys.with_alphabet(raws)
-    written = [answer_keys.written_key(raw) for raw in raws]
+    raws, labelled, said = (raws, False, ()) if known is OWN else listed_options.bare_items(raws, rows.led)
+    raws = answer_keys.with_alphabet(raws, rows.short_keys)
+    rows = rows if raws is as_read else FileRows(raws)
+    written = rows.written
     free = columns is not None and (fields is None or fields.key is None)
-    meant = _rivals(found, columns.names, [row.cells for row, _ in made], raws) if columns and free else {}
-    if (counting := _counted_as_rivals(raws, written, meant)) is not raws:
-        raws, found = counting, found.model_copy(update={"key_is": "number"})
+    readable = partial(filter, lambda row: row.number not in bad, table.rows)
+    meant = rivals(found, columns.names, readable, raws, rows.marked) if columns and free else {}
+    if (counting := counted_as_rivals(written, meant)) is not written:
+        written, found = counting, found.model_copy(update={"key_is": "number"})
     weak = (
         columns and (fields is None or fields.stem is None) and not usual_names([found.stem or ""], STEMS[:1])
     )
-    if weak and len(raws) > 2 and len({raw.stem for raw in raws}) == 1:
+    if weak and len(raws) > 2 and len(rows.stems) == 1:
         raise DataError(
             f"{name}: `{found.stem}` is the same in all rows, so it may be no question. Name the question with "
             f"`--map stem=NAME`, for example `--map stem={found.stem}`."
         )
-    _require_whole(name, raws, written)
-    keys = answer_keys.read_keys(raws, written)
-    _require_one_key(name, found, [row.line for row, _ in made], keys, meant)
-    faults += [Fault(row.line, key.fault) for (row, _), key in zip(made, keys, strict=True) if key.fault]
-    good = [at for at, key in enumerate(keys) if not key.fault]
+    require_whole(name, rows, Counter(written))
+    keys = answer_keys.read_keys(written)
+    require_one_key(name, found, lines, keys, meant)
+    if any(key.fault for key in {*keys}):
+        faults += [Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
+        good = [not key.fault for key in keys]
+        raws, keys = where(raws, good), [*compress(keys, good)]
+        lines, numbers = (array("q", compress(one, good)) for one in (lines, numbers))
     how = Recognised(
         file=name,
         layout=known.name if known else _BY_NAMES,
         fields=found.model_dump(exclude_defaults=True, exclude_none=True),
-        key_forms=dict(Counter(keys[at].form for at in good)),
-        labelled=labelled,
-        cut=raws[good[0]].cut if good else "",
+        key_forms=dict(Counter(key.form for key in keys)),
+        labelled=len(written) if labelled else rows.cuts[listed_options.BY_LABEL],
+        cut=raws[0].cut if raws else "",
         unread=(
             *table.notes,
             *said,
-            *_beside(raws),
-            *_unreviewed(table),
+            *_beside(rows),
+            *_unreviewed(unreviewed),
             *(_unread(table, found, columns) if columns else ()),
         ),
     )
-    rows = tuple(made[at][0] for at in good)
-    places = tuple(keys[at].index for at in good)
-    return RawItems(rows, tuple(raws[at] for at in good), places, tuple(faults), how)
+    places = tuple(key.index for key in keys)
+    return RawItems(lines, numbers, raws, places, tuple(faults), how, rows.repeats, rows.passages)
 
 
 def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
@@ -242,57 +271,27 @@ def _is_header(table: SourceTable, names: Sequence[str]) -> bool:
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in rows) for name in names)
 
 
-def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey]) -> None:
-    """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
-    bare = [raw for raw in raws if only_labels(raw.choices)]
-    sure = [raw for raw in bare if raw.choices[0].strip() == "A" or cut_at_labels(raw.stem)]
-    letters = [raw for raw in bare if not raw.choices[0].strip().isdecimal()]
-    most = max(len(sure), len(letters) * (len(letters) >= _ROWS_OF_LETTERS))
-    if most * 2 > len(raws):
-        raise DataError(
-            f"{name}: in {most} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
-            "missing. Use a version of the benchmark that includes the text of each option."
-        )
-    if forms := answer_keys.uncertain_base(raws, written):
-        raise DataError(
-            f"{name}: the keys are whole numbers and never 0, so they may count from 1{answer_keys.key_hint(forms)}"
-        )
-    if answer_keys.never_the_last(raws, written):
-        raise DataError(
-            f"{name}: no key is the number of the last option, so keys may count from 0"
-            f"{answer_keys.key_hint(('label', 'index'))}"
-        )
-    cuts = {raw.cut for raw in raws}
-    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", listed_options.BY_LABEL)}
-    if len(cuts) > 1 or len(sizes) > 1:
-        raise DataError(
-            f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
-            "part of an option. Put each option in its own column."
-        )
-
-
-def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
+def _beside(rows: FileRows) -> Iterator[str]:
     """Say what stood beside the choices of the rows."""
-    for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
+    for what, n in rows.unread.items():
         says = (
             "kept as a part of the last option"
             if what == listed_options.KEPT_BELOW
             else "not read as an option"
         )
-        yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
+        yield f"{says}: {what} (in {n:,} of {len(rows.written):,} rows)"
 
 
-def _unreviewed(table: SourceTable) -> Iterator[str]:
+def _unreviewed(n: int) -> Iterator[str]:
     """Say how many items of a composed set have options that nobody reviewed."""
-    names = UNREVIEWED, UNREVIEWED.capitalize()
-    if n := sum(any(map(row.cells.get, names)) for row in table.rows):
+    if n:
         yield f"{counted(n, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
 
 
 def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[str]:
     """Say which fields of the rows were not read."""
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
-    taken = {LOGGED_TARGET, UNREVIEWED, UNREVIEWED.capitalize(), *(str(part).split(".")[0] for part in parts)}
+    taken = {LOGGED_TARGET, *_COMPOSED, *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
     full = columns.filled.get(fields.key or "", 0)
     for name in [name for rank in KEYS for name in usual_names(names, [rank])]:
@@ -302,64 +301,16 @@ def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[
         yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
 
 
-def groups(raws: Sequence[RawItem], base: str) -> list[str]:
+def groups(found: RawItems, base: str) -> Sequence[str]:
     """Return a group name for each row that shares its passage with others, by first occurrence, and else ""."""
-    shared = Counter(raw.passage for raw in raws)
-    numbers: dict[str, int] = {}
-    for raw in raws:
-        if raw.passage.strip() and shared[raw.passage] > 1:
-            numbers.setdefault(raw.passage, len(numbers) + 1)
-    return [f"{base}-p{numbers[raw.passage]:04d}" if raw.passage in numbers else "" for raw in raws]
-
-
-def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws: Sequence[RawItem]) -> _Meant:
-    """Return what other columns that may be the key say of each row: all, or those called correct if the key is."""
-    said = {_MARK: [set() if raw.marked is None else {raw.marked} for raw in raws]}
-    ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
-    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
-    others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
-    if fields.key is None or fields.key in several(fields.choices):
-        others = []
-    for rival in (*others, *({LOGGED_TARGET} & {*names})):
-        read = said[f"`{rival}`"] = []
-        for cells, raw in zip(rows, raws, strict=True):
-            key = listed_options.own_label(cells.get(rival), fields.choices, raw.labels)
-            other = answer_keys.written_key(replace(raw, key_is="auto", key=key))
-            read.append(answer_keys.places_of(other.found))
-    return {what: meant for what, meant in said.items() if any(meant)}
-
-
-def _counted_as_rivals(
-    raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey], meant: _Meant
-) -> Sequence[RawItem]:
-    """Set how number keys count if another column agrees with them in every row from 1, but not from 0."""
-    if not meant or len(raws) < _ROWS_THAT_AGREE or any(raw.key_is != "auto" for raw in raws):
-        return raws
-    from_0, from_1 = ([replace(raw, key_is=form) for raw in raws] for form in ("index", "number"))
-    agree = [
-        not any(key.fault for key in keys)
-        and any(all(k.index in one for k, one in zip(keys, said, strict=True)) for said in meant.values())
-        for keys in (answer_keys.read_keys(from_0, written), answer_keys.read_keys(from_1, written))
-    ]
-    return from_1 if agree == [False, True] else raws
-
-
-def _require_one_key(
-    name: str, fields: FieldMap, lines: Sequence[int], keys: Sequence[answer_keys.ReadKey], meant: _Meant
-) -> None:
-    """Refuse a file in which several columns name different correct choices."""
-    good = sum(not key.fault for key in keys)
-    mend = f", for example `--map key={fields.key}`" * (good == len(keys))
-    for what, others in meant.items():
-        pairs = zip(lines, keys, others, strict=True)
-        read = [(line, key.index, other) for line, key, other in pairs if other and not key.fault]
-        differ = [one for one in read if one[1] not in one[2]]
-        if differ and what != f"`{LOGGED_TARGET}`" and len(read) * 2 > good:
-            line, index, other = differ[0]
-            raise DataError(
-                f"{name}:{line}: `{fields.key}` names choice {index + 1}, but {what} names choice {min(other) + 1} "
-                f"({len(differ)} such rows). Name the key column{mend}."
-            )
+    if not found.passages:
+        return [""] * len(found.raws)
+    passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in found.raws]
+    shared, numbers = Counter(passages), dict[int, int]()
+    for passage in passages:
+        if passage and shared[passage] > 1:
+            numbers.setdefault(passage, len(numbers) + 1)
+    return [f"{base}-p{numbers[passage]:04d}" if passage in numbers else "" for passage in passages]
 
 
 def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:

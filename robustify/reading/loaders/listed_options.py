@@ -19,6 +19,7 @@ from typing import Any
 from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, edges, is_blank, undressed
+from robustify.items.packed import changed
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import (
     SEVERAL_WRONG,
@@ -42,6 +43,7 @@ _TAIL = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """Line below labelled choices, such as "Source: ..." or "(from a quiz book)"."""
+_COLONS = (":", "：")
 _SEPARATORS = ("\n", "|", ";")
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0"), True),
@@ -317,12 +319,17 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
     return key
 
 
-def bare_items(raws: Sequence[rows.RawItem]) -> tuple[Sequence[rows.RawItem], int, tuple[str, ...]]:
-    """Take off what stands around the texts of a whole file. Return items, the number with labels, and notes."""
-    plain = _without_leads(_bare_stems(raws))
-    unlabelled = _bare_choices(plain)
-    pairs = zip(plain, unlabelled, strict=True)
-    labelled = sum(one.choices is not two.choices or one.cut == BY_LABEL for one, two in pairs)
+def bare_items(
+    raws: Sequence[rows.RawItem], led: int
+) -> tuple[Sequence[rows.RawItem], bool, tuple[str, ...]]:
+    """Take off what stands around the texts of a whole file, of which `led` rows are `is_led`. Return items, whether
+    labels were taken off, and notes."""
+    plain = _bare_stems(raws)
+    if led * 2 > len(raws):
+        # The first choice is a line such as "Options:".
+        plain = changed(plain, _without_lead)
+    labelled = all(_labelled_inside(raw) is not None for raw in plain)
+    unlabelled = changed(plain, _without_labels) if labelled else plain
     bare = _evened(unlabelled)
     return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
 
@@ -333,42 +340,37 @@ def _bare_stems(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
     if not lead and not tail:
         return raws
-    return [replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)) for raw in raws]
+    return changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
 
 
-def _without_leads(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
-    """Remove the first choice if in most items of a file it alone ends in a colon, as the line "Options:" does."""
-    ends = [[text.rstrip().endswith((":", "：")) for text in raw.choices] for raw in raws]
-    led = [
-        not raw.labels and one[:1] == [True] and sum(one) == 1 for raw, one in zip(raws, ends, strict=True)
-    ]
-    if sum(led) * 2 <= len(raws):
-        return raws
-    return [
-        replace(raw, choices=raw.choices[1:], unread=(*raw.unread, LINE_ABOVE)) if lead else raw
-        for raw, lead in zip(raws, led, strict=True)
-    ]
+def is_led(raw: rows.RawItem) -> bool:
+    """Return whether the first choice alone ends in a colon, and the choices have no labels."""
+    if raw.labels or not raw.choices or not raw.choices[0].rstrip().endswith(_COLONS):
+        return False
+    return not any(text.rstrip().endswith(_COLONS) for text in raw.choices[1:])
 
 
-def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
-    """Remove the label from each choice if every choice of the file has one, in any order of the labels."""
-    found: list[labelling.Labelled] = []
-    for raw in raws:
-        places = tuple(range(len(raw.choices)))
-        cut = labelling.Labelled(raw.labels, raw.choices, places) if raw.cut == BY_LABEL else None
-        labelled = cut or labelling.split_labels(raw.choices)
-        if labelled is None or _rival_marks(raw, labelled):
-            return raws
-        found.append(labelled)
-    return [
-        replace(
-            raw,
-            choices=one.texts,
-            labels=raw.labels or tuple(label.upper() for label in one.labels),
-            key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
-        )
-        for raw, one in zip(raws, found, strict=True)
-    ]
+def _without_lead(raw: rows.RawItem) -> rows.RawItem:
+    return replace(raw, choices=raw.choices[1:], unread=(*raw.unread, LINE_ABOVE)) if is_led(raw) else raw
+
+
+def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
+    """Return the choices without the label of each, or None if some have none or a label may not be the file's own."""
+    if raw.cut == BY_LABEL:
+        return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
+    found = labelling.split_labels(raw.choices)
+    return None if found is None or _rival_marks(raw, found) else found
+
+
+def _without_labels(raw: rows.RawItem) -> rows.RawItem:
+    if (one := _labelled_inside(raw)) is None:
+        return raw
+    return replace(
+        raw,
+        choices=one.texts,
+        labels=raw.labels or tuple(label.upper() for label in one.labels),
+        key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
+    )
 
 
 def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
@@ -390,4 +392,4 @@ def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     texts = iter(even := undressed(every))
     if even[0] == every[0]:
         return raws
-    return [replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws]
+    return changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))

@@ -4,7 +4,7 @@ Settings refuse unknown names. A defect is a finding about a benchmark, not a fa
 a file. It names an item and a line, and never contains text.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -137,8 +137,8 @@ class Loaded:
 
     name: str
     layout: str
-    items: tuple[Item, ...]
-    lines: tuple[int, ...]
+    items: Sequence[Item]
+    lines: Sequence[int]
     defects: tuple[Defect, ...]
     quarantined: tuple[Quarantined, ...]
     sha256: str

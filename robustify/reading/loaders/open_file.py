@@ -5,15 +5,24 @@ Files that are not data are refused with their type: a Git LFS pointer, an archi
 
 import errno
 import hashlib
+import os
 import re
 from codecs import BOM_UTF8
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.reading.loaders import tables
-from robustify.reading.loaders.json_rows import json_rows, whole_object
-from robustify.reading.loaders.rows import SourceTable, table_of
+from robustify.reading.loaders.json_rows import (
+    item_table,
+    json_rows,
+    line_rows,
+    value_or_reason,
+    whole_object,
+)
+from robustify.reading.loaders.rows import Members, SourceTable, Streamed, table_of
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -36,18 +45,26 @@ _ZIPPED = {
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HEAD = 4096
+_LARGE, _FIRST_BYTES = 8 << 20, 1 << 20
+"""Size from which a file of JSON Lines is streamed, and how much of it is looked at to see that it can be."""
 _PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
 
-def open_rows(path: str, pinned: str | None = None, split: str | None = None) -> tuple[SourceTable, str]:
+def open_rows(
+    path: str, pinned: str | None = None, split: str | None = None, *, stream: bool = False
+) -> tuple[SourceTable, str]:
     """Return the rows of a file or folder, and the SHA-256 digest of its bytes (of several files, that of their digests).
 
-    If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. Raise
+    If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. With
+    `stream`, the rows of a large file of JSON Lines with one item each stay in the file, and are `Streamed`. Raise
     `UsageError` if the path does not exist, is not a regular file, or is a folder without data files, or `split` is missing
     or is none of its splits, and `DataError` if the digest differs, or the file has no rows or cannot be read."""
     file = Path(path)
+    if stream and split is None and (rows := _streamed(file)) is not None:
+        digest = _require_pinned(file.name, sha256(file), pinned)
+        return SourceTable(rows, rows.faults), digest
     data = _read(file)
     if data is None:
         return _open_folder(file, pinned, split)
@@ -77,6 +94,42 @@ def open_rows(path: str, pinned: str | None = None, split: str | None = None) ->
         case _:
             table = tables.block_rows(text) if tables.in_blocks(text) else tables.csv_rows(file.name, text)
     return table, digest
+
+
+def _streamed(file: Path) -> Streamed | None:
+    """Return the rows of a large file whose first lines are items in JSON Lines, or None."""
+    try:
+        with open_regular(file, follow=True) as opened:
+            stamp = _stamp(opened)
+            head = opened.read(_FIRST_BYTES)
+    except (OSError, ValueError):
+        return None
+    if stamp[2] < _LARGE or _other_kind(head[:_HEAD], b""):
+        return None
+    first = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", errors="surrogateescape")
+    table = line_rows(first)
+    one_item_a_line = (
+        len(table.rows) > 1 and table.rows[0].number == 1 and item_table(file.name, table) is table
+    )
+    return Streamed(partial(_lines_of, file, stamp)) if one_item_a_line else None
+
+
+def _stamp(file: BinaryIO) -> tuple[int, ...]:
+    """Return what differs if an open file is not the same, or was written to."""
+    at = os.fstat(file.fileno())
+    return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns
+
+
+def _lines_of(file: Path, stamp: tuple[int, ...]) -> Members:
+    """Yield the lines of a file of JSON Lines, as `line_rows` reads them, without the whole file in memory. Raise
+    `DataError` if the file does not have this stamp any more."""
+    with open_regular(file, follow=True) as lines:
+        for at, line in enumerate(lines, start=1):
+            text = line.decode("utf-8-sig" if at == 1 else "utf-8", "surrogateescape").strip(" \t\r\n")
+            if text:
+                yield at, value_or_reason(text)
+        if _stamp(lines) != stamp:
+            raise DataError(f"{file.name} changed while it was read. Run the command again.")
 
 
 def _require_pinned(name: str, digest: str, pinned: str | None) -> str:

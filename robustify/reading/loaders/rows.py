@@ -6,9 +6,10 @@ A cell of the wrong type is reported by field and type, never by value. Reprs ne
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, TypeVar, overload
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
@@ -63,8 +64,8 @@ class SourceTable(HoldsText):
     A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
     harness log that contained the rows. `notes` say what a reader left out."""
 
-    rows: tuple[SourceRow, ...]
-    faults: tuple[Fault, ...] = ()
+    rows: Sequence[SourceRow]
+    faults: Sequence[Fault] = ()
     layout: str = ""
     outer: str = ""
     flat: bool = False
@@ -93,9 +94,52 @@ class RawItem(HoldsText):
     unread: tuple[str, ...] = ()
 
 
-def table_of(
-    members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
-) -> SourceTable:
+Members = Iterable[tuple[int, Cells | str]]
+"""Lines of a file, each with its cells or the reason why it has none."""
+
+
+class Streamed(HoldsText, Sequence[SourceRow]):
+    """Rows of a large file, which is read again at every pass, because its rows take several times its size. `faults` are
+    those of the first whole pass, and empty before."""
+
+    __slots__ = ("_members", "_n", "faults")
+
+    def __init__(self, members: Callable[[], Members]) -> None:
+        self._members = members
+        self._n: int | None = None
+        self.faults: list[Fault] = []
+
+    def __iter__(self) -> Iterator[SourceRow]:
+        n, faults = 0, []
+        for number, (line, cells) in enumerate(self._members(), start=1):
+            if isinstance(cells, str):
+                faults.append(Fault(line, cells))
+            else:
+                n += 1
+                yield SourceRow(line, number, cells)
+        if self._n is None:
+            self._n = n
+            self.faults += faults
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    def __len__(self) -> int:
+        if self._n is None:
+            return sum(1 for _ in self)
+        return self._n
+
+    @overload
+    def __getitem__(self, at: int) -> SourceRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[SourceRow]: ...
+    def __getitem__(self, at: int | slice) -> SourceRow | list[SourceRow]:
+        if isinstance(at, slice):
+            return [*islice(self, at.start, at.stop, at.step)]
+        return next(islice(self, at, None))
+
+
+def table_of(members: Members, layout: str = "", *, flat: bool = False) -> SourceTable:
     """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
     rows: list[SourceRow] = []
     faults: list[Fault] = []

@@ -1,11 +1,13 @@
 """Description of a benchmark: counts, defects with line numbers, and notes on its format."""
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html.entities import html5
 from math import fsum
+from typing import Any
 
 from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 from robustify.items.item import Item
@@ -40,24 +42,33 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
     distinguishes choices. Stems are the same even if their case differs."""
     found: list[tuple[int, str]] = []
     # Keep hashes, because the texts of a million items take a gigabyte.
-    stems: set[int] = set()
-    first: dict[int, int] = {}
-    key_texts: list[int] = []
-    conflicts: set[int] = set()
+    stems, wholes, key_texts = array("q"), array("q"), array("q")
     for at, item in enumerate(items):
         texts = [unspaced(choice) for choice in item.choices]
         found += [(at, kind) for kind in _kinds(item, texts)]
-        stem = hash(folded(item.stem))
-        if stem in stems:
-            found.append((at, "repeated_stem"))
-        stems.add(stem)
+        stems.append(hash(folded(item.stem)))
+        wholes.append(hash((stems[-1], *sorted(texts))))
         key_texts.append(hash(texts[item.key]))
-        before = first.setdefault(hash((stem, *sorted(texts))), at)
+    found += [(at, "repeated_stem") for at, before in _repeats(stems) if at != before]
+    conflicts: set[int] = set()
+    for at, before in _repeats(wholes):
         if before in conflicts or key_texts[before] != key_texts[at]:
             found += [(one, _CONFLICT) for one in sorted({before, at} - conflicts)]
             conflicts |= {before, at}
     found.sort(key=lambda one: one[0])
     return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
+
+
+def _repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the place of each hash that comes several times, and the place where it comes first."""
+    seen, again = set[int](), set[int]()
+    for one in hashes:
+        (again if one in seen else seen).add(one)
+    del seen
+    first: dict[int, int] = {}
+    for at, one in enumerate(hashes):
+        if one in again:
+            yield at, first.setdefault(one, at)
 
 
 def describe(loaded: Loaded) -> dict[str, object]:
@@ -69,7 +80,8 @@ def describe(loaded: Loaded) -> dict[str, object]:
     by_kind: dict[str, list[dict[str, object]]] = {}
     for d in loaded.defects:
         by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
-    n, options = len(loaded.items), Counter(item.k for item in loaded.items)
+    n, kinds = len(loaded.items), Counter((item.k, item.key, item.topic) for item in loaded.items)
+    options, keys, topics = (_summed(kinds, part) for part in range(3))
     return {
         "name": loaded.name,
         "layout": loaded.layout,
@@ -77,9 +89,9 @@ def describe(loaded: Loaded) -> dict[str, object]:
         "n_items": n,
         "n_quarantined": len(loaded.quarantined),
         "option_counts": _sorted(options),
-        "key_positions": _sorted(Counter(item.key for item in loaded.items)),
+        "key_positions": _sorted(keys),
         "chance_accuracy": fsum(of / k for k, of in options.items()) / n if n else None,
-        "topics": dict(sorted(Counter(item.topic for item in loaded.items).items())),
+        "topics": dict(sorted(topics.items())),
         "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
         "quarantined": [*map(asdict, loaded.quarantined)],
         "notes": notes(loaded),
@@ -88,15 +100,17 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
 def notes(loaded: Loaded) -> list[str]:
     """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
-    n, keys, files = len(loaded.items), {item.key for item in loaded.items}, loaded.recognised
+    n, files = len(loaded.items), loaded.recognised
     said: list[str] = []
-    if n >= _FEWEST_FOR_NOTE and len(keys) == 1:
+    first = loaded.items[0].key if n else 0
+    if n >= _FEWEST_FOR_NOTE and all(item.key == first for item in loaded.items):
         said.append(
-            f"every key is at position {next(iter(keys))}: position heuristics mean nothing in this order of "
+            f"every key is at position {first}: position heuristics mean nothing in this order of "
             "the choices, and a screen that keeps this order would see the position of the key"
         )
     from_0 = [one.layout for one in files if "number from 0" in one.key_forms]
-    if from_0 and 0 not in keys and (n >= _FEWEST_OF_OURS or from_0 != [OWN.name]):
+    few = n < _FEWEST_OF_OURS and from_0 == [OWN.name]
+    if from_0 and not few and all(item.key for item in loaded.items):
         said.append(
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
             "if they do, or `fields: {key_is: index}` if they count from 0."
@@ -107,7 +121,8 @@ def notes(loaded: Loaded) -> list[str]:
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
-    if spaced := [item for item in loaded.items if _OUTER in _kinds(item, item.choices)]:
+    outer = {defect.item for defect in loaded.defects if defect.kind == _OUTER}
+    if spaced := [item for item in loaded.items if item.id in outer] if outer else []:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
         said.append(
@@ -132,11 +147,14 @@ def notes(loaded: Loaded) -> list[str]:
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
     """Yield notes on options that are no real options, or are written as models should not see them. With the `lines` of
     the items, a note names the few items without labels."""
-    n, kinds = len(items), [{*_written_oddly(item)} for item in items]
-    for kind, odd in sorted(Counter(kind for one in kinds for kind in one).items()):
-        rest = [line for line, one in zip(lines, kinds, strict=False) if kind not in one]
-        others = f" (not on line {line_spans(rest)})" if 2 * odd > n and rest and kind == "labels" else ""
-        yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
+    found = Counter(kind for item in items for kind in _written_oddly(item))
+    for kind, odd in sorted(found.items()):
+        rest = []
+        if 2 * odd > len(items) and kind == "labels":
+            pairs = zip(lines, items, strict=False)
+            rest = [line for line, item in pairs if kind not in _written_oddly(item)]
+        others = f" (not on line {line_spans(rest)})" if rest else ""
+        yield f"{odd:,} of {len(items):,} items {_ODD[kind]}{others}"
 
 
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
@@ -152,7 +170,8 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
         yield _OUTER
     if is_blank(item.stem):
         yield "blank_stem"
-    if CONTROLS.search("\n".join((item.stem, *item.choices))):
+    whole = "".join((item.stem, *item.choices))
+    if not whole.isprintable() and CONTROLS.search(whole):
         yield "control_character"
 
 
@@ -170,6 +189,14 @@ def _written_oddly(item: Item) -> Iterator[str]:
     names = _ENTITY.findall(whole) if "&" in whole else ()
     if any(name.startswith("#") or f"{name};" in html5 for name in names):
         yield "entities"
+
+
+def _summed(kinds: Mapping[tuple[Any, ...], int], part: int) -> Counter[Any]:
+    """Return the number of items by one part of their kinds."""
+    out = Counter[Any]()
+    for kind, n in kinds.items():
+        out[kind[part]] += n
+    return out
 
 
 def _sorted(counts: Mapping[int, int]) -> dict[str, int]:

@@ -266,13 +266,13 @@ def logged_items(
         return {}, list(table.faults), []
     found = raw_items(file, table, options.fields)
     topics = topics_in(raw.topic for raw in found.raws)
-    read = zip(found.rows, found.raws, found.keys, groups(found.raws, task), strict=True)
+    read = zip(found.lines, found.raws, found.keys, groups(found, task), strict=True)
     items = {
-        row.line: LoggedItem(
-            len(raw.choices), raw.stem, raw.choices, key, names[row.line], as_label(raw.id),
+        line: LoggedItem(
+            len(raw.choices), raw.stem, raw.choices, key, names[line], as_label(raw.id),
             topics.get(raw.topic.strip(), NOTHING), raw.group or group,
         )
-        for row, raw, key, group in read
+        for line, raw, key, group in read
     }  # fmt: skip
     notes = topic_notes((raw.topic for raw in found.raws), topics)
     return items, [*table.faults, *found.faults], notes
