@@ -66,9 +66,9 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         return out
 
 
-def made_of(kind: type[T]) -> Callable[..., T]:
+def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
     """Return a function that makes a value of the values of its slots. They were checked when they were first taken."""
-    places = [getattr(kind, name).__set__ for name in kind.__slots__]
+    places = [getattr(kind, name).__set__ for name in slots]
 
     def made(*parts: object) -> T:
         out = object.__new__(kind)
@@ -79,7 +79,7 @@ def made_of(kind: type[T]) -> Callable[..., T]:
     return made
 
 
-_MADE_ITEM = made_of(Item)
+_MADE_ITEM = made_of(Item, Item.__slots__)
 
 
 def packed_items() -> Packed[Item]:

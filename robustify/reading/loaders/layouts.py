@@ -85,7 +85,9 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     columns = None if known else Columns.of(table.rows)
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
     read = known.read if known else listed_options.reader_of(found)
-    raws: Sequence[RawItem] = Packed(_PARTS, made_of(RawItem)) if isinstance(table.rows, Streamed) else []
+    as_read: Packed[RawItem] | list[RawItem] = (
+        Packed(_PARTS, made_of(RawItem, RawItem.__slots__)) if isinstance(table.rows, Streamed) else []
+    )
     lines, numbers, faults, bad = array("q"), array("q"), list[Fault](), set[int]()
     rows, unreviewed = FileRows(), 0
     for row in table.rows:
@@ -96,16 +98,16 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
             bad.add(row.number)
             faults.append(Fault(row.line, error.lines[0]))
             continue
-        raws.append(raw)
+        as_read.append(raw)
         rows.add(raw)
         lines.append(row.line)
         numbers.append(row.number)
-    as_read = raws
+    raws: Sequence[RawItem] = as_read
     # Files that robustify wrote are read back unchanged.
     raws, labelled, said = (raws, False, ()) if known is OWN else listed_options.bare_items(raws, rows.led)
     raws = answer_keys.with_alphabet(raws, rows.short_keys)
     rows = rows if raws is as_read else FileRows(raws)
-    written = rows.written
+    written: Sequence[answer_keys.WrittenKey] = rows.written
     free = columns is not None and (fields is None or fields.key is None)
     readable = partial(filter, lambda row: row.number not in bad, table.rows)
     meant = rivals(found, columns.names, readable, raws, rows.marked) if columns and free else {}

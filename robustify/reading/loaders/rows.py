@@ -295,6 +295,8 @@ def cell_label(cells: Cells, name: str | None) -> str:
     value = cell_or_none(cells, name) if name is not None else None
     if value is None:
         return ""
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return value
     if (number := whole(value)) is not None:
         if abs(number) >= 10**18:
             raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
@@ -309,7 +311,7 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
     """Return a list of choices as a tuple of strings. Raise `ItemError` if it is not a list or a member is not text."""
     # Fast path: nearly always, this is a list of plain texts.
     if type(values) is list and all(type(value) is str for value in values):
-        if not _SURROGATE.search("".join(values)):
+        if (joined := "".join(values)).isascii() or not _SURROGATE.search(joined):
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):
         raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings")

@@ -158,20 +158,24 @@ def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[st
 
 
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
+    whole = "".join((item.stem, *item.choices))
+    # Nearly always, the texts are printable ASCII without outer space, where only an empty choice is blank.
+    plain = whole.isascii() and whole.isprintable() and (*texts,) == item.choices
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
         if texts.count(texts[item.key]) > 1:
             yield "repeated_key_text"
-    if any(map(is_blank, texts)):
+    if "" in texts if plain else any(map(is_blank, texts)):
         yield "empty_choice"
-    if any(choice.strip(EDGES) != choice for choice in item.choices) and (
-        len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1
+    if (
+        not plain
+        and any(choice.strip(EDGES) != choice for choice in item.choices)
+        and len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1
     ):
         yield _OUTER
     if is_blank(item.stem):
         yield "blank_stem"
-    whole = "".join((item.stem, *item.choices))
-    if not whole.isprintable() and CONTROLS.search(whole):
+    if not plain and CONTROLS.search(whole):
         yield "control_character"
 
 

@@ -58,7 +58,7 @@ def _read(
 ) -> Log:
     """Return the log of an archive. A repeated reply counts once. Raise the errors of `replies_in_rows`."""
     task = path_name(task_of(file))
-    head = Log(file.path.name, kind, file.sha256, task, (), file.table.faults)
+    head = Log(file.path.name, kind, file.sha256, task, (), tuple(file.table.faults))
     read, faults = rows_or_faults(
         ((row, row.cells) for row in file.table.rows), lambda _, cells: list(replies_of(file, cells))
     )

@@ -70,7 +70,7 @@ def _read(file: log.LogFile, options: log.LogOptions, before: log.ShownBefore) -
             "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details."
         )
     run = find_run(file.path)
-    head = log.Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
+    head = log.Log(file.path.name, KIND, file.sha256, run.task, (), tuple(file.table.faults), run.facts or {})
     return replies_in_rows(head, run, file.table, options, before)
 
 
