@@ -221,7 +221,7 @@ def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> 
     if texts is not None:
         found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
-        items=bench.items,
+        items=tuple(bench.items),
         facts=replace(bench_facts(bench), overlap=found),
         data=data_tree(bench, len(bench.items), policy.notes(bench), found),
         answers=answers,

@@ -152,18 +152,18 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     """
     n = len(items)
     # Sizes of ties and hits of ten million items take 400 MB, and their surface 5 GB.
-    k, ties, hits = (
+    sizes, ties, hits = (
         np.zeros(n, np.uint8),
         *(np.zeros((len(HEURISTICS), n), kind) for kind in (np.uint8, bool)),
     )
     start = 0
     for part in _surfaces(items):
         to = slice(start, start := start + len(part["k"]))
-        k[to] = part["k"]
+        sizes[to] = part["k"]
         for at, h in enumerate(HEURISTICS):
             won, _, ties[at, to] = _credit(h, part)
             hits[at, to] = won > 0
-    k = k.astype(np.int64)
+    k = sizes.astype(np.int64)
     chance = (
         math.fsum(count / size for size, count in enumerate(np.bincount(k).tolist()) if count) / n
         if n

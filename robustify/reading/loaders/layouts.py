@@ -37,6 +37,7 @@ from robustify.reading.loaders.rows import (
     Cells,
     Fault,
     RawItem,
+    SourceRow,
     SourceTable,
     Streamed,
     as_object,
@@ -85,23 +86,8 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     columns = None if known else Columns.of(table.rows)
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
     read = known.read if known else listed_options.reader_of(found)
-    as_read: Packed[RawItem] | list[RawItem] = (
-        Packed(_PARTS, made_of(RawItem, RawItem.__slots__)) if isinstance(table.rows, Streamed) else []
-    )
-    lines, numbers, faults, bad = array("q"), array("q"), list[Fault](), set[int]()
-    rows, unreviewed = FileRows(), 0
-    for row in table.rows:
-        unreviewed += any(map(row.cells.get, _COMPOSED))
-        try:
-            raw = read(row.cells)
-        except DataError as error:
-            bad.add(row.number)
-            faults.append(Fault(row.line, error.lines[0]))
-            continue
-        as_read.append(raw)
-        rows.add(raw)
-        lines.append(row.line)
-        numbers.append(row.number)
+    as_read, rows, lines, numbers, faults, bad = _as_read(table.rows, read)
+    unreviewed = rows.unreviewed
     raws: Sequence[RawItem] = as_read
     # Files that robustify wrote are read back unchanged.
     raws, labelled, said = (raws, False, ()) if known is OWN else listed_options.bare_items(raws, rows.led)
@@ -128,7 +114,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         faults += [Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
         raws, keys = where(raws, good), [*compress(keys, good)]
-        lines, numbers = (array("q", compress(one, good)) for one in (lines, numbers))
+        lines, numbers = [*compress(lines, good)], [*compress(numbers, good)]
     how = Recognised(
         file=name,
         layout=known.name if known else _BY_NAMES,
@@ -146,6 +132,29 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     )
     places = tuple(key.index for key in keys)
     return RawItems(lines, numbers, raws, places, tuple(faults), how, rows.repeats, rows.passages)
+
+
+def _as_read(
+    table: Sequence[SourceRow], read: listed_options.Read
+) -> tuple[Sequence[RawItem], FileRows, Sequence[int], Sequence[int], list[Fault], set[int]]:
+    """Return the items of the rows, what they have in common, their lines and numbers, and the faults and numbers of rows
+    that could not be read."""
+    raws: Packed[RawItem] | list[RawItem]
+    raws = Packed(_PARTS, made_of(RawItem, RawItem.__slots__)) if isinstance(table, Streamed) else []
+    rows, lines, numbers, faults, bad = FileRows(), array("q"), array("q"), list[Fault](), set[int]()
+    for row in table:
+        rows.unreviewed += any(map(row.cells.get, _COMPOSED))
+        try:
+            raw = read(row.cells)
+        except DataError as error:
+            bad.add(row.number)
+            faults.append(Fault(row.line, error.lines[0]))
+            continue
+        raws.append(raw)
+        rows.add(raw)
+        lines.append(row.line)
+        numbers.append(row.number)
+    return raws, rows, lines, numbers, faults, bad
 
 
 def _known_layout(table: SourceTable) -> BenchmarkLayout | None:

@@ -32,7 +32,7 @@ class FileRows:
         self.written: list[answer_keys.WrittenKey] = []
         self.marked: list[int | None] = []
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
-        self.led = self.named = self.sure = self.letters = 0
+        self.unreviewed = self.led = self.named = self.sure = self.letters = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
         for raw in raws:
             self.add(raw)

@@ -642,3 +642,27 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
     rows = [json.loads(line) for line in own(found).split("\n") if line]
     path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode("utf-8"))
     assert load(Source(path=str(path))).items == tuple(found)
+
+
+def test_a_streamed_file_gives_the_same_as_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"id": f"i{at % 90}", "question": f"Which one, {at % 70}?", "options": ["red ", "blue", "a;b"]}
+        for at in range(99)
+    ]
+    lines = [
+        json.dumps({**row, "answer": "ABC"[at % 3], "passage": f"p{at // 2}"}) for at, row in enumerate(rows)
+    ]
+    path = tmp_path / "set.jsonl"
+    path.write_text("\n".join([*lines[:50], "{broken", "", *lines[50:]]), encoding="utf-8")
+    source = Source(path=str(path), skip_bad=True)
+    whole = load(source)
+    monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", 0)
+    streamed = load(source)
+    assert isinstance(whole.items, tuple)
+    assert not isinstance(streamed.items, tuple)
+    assert (tuple(streamed.items), tuple(streamed.lines)) == (whole.items, whole.lines)
+    assert describe(streamed) == describe(whole)
+    assert (streamed.recognised, streamed.items[-1]) == (whole.recognised, whole.items[-1])
+    assert "red" not in repr(streamed)
