@@ -106,6 +106,15 @@ def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     assert sentence(check.reason) == "only 49 items; without voters, at least 50 are needed"
 
 
+def test_passages_keep_the_latent_rate() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    groups = {name: f"passage {i // 5}" for i, name in enumerate(b.ids)}
+    items = [replace(item, group=groups[item.id]) for item in items_of(b, cue=True)]
+    answers = Answers.of(rows(b, rotations=False, bias=0.0))
+    found = judge(answers, Facts("toys", groups=groups), Rules(FDR), items)
+    assert found.summary.screen.latent_shortcut_rate.value == pytest.approx(0.3, abs=0.1)
+
+
 def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
     answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
