@@ -190,7 +190,7 @@ def pages() -> list[Page]:
 def schema() -> str:
     """Return the JSON Schema of summary.json."""
     found = load("robustify.judging.summary.result").Summary.model_json_schema(mode="serialization")
-    label, places = load("robustify.report.messages").label, found["$defs"]["Measures"]["properties"]
+    label, places = load("robustify.report.printing").label, found["$defs"]["Measures"]["properties"]
     for measure in load("robustify.judging.measures").MEASURES:
         if not measure.stored:
             continue

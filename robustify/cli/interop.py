@@ -135,7 +135,7 @@ class _Exports(click.Group):
 def _export_command(exporter: "Exporter") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         from robustify.reading.loaders.loaded import NOBODY
-        from robustify.report.messages import standing
+        from robustify.report.printing import standing
 
         lines = exporter.export(run, out, **options)
         say(f"State of the run: {standing(run.summary)}")

@@ -93,7 +93,7 @@ def make_key(out: Path) -> int:
     """
     from robustify.base.key_file import FILE_VARIABLE as GATE_VARIABLE
     from robustify.restricted.disclosure.record import begin, record_file
-    from robustify.restricted.secret_key import FILE_VARIABLE, new_key
+    from robustify.restricted.ids import FILE_VARIABLE, new_key
 
     made = new_key(out)
     begin(made, record_file(out))
@@ -120,7 +120,7 @@ def list_releases(file: Path | None, begins: bool) -> int:
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
     from robustify.restricted.disclosure.record import begin, record_file, releases_of
-    from robustify.restricted.secret_key import evaluator_key
+    from robustify.restricted.ids import evaluator_key
 
     made, place = evaluator_key(file), record_file(file)
     if begins:

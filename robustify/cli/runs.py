@@ -114,8 +114,8 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
 def _close(run: "Run", tree: object) -> int:
     """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.base.errors import GuardrailError
-    from robustify.report.messages import sentence
     from robustify.report.opening import closing
+    from robustify.report.printing import sentence
     from robustify.report.released_page import released_lines
 
     def painted(tone: str, line: str) -> str:
@@ -212,7 +212,7 @@ def check(run: "Run", strict: bool) -> int:
     Example:
         robustify check results/demo
     """
-    from robustify.report.messages import sentence, state_sentence
+    from robustify.report.printing import sentence, state_sentence
 
     run.require_unchanged()
     tree: dict[str, Any] = {"run": str(run.folder)}

@@ -18,12 +18,10 @@ from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.scored import LeftToFind
-from robustify.report.cells import Table, Tone, cell, table
 from robustify.report.explorer import page
-from robustify.report.format import plain
-from robustify.report.messages import catalogue
+from robustify.report.format import Table, Tone, cell, plain, table
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import html, markdown
+from robustify.report.printing import catalogue, html, markdown
 from robustify.runs.run import write_lines
 
 VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}

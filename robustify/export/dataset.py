@@ -20,9 +20,8 @@ from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.screen.votes import first_block, models_asked
 from robustify.judging.stats.balance import balanced_subset
 from robustify.judging.summary.result import AUDIT
-from robustify.report.messages import sentence
 from robustify.report.opening import opening, reader_line
-from robustify.report.printing import in_markdown
+from robustify.report.printing import in_markdown, sentence
 from robustify.runs.run import WEIGHTS, Run, write_lines
 from robustify.runs.stored import table
 

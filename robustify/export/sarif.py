@@ -19,7 +19,7 @@ from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.reading.loaders import Source, load, load_many
 from robustify.report.explaining import evidence_of
 from robustify.report.format import percent, plain
-from robustify.report.messages import cue_words
+from robustify.report.printing import cue_words
 from robustify.runs.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

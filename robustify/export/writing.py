@@ -16,8 +16,7 @@ from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
 from robustify.items.item import Item
 from robustify.judging.summary.result import AUDIT
 from robustify.report.format import counted, plain, rated
-from robustify.report.messages import sentence, standing
-from robustify.report.printing import jinja
+from robustify.report.printing import jinja, sentence, standing
 from robustify.runs.run import SPLIT_FILES, Run
 from robustify.runs.stored import split_items
 

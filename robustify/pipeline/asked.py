@@ -1,31 +1,37 @@
-"""What is asked of a set and known of it before it is judged."""
+"""What is asked of a set and known of it before it is judged, and `run.json`: settings, sources, and signature of a run."""
 
+import contextlib
 import json
+import platform
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from robustify import __version__
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item
+from robustify.items.views import View, template
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
-from robustify.judging.screen.screen_rules import same_model
+from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.text_overlap import Overlap
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
-from robustify.pipeline.config import Config
+from robustify.pipeline.config import NAMED_FILES, Config, edited
 from robustify.reading.loaders import Loaded
-from robustify.runs.run import Run
+from robustify.runs.run import LABELS, Run
+from robustify.runs.stored import FORMAT
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -178,3 +184,85 @@ def asked_again(run: Run, config: Config) -> RunInput:
         templates=run.manifest["templates"],
         origin=run.manifest.get("import"),
     )
+
+
+def public_manifest(config: Config, asked: RunInput) -> dict[str, Any]:
+    """Return run.json of a public run, without the digests of its files."""
+    tree = _without_folders(config)
+    if asked.origin is not None:
+        # Imported answers have no settings for asking.
+        del tree["asking"]
+    origin = {} if asked.origin is None else {"import": dict(asked.origin)}
+    free = {} if asked.facts.free is None else {"free": asked.facts.free.about()}
+    return {**manifest_of(config, asked, tree), "data": dict(asked.data), **free, **origin}
+
+
+def manifest_of(
+    config: Config, asked: RunInput, settings: Mapping[str, Any], **about: object
+) -> dict[str, Any]:
+    """Return the part of run.json that all runs share. `settings` is the public part of the config, and `about` adds
+    fields."""
+    return {
+        "format": FORMAT,
+        "robustify": __version__,
+        **about,
+        "signature": signature(config, asked),
+        "versions": _versions(),
+        "config": settings,
+        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
+        "templates": dict(asked.templates),
+    }
+
+
+def signature(config: Config, asked: RunInput) -> str:
+    """Return a one-line recipe of every number in the run, in the style of sacrebleu's signatures."""
+    screen, free = rules(config).screen, asked.facts.free
+    how = [criterion_words(screen).replace(" ", "-"), screen.mode]
+    how += [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
+    how += ["forced"] if screen.force_letters else []
+    parts = {
+        "set": config.name,
+        "n": asked.data["n_items"],
+        "data": asked.data["sha256"][:8],
+        "voters": ",".join(screen.voters) or "none",
+        **({} if config.hidden == "question" else {"hidden": config.hidden}),
+        "screen": "/".join([*how, _screened(config, asked)]),
+        "probe": "none",
+        "cloze": f"chars/{config.cloze.profile}",
+        **({} if free is None else {"free": free.sha256[:8]}),
+        **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
+        "robustify": __version__,
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def _screened(config: Config, asked: RunInput) -> str:
+    """Return the template and orders of the screen, from the config or from imported answers."""
+    screen, asking = rules(config).screen, config.asking
+    view: View = "choices_only" if screen.mode == "letter" else "choices_only_text"
+    if asked.origin is not None:
+        words = screen.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
+        digest = asked.templates.get(f"{view}/{words}", "")
+        return "none" if words is None else f"{words}{'@' * bool(digest)}{digest[:8]}/as-logged"
+    asked_by = asking.letter_templates if screen.mode == "letter" else (asking.text_template,)
+    words = screen.template or next(iter(asked_by), None)
+    if words is None:
+        return "none"
+    orders = f"{asking.rotations}-rotations" if screen.mode == "letter" else "own-order"
+    return f"{words}@{template(view, words).digest[:8]}/{orders}"
+
+
+def _without_folders(config: Config) -> dict[str, Any]:
+    # Folders differ between machines, and the digest identifies the data.
+    tree = config.model_dump(mode="json")
+    for place in ("adapter", *NAMED_FILES):
+        tree = edited(tree, place.split("."), lambda name: Path(name).name)
+    return dict(edited(tree, ["cloze", "labels"], lambda _: LABELS))
+
+
+def _versions() -> dict[str, str]:
+    found = {"robustify": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "scikit-learn", "pyarrow", "torch", "transformers", "tokenizers"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

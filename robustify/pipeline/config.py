@@ -47,7 +47,7 @@ from robustify.models.asking import Asking
 from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.models.names import KNOWN
-from robustify.pipeline.inferring import Inferring
+from robustify.pipeline.by_meaning import Inferring
 from robustify.reading.loaders import Source
 from robustify.restricted import adapters
 

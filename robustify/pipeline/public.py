@@ -21,14 +21,13 @@ from robustify.judging.evidence import Evidence
 from robustify.judging.judgement import Judgement
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput
+from robustify.pipeline.asked import RunInput, public_manifest
 from robustify.pipeline.config import Config
-from robustify.pipeline.manifest import public_manifest
 from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
-from robustify.report.messages import standing
+from robustify.report.printing import standing
 from robustify.restricted.recognition import require_ordinary
 from robustify.runs.run import (
     EVIDENCE,

@@ -25,19 +25,16 @@ from robustify.export.writing import Heading
 from robustify.export.writing import staged as new_folder
 from robustify.judging.judgement import Judgement
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput
+from robustify.pipeline.asked import RunInput, manifest_of
 from robustify.pipeline.config import Config, edited
-from robustify.pipeline.manifest import manifest_of
 from robustify.reading.loaders import Loaded
-from robustify.report.messages import label
+from robustify.report.printing import label
 from robustify.report.released_page import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import TEMPORARY, confined, require_private
 from robustify.restricted.disclosure.record import Release, SplitOf, digest, record, record_file, split_of
-from robustify.restricted.disclosure.released import released
-from robustify.restricted.disclosure.rounding import CELL
-from robustify.restricted.ids import NAMES, Split, hashed, read_split
-from robustify.restricted.secret_key import evaluator_key, sealed
+from robustify.restricted.disclosure.released import CELL, released
+from robustify.restricted.ids import NAMES, Split, evaluator_key, hashed, read_split, sealed
 from robustify.runs.run import MANIFEST, Run, open_run, replacing
 
 CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"

@@ -41,8 +41,8 @@ from robustify.pipeline.asked import (
     rules,
     unwatched,
 )
+from robustify.pipeline.by_meaning import Inferred, inferred_by, like_the_real
 from robustify.pipeline.config import Config, edited, overridden, parse
-from robustify.pipeline.inferring import Inferred, inferred_by, like_the_real
 from robustify.pipeline.public import PublicPolicy
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded

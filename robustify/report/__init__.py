@@ -16,10 +16,9 @@ from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import flagged_sum, grounds
 from robustify.report.format import plain
-from robustify.report.messages import state_sentence
 from robustify.report.opening import opening, quote_table
 from robustify.report.page_tables import charted, page_tables
-from robustify.report.printing import framed, html, markdown, styles
+from robustify.report.printing import framed, html, markdown, state_sentence, styles
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")

@@ -22,9 +22,8 @@ from robustify.judging.stats.tests import (
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import CueCode, OffPosition
-from robustify.report.cells import Tone
-from robustify.report.format import counted, percent
-from robustify.report.messages import catalogue, cue_words, filled, finding, in_items
+from robustify.report.format import Tone, counted, percent
+from robustify.report.printing import catalogue, cue_words, filled, finding, in_items
 
 ONE_PLACE = 0.9
 """Share of keys at one position that decides the verdict if no item is flagged."""

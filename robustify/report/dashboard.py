@@ -20,11 +20,9 @@ from robustify.judging.measures import ADJUSTED, CLOZE, FULL, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds, headline
-from robustify.report.cells import Cell, Row, Tone, table, text_table
-from robustify.report.format import count, counted, plain
-from robustify.report.messages import finding
+from robustify.report.format import Cell, Row, Tone, count, counted, plain, table, text_table
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import html
+from robustify.report.printing import finding, html
 from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (

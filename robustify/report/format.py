@@ -1,13 +1,23 @@
-"""Formatting of numbers and names: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
+"""Formatting of numbers, names, cells, and tables of all pages: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
 
-Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
+Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped. A cell
+shows a number and half the width of its interval, and has n, the interval, p, and chance in its title and in the CSV.
 """
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+from urllib.parse import quote
 
 from robustify.base.errors import counted as counted
+from robustify.base.files import neutral
 from robustify.base.texts import escaped
-from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.result import AuditorResult
+from robustify.judging.summary.scored import AdjustedDifference, LeftToFind
 
 Ends = Sequence[float]
 LIMIT = 0.9995
@@ -116,3 +126,165 @@ FILTERS = {
     )
 }  # fmt: skip
 """Filters of all templates and of the message catalogue."""
+
+
+Scale = Literal["rate", "points", "count", "number"]
+Tone = Literal["", "absent", "good", "bad", "unsure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Table cell.
+
+    `spread` is half the width of the interval, and `title` is shown on hover. `value`, `ends`, `n`, and `parts` are written
+    to the CSV. `parts` has several numbers if the cell shows a list.
+    """
+
+    main: str
+    title: str = ""
+    spread: str = ""
+    badge: str = ""
+    tone: Tone = ""
+    link: str = ""
+    value: float | str | None = None
+    ends: tuple[float, float] | None = None
+    n: int | None = None
+    parts: tuple[float, ...] = ()
+
+    @property
+    def exact(self) -> str:
+        """Text of the cell with its title."""
+        return f"{self.main} ({self.title})" if self.title else self.main
+
+
+ABSENT = Cell("\u2013", tone="absent")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Table whose first `names` columns name the row."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    names: int = 1
+
+    @property
+    def figures(self) -> set[int]:
+        """Indices of the numeric columns."""
+        texts = {i for row in self.rows for i, one in enumerate(row) if isinstance(one.value, str)}
+        return set(range(self.names, len(self.heads))) - texts
+
+    def first(self, most: int) -> "Table":
+        """Return the table with its first rows only."""
+        return replace(self, rows=self.rows[:most])
+
+    def link(self) -> str:
+        """Return the table's CSV as a data URL."""
+        return "data:text/csv;charset=utf-8," + quote(self.csv(), safe=" ,:;()/%")
+
+    def csv(self) -> str:
+        """Return the table as CSV in long format: row names, column, value, low, high, n."""
+        out = io.StringIO()
+        writer = csv.writer(out)
+        names = [head or "name" for head in self.heads[: self.names]]
+        writer.writerow([*names, "column", "value", "low", "high", "n"])
+        for row in self.rows:
+            named = [neutral(c.main) for c in row[: self.names]]
+            for head, cell in zip(self.heads[self.names :], row[self.names :], strict=True):
+                for i, share in enumerate(cell.parts, start=1):
+                    writer.writerow([*named, f"{neutral(head)}, {i}", share, None, None, cell.n])
+                if cell.value is not None and not cell.parts:
+                    value = neutral(cell.value) if isinstance(cell.value, str) else cell.value
+                    writer.writerow([*named, neutral(head), value, *(cell.ends or (None, None)), cell.n])
+        return out.getvalue()
+
+
+Shown = Quantity | float | str | Cell | None
+Row = tuple[Shown, ...]
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Row], names: int = 1) -> Table:
+    """Return a table of values without empty rows and columns. The first `names` columns name the row."""
+    made = [tuple(_named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows]
+    made = [row for row in made if any(c.value is not None for c in row[names:])]
+    kept = [i for i in range(len(heads)) if i < names or any(row[i].value is not None for row in made)]
+    shown = tuple(tuple(row[i] for i in kept) for row in made)
+    return Table(caption, tuple(heads[i] for i in kept), shown, names)
+
+
+def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
+    """Return a table with one row per named value."""
+    return table(caption, ("", "Value"), values)
+
+
+def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], names: int = 1) -> Table:
+    """Return a table of strings and ready-made cells. Its first `names` columns name the row."""
+    made = (tuple(x if isinstance(x, Cell) else text(str(x)) for x in row) for row in rows)
+    return Table(caption, tuple(heads), tuple(made), names)
+
+
+def _named(name: Shown) -> Cell:
+    return name if isinstance(name, Cell) else Cell(plain(str(name))) if str(name).strip() else ABSENT
+
+
+def voting(name: str, is_voter: bool | None) -> Cell:
+    """Return the name of a model, marked if it is a voter."""
+    return Cell(plain(name), badge="voter" if is_voter else "")
+
+
+def text(words: str | None) -> Cell:
+    """Return the cell of a text. A blank text is absent."""
+    return ABSENT if words is None or not words.strip() else Cell(plain(words, 400), value=words)
+
+
+def p_cell(p: float | None) -> Cell:
+    """Return the cell of a p-value."""
+    return ABSENT if p is None else Cell(p_value(p).removeprefix("p ").removeprefix("= "), value=p)
+
+
+SCALES: Mapping[Scale, tuple[Callable[[float], str], float, int]] = {
+    "rate": (percent, 100.0, 1), "points": (in_points, 100.0, 1), "count": (count, 1.0, 0),
+    "number": (partial(signed, decimals=3), 1.0, 3),
+}  # fmt: skip
+"""Format of a number, and factor and decimals of the ends of its interval."""
+
+
+def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
+    """Return the cell of a quantity, a number or a text. An integer is a count. `beside` is added to its title."""
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int):
+        scale = "count"
+    q = value if isinstance(value, Quantity) else Quantity(value=value)
+    if q.value is None:
+        why = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")
+        return Cell(why, tone="absent") if why else ABSENT
+    write, times, decimals = SCALES[scale]
+    ends = spread = badge = ""
+    if q.ci is not None:
+        ends, spread = between(q.ci, times, decimals), f"±{times * (q.ci[1] - q.ci[0]) / 2:,.{decimals}f}"
+    if isinstance(q, Score) and q.significant is not None and q.chance is not None:
+        badge = "≈ chance" if not q.significant else "below chance" if q.value < q.chance else ""
+    title = joined("" if q.n is None else f"n = {count(q.n)}", ends, *_notes(q), *beside)
+    return Cell(write(q.value), title, spread, badge, value=q.value, ends=q.ci, n=q.n)
+
+
+def _notes(q: Quantity) -> Iterator[str]:
+    """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
+    holm = q.p_holm if isinstance(q, Score | LeftToFind) else None
+    if holm is not None:
+        yield f"{p_value(holm)} by Holm"
+    elif isinstance(q, Score | AuditorResult) and q.p is not None:
+        refits = f" by {q.refits} refits" if isinstance(q, AuditorResult) and q.refits else ""
+        yield p_value(q.p) + refits
+    elif isinstance(q, AdjustedDifference):
+        yield p_value(q.p)
+    if isinstance(q, Score | AuditorResult):
+        share = q.expected if isinstance(q, Score) and q.expected is not None else q.chance
+        yield "" if share is None else f"chance {percent(share)}"
+    if isinstance(q, Score):
+        yield "" if q.significant or q.mde is None else f"80 % power at {in_points(q.mde)}"
+        yield f"{count(q.ties)} ties" if q.ties else ""

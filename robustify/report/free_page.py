@@ -9,8 +9,7 @@ from typing import Any
 
 from robustify.judging.free_response import LEAST_COVERAGE
 from robustify.judging.summary.quantity import Quantity
-from robustify.report.cells import Cell, Table, cell, p_cell, table
-from robustify.report.format import plain, spaced
+from robustify.report.format import Cell, Table, cell, p_cell, plain, spaced, table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
 

@@ -16,10 +16,19 @@ from robustify.judging.stats.tests import items_to_detect
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import UNSEEN, Grounds, Recommendation, grounds, headline, recommendations
-from robustify.report.cells import Cell, Table, Tone, text_table
-from robustify.report.format import between, count, counted, in_points, percent, plain
-from robustify.report.messages import finding, sentence
-from robustify.report.printing import markdown
+from robustify.report.format import (
+    Cell,
+    Table,
+    Tone,
+    between,
+    count,
+    counted,
+    in_points,
+    percent,
+    plain,
+    text_table,
+)
+from robustify.report.printing import finding, markdown, sentence
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast

@@ -10,10 +10,22 @@ from robustify.judging.measures import ADJUSTED, FULL, SECTIONS, Measure, Sectio
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
-from robustify.report.cells import Cell, Row, Table, cell, p_cell, table, voting
-from robustify.report.format import count, p_value, plain, signed, spaced
-from robustify.report.messages import KINDS, catalogue, cue_words, in_items, label
+from robustify.report.format import (
+    Cell,
+    Row,
+    Table,
+    cell,
+    count,
+    p_cell,
+    p_value,
+    plain,
+    signed,
+    spaced,
+    table,
+    voting,
+)
 from robustify.report.opening import Quote
+from robustify.report.printing import KINDS, catalogue, cue_words, in_items, label
 
 MOST_PAIRS, MOST_CHARTED = 15, 4
 WIDE = ("gaps", "norms")

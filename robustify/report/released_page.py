@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from robustify.base.files import write_json, write_text
-from robustify.report.cells import Cell, Table, cell, text_table
+from robustify.report.format import Cell, Table, cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
 from robustify.restricted.disclosure.released import Released, ReleasedNumber

@@ -25,8 +25,8 @@ from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms
 from robustify.restricted.adapters import FILE, Adapter, Manifest, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
+from robustify.restricted.ids import evaluator_key
 from robustify.restricted.recognition import not_attested, recognised
-from robustify.restricted.secret_key import evaluator_key
 from robustify.restricted.terms import Acceptance, Pin, accepted, require
 
 

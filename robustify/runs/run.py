@@ -23,7 +23,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import Summary, read
-from robustify.restricted.secret_key import marked, require_seal
+from robustify.restricted.ids import marked, require_seal
 from robustify.runs import stored
 from robustify.runs.stored import json_file, split_items
 

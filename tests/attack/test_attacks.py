@@ -16,10 +16,9 @@ from robustify.judging.accuracy import scored
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.pipeline.restricted_folder import publish
-from robustify.report.messages import label
+from robustify.report.printing import label
 from robustify.restricted.disclosure import released as releasing
-from robustify.restricted.disclosure.released import Released, released
-from robustify.restricted.disclosure.rounding import FINE
+from robustify.restricted.disclosure.released import FINE, Released, released
 from robustify.restricted.ids import item_id
 from robustify.runs.run import open_run
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together

@@ -10,7 +10,7 @@ import yaml
 from robustify.gate.check import examine
 from robustify.models.engines.cache import Cache
 from robustify.pipeline.restricted_folder import publish
-from robustify.restricted import secret_key
+from robustify.restricted import ids
 from robustify.runs.run import open_run
 from tests.gate.repo import rules_of, scan
 from tests.support import restricted_run
@@ -19,7 +19,7 @@ from tests.support import restricted_run
 
 
 def test_a_key_is_refused_broken_over_lines_and_one_s_own_without_its_prefix(tmp_path: Path) -> None:
-    key = secret_key.new_key(tmp_path / "key")
+    key = ids.new_key(tmp_path / "key")
     line = (tmp_path / "key").read_text(encoding="ascii").strip()
     _, name, secret = line.split(":")
     wrapped = "\n".join(f'    "{line[i : i + 16]}"' for i in range(0, len(line), 16))

@@ -16,7 +16,7 @@ from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.stats.balance import balancing, weighted_mean, weights, worth
 from robustify.judging.summary.scored import Adjustment
-from robustify.report.messages import finding
+from robustify.report.printing import finding
 from tests.support.trees import measured
 
 WORDS = [

@@ -9,7 +9,7 @@ from robustify.judging.audit.auditor import AuditorRates, AuditRate
 from robustify.judging.audit.residual import audit_state
 from robustify.judging.stats.intervals import clopper_pearson, rate
 from robustify.judging.stats.tests import minimum_detectable_difference
-from robustify.report.messages import sentence
+from robustify.report.printing import sentence
 
 
 def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> AuditorRates:

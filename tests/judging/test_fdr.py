@@ -15,8 +15,8 @@ from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.report import render
 from robustify.report.advice import grounds, headline
-from robustify.report.messages import finding, sentence
 from robustify.report.opening import opening
+from robustify.report.printing import finding, sentence
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
 FDR = ScreenRules(fdr=0.1)

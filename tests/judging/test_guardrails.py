@@ -10,7 +10,7 @@ from robustify.judging.context import Limits
 from robustify.judging.judgement import guardrails, run_state, trial_run
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Guardrail, Residual, State, Summary
-from robustify.report.messages import sentence
+from robustify.report.printing import sentence
 from tests.support.trees import filled
 
 LIMITS = Limits()

@@ -20,7 +20,7 @@ from robustify.judging.positions import stability as judge_stability
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.votes import first_block
 from robustify.judging.summary.scored import PositionBias
-from robustify.report.messages import finding
+from robustify.report.printing import finding
 from tests.support.contexts import made_up
 from tests.support.fake_answers import bench, rows, text_rows
 from tests.support.trees import in_trees

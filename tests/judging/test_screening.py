@@ -9,7 +9,7 @@ from robustify.judging.screen.consensus import Chance, chance, screened
 from robustify.judging.screen.item_index import key_shares, key_spread
 from robustify.judging.screening import flag_fields
 from robustify.judging.summary.screened import OffPosition, Screen
-from robustify.report.messages import finding
+from robustify.report.printing import finding
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous
 from tests.support.trees import filled

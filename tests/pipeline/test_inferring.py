@@ -13,7 +13,7 @@ from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
 from robustify.judging.baselines.artifact_probe import likeness_by_words
 from robustify.models.replies import Replies
-from robustify.pipeline.inferring import Inferring, inferred_by, like_the_real
+from robustify.pipeline.by_meaning import Inferring, inferred_by, like_the_real
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import evidence_of, explained
 from robustify.runs.run import Run, open_run

@@ -10,8 +10,8 @@ import pytest
 from robustify.judging.summary.result import Summary, read
 from robustify.report import render
 from robustify.report.advice import MOST, Recommendation, by_chance, flagged_sum, grounds, recommendations
-from robustify.report.messages import catalogue, cue_words
 from robustify.report.opening import opening
+from robustify.report.printing import catalogue, cue_words
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from robustify.judging.baselines.words import WordUse
 from robustify.judging.summary.screened import CUES, CueCode
-from robustify.report.cue_sentences import cue_sentence, mends
-from robustify.report.messages import cue_words
+from robustify.report.explaining import cue_sentence, mends
+from robustify.report.printing import cue_words
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
 SURE = ("it often works", "it always works", "it never works", "it must work")

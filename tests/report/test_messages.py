@@ -8,7 +8,7 @@ import pytest
 
 from robustify.judging.summary.quantity import Reason
 from robustify.report.format import ordinal
-from robustify.report.messages import catalogue, sentence
+from robustify.report.printing import catalogue, sentence
 
 SOURCE = Path(__file__).parents[2] / "robustify"
 AUDITOR = {"auditor": "one", "kind": "probe", "value": 0.4, "n": 200}

@@ -15,10 +15,9 @@ from robustify.judging.measures import CHOICES_ONLY
 from robustify.pipeline.steps import rejudge
 from robustify.report.compare import compared, comparison_lines
 from robustify.report.format import percent
-from robustify.report.messages import label
+from robustify.report.printing import label
 from robustify.restricted.disclosure import released as releasing
-from robustify.restricted.disclosure.released import released
-from robustify.restricted.disclosure.rounding import rounded
+from robustify.restricted.disclosure.released import released, rounded
 from robustify.runs.run import Run, open_run
 from tests.support.page_text import text_of_page
 

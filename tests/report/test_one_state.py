@@ -12,8 +12,8 @@ import pytest
 from robustify.base.files import sha256
 from robustify.judging.summary.result import AUDIT, State, read
 from robustify.report import render
-from robustify.report.messages import label
 from robustify.report.opening import closing
+from robustify.report.printing import label
 from robustify.report.released_page import released_lines
 from robustify.restricted.disclosure.released import released
 from robustify.runs.run import Run, open_run

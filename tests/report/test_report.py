@@ -20,8 +20,7 @@ import pytest
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import Summary, read
 from robustify.report import first_screen, render, write_report
-from robustify.report.cells import ABSENT, Cell, cell, p_cell, table, value_table
-from robustify.report.format import rated
+from robustify.report.format import ABSENT, Cell, cell, p_cell, rated, table, value_table
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from tests.support.page_text import text_of_page

@@ -13,8 +13,7 @@ import robustify as rb
 from robustify.base.errors import RobustifyError
 from robustify.gate.opaque import states
 from robustify.pipeline import restricted_folder, steps
-from robustify.restricted.ids import item_id
-from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.ids import evaluator_key, item_id
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import while_asked

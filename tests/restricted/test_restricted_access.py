@@ -17,7 +17,7 @@ from robustify.pipeline import steps
 from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
-from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.ids import evaluator_key
 from robustify.restricted.terms import accept, accepted
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json

@@ -18,7 +18,7 @@ from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Config, parse
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.restricted.disclosure import record
-from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.ids import evaluator_key
 from robustify.runs.run import Run
 from tests.support import restricted_set
 from tests.support.fake_scorer import opens

@@ -6,10 +6,9 @@ The page has no script and makes no request. It contains IDs of public items, bu
 from typing import Any
 
 from robustify.report.advice import grounds
-from robustify.report.cells import Table, cell, table, text_table
 from robustify.report.compare.comparing import Comparison, RunPair
 from robustify.report.compare.comparing import compared as compared
-from robustify.report.format import count, counted, in_points, p_value, plain
+from robustify.report.format import Table, cell, count, counted, in_points, p_value, plain, table, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
 

@@ -28,14 +28,15 @@ from robustify.report.compare.change import (
     FROM_CUT,
     Change,
     Models,
+    SameItem,
     Split,
     Tree,
     paired_change,
+    same_items,
     unpaired_change,
 )
-from robustify.report.compare.matching import SameItem, same_items
 from robustify.report.format import in_points
-from robustify.report.messages import catalogue, filled
+from robustify.report.printing import catalogue, filled
 from robustify.runs.run import VERDICTS, Run, open_run
 
 ANSWERS = "answers.parquet"

@@ -26,8 +26,7 @@ from robustify.judging.lint.rules import CUES
 from robustify.judging.screen.consensus import Verdicts
 from robustify.report.explaining import Row, said_of, with_item
 from robustify.report.format import likely, plain
-from robustify.report.messages import cue_words
-from robustify.report.printing import jinja, styles
+from robustify.report.printing import cue_words, jinja, styles
 from robustify.runs.run import EVIDENCE, EXPLORER
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")

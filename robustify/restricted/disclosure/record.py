@@ -32,8 +32,7 @@ from robustify.base.files import locked, writable, write_atomic
 from robustify.base.git import work_tree
 from robustify.base.key_file import Key, read_private
 from robustify.items.item import Item
-from robustify.restricted.ids import canonical
-from robustify.restricted.secret_key import FILE_VARIABLE
+from robustify.restricted.ids import FILE_VARIABLE, canonical
 from robustify.restricted.terms import utc_now
 
 _FORMAT = "robustify.releases/1"

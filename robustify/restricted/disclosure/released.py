@@ -8,26 +8,143 @@ flagged items, because a published list of IDs reveals it.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
+from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
-from robustify.restricted.disclosure import rounding
-from robustify.restricted.disclosure.rounding import (
-    CELL,
-    COARSE,
-    FINE,
-    Kind,
-    log2_choose,
-    one_digit_up,
-    rounded,
-)
-from robustify.restricted.disclosure.topics import ReleasedTopics, topic_table
+from robustify.judging.summary.screened import TopicRow
+
+FINE, COARSE = 0.01, 0.05
+CELL = 10
+"""Minimum number of items, right answers, wrong answers or flags behind a released number or topic."""
+P_VALUES = 28
+"""Number of values of a rounded p-value: 0.001 to 0.009, 0.01 to 0.09, and 0.1 to 1."""
+
+Kind = Literal["share", "p"]
+
+
+def rounded(x: float, step: float) -> float:
+    """Return the nearest multiple of `step`. Zero is never negative."""
+    return round(round(x / step) * step, 6) + 0.0
+
+
+def one_digit_up(p: float) -> float:
+    """Round a p-value upwards to one digit, so that it never looks more significant. The minimum is 0.001."""
+    if p <= 0.001:
+        return 0.001
+    unit = 10.0 ** math.floor(math.log10(p) + 1e-12)
+    return min(1.0, round(math.ceil(p / unit - 1e-9) * unit, 6))
+
+
+def rounded_interval(share: float, n: int) -> tuple[float, float]:
+    """Return the rounded Wilson interval of a share of `n`, which reveals nothing beyond these two arguments."""
+    low, high = wilson(share * n, n)
+    return rounded(low, FINE), rounded(high, FINE)
+
+
+def bits(kind: Kind, step: float) -> float:
+    """Return log2 of the number of values that a released number may have, including the reasons for not being shown: a p
+    is not measured, and a share not measured or based on too few items."""
+    return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
+
+
+def log2_choose(n: int, m: int) -> float:
+    """Return log2 of the binomial coefficient C(n, m)."""
+    return (math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)) / math.log(2)
+
+
+LONGEST, MOST_WORDS = 60, 8
+"""Maximum number of characters and words in a topic name. A longer name may be text and is replaced by a number."""
+
+
+class ReleasedTopic(BaseModel):
+    """A topic or several merged topics, with the number of items and the share that the filter kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    n: int
+    kept: float
+    ci: tuple[float, float]
+
+
+class ReleasedTopics(BaseModel):
+    """Topic table of a released page. `merged` is the number of topics that were merged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: tuple[ReleasedTopic, ...]
+    merged: int
+    bits: float
+
+    @property
+    def name(self) -> str:
+        """Name of the table among the released numbers."""
+        return "topic table"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBlock:
+    """A topic or several merged topics, with the number of items before and after the filter."""
+
+    name: str
+    before: int
+    after: int
+    topics: int = 1
+
+    @property
+    def least(self) -> int:
+        """Size of the smaller cell: the kept or the removed items."""
+        return min(self.after, self.before - self.after)
+
+
+def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> ReleasedTopics:
+    """Return the topic table, which has no rows if the topics are too small even when merged."""
+    blocks = partition(
+        [
+            TopicBlock(_shown_name(name, i), row.before, row.after)
+            for i, (name, row) in enumerate(sorted(topics.items()), start=1)
+        ],
+        k,
+    )
+    shares = [rounded(block.after / block.before, step) for block in blocks]
+    rows = [
+        ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=rounded_interval(kept, block.before))
+        for block, kept in zip(blocks, shares, strict=True)
+    ]
+    # Each topic is charged for its share and for whether it is shown separately.
+    cost = len(topics) * (1 + bits("share", step))
+    return ReleasedTopics(
+        rows=tuple(rows), merged=sum(b.topics for b in blocks if b.topics > 1), bits=round(cost, 2)
+    )
+
+
+def partition(blocks: Sequence[TopicBlock], k: int) -> list[TopicBlock]:
+    """Merge small topics into one block "Other" of two or more topics. Return an empty list if this block is too small."""
+    kept = sorted((b for b in blocks if b.least >= k), key=lambda b: (-b.least, b.name))
+    small = [b for b in blocks if b.least < k]
+    while small and kept and (len(small) < 2 or _merged(small).least < k):
+        small.append(kept.pop())
+    if small and _merged(small).least < k:
+        return []
+    return [*sorted(kept, key=lambda b: b.name), *([_merged(small)] if small else [])]
+
+
+def _merged(blocks: Sequence[TopicBlock]) -> TopicBlock:
+    before, after = sum(b.before for b in blocks), sum(b.after for b in blocks)
+    return TopicBlock(f"Other ({len(blocks)} topics)", before, after, len(blocks))
+
+
+def _shown_name(name: str, number: int) -> str:
+    is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
+    return name if is_name else f"topic {number}"
+
 
 SMALL = 500
 """Number of items below which shares are rounded to 5 percentage points instead of whole percents."""
@@ -227,8 +344,8 @@ class _Page:
         else:
             value = rounded(min(1.0, max(0.0, value)), self.step)
         shown = None if n is None else size
-        ci = None if value is None or not shown else rounding.rounded_interval(value, shown)
-        price = round(rounding.bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
+        ci = None if value is None or not shown else rounded_interval(value, shown)
+        price = round(bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
         return ReleasedNumber(
             name=name,
             group=disclosed.group,

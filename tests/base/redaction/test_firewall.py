@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.redaction import firewall
-from robustify.cli.guard import concealed
+from robustify.cli import concealed
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "robustify"

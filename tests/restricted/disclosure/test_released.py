@@ -14,20 +14,23 @@ from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model
 from robustify.judging.summary.screened import ExcessOverChance, TopicRow
-from robustify.report.messages import label
+from robustify.report.printing import label
 from robustify.report.released_page import released_lines, write_released
 from robustify.restricted.disclosure import released as releasing
-from robustify.restricted.disclosure.released import MOST, Released
-from robustify.restricted.disclosure.released import released as released_page
-from robustify.restricted.disclosure.rounding import (
+from robustify.restricted.disclosure.released import (
     COARSE,
     FINE,
+    MOST,
+    Released,
+    TopicBlock,
     log2_choose,
     one_digit_up,
+    partition,
     rounded,
     rounded_interval,
+    topic_table,
 )
-from robustify.restricted.disclosure.topics import TopicBlock, partition, topic_table
+from robustify.restricted.disclosure.released import released as released_page
 from tests.support import restricted_run
 
 
