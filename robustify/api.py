@@ -95,8 +95,8 @@ class Audit:
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 % interval), or the numbers of
-        a restricted run's released page."""
+        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 %), or the numbers of a
+        released page."""
         import pandas as pd
 
         if not self.run.restricted:

@@ -1,6 +1,7 @@
-"""Click commands of the `robustify` program. Results go to stdout, and messages go to stderr.
+"""The `robustify` program: its Click commands, and conversion of every error into one line on stderr and an exit code.
 
-Each command imports its modules when it runs, so that `--help` is fast.
+Each command imports its modules when it runs, so that `--help` is fast. A question that was pasted in place of a path must
+not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.
 """
 
 import errno
@@ -165,10 +166,7 @@ _WORDS, _CHARS = 4, 40
 
 
 def open_streams() -> None:
-    """Reopen standard streams that the caller closed, so that no other file gets their numbers.
-
-    Writing to a stdout that was closed fails.
-    """
+    """Reopen standard streams that the caller closed, so that no other file gets their numbers. Writing to them fails."""
     for stream, number in ((sys.stdin, 0), (sys.stdout, 1), (sys.stderr, 2)):
         if stream is None:
             # The system assigns the lowest free number, which is `number`.

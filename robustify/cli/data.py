@@ -95,8 +95,8 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
 
 
 def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
-    """Return the items of a public file or config. Raise `AuthorisationError` if the set is restricted, or a file is
-    sensitive, and `UsageError` or `DataError` if the items cannot be read."""
+    """Return the items of a public file or config. Raise `AuthorisationError` if they are sensitive, and `UsageError` or
+    `DataError` if they cannot be read."""
     if not names_config(data):
         return public_items(data, how)
     from robustify.pipeline import config as configs

@@ -1,6 +1,6 @@
-"""Commands of `robustify free`, which grade free-text answers and compare graders.
+"""Commands of `robustify free`, which grade free-text answers and compare graders, and `prompts`.
 
-Output contains counts, rates, and paths, but never item text.
+Output of grading contains counts, rates, and paths, but never item text.
 """
 
 import json

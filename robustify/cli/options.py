@@ -1,7 +1,4 @@
-"""Options shared by several commands, printing of results, and progress on stderr.
-
-Every command has `--json` and `--quiet`, which `output` stores in the Click context for `print_result` and `say`.
-"""
+"""Options shared by several commands, printing of results, and progress on stderr."""
 
 import json
 import threading
@@ -45,8 +42,8 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
 def gathered(
     into: str, *names: str, under: str = "", read: Callable[[Any], object] = lambda value: value, **about: Any
 ) -> Callable[[F], F]:
-    """Return an option that the command receives in the dictionary `into` if the user gives it, as `read` converts it. Its
-    key is its name, with `under` before it."""
+    """Return an option that the command receives in the dictionary `into` if it is given, converted by `read`, under its
+    name with `under` before it."""
 
     def given(context: click.Context, option: click.Parameter, value: Any) -> None:
         found = context.params.setdefault(into, {})

@@ -23,9 +23,9 @@ _FORMS = {
 
 
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
-    """Return the description of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
+    """Return the description `tree` of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
 
-    `tree` is the description. `data` is the path of the file, or the name of a config.
+    `data` is the path of the file, or the name of a config.
     """
     n, aside = tree["n_items"], tree["n_quarantined"]
     faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}
@@ -108,10 +108,7 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance.
-
-    Rules that read the question, too, come last.
-    """
+    """Return a conclusion and one line per rule, sorted by score. Rules that read the question, too, come last."""
     rules, others = (
         sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
         for of in ("heuristics", "with_question")

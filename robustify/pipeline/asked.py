@@ -52,8 +52,7 @@ class RunInput:
     spent: Sequence[Mapping[str, object]] = ()
 
     def log(self, folder: Path) -> None:
-        """Append one line per server to run.log: calls, tokens, and cost. Raise `ResourceError` if it cannot be
-        written."""
+        """Append calls, tokens, and cost per server to run.log. Raise `ResourceError` if it cannot be written."""
         if not self.spent:
             return
         file, now = folder / "run.log", datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -75,10 +74,8 @@ def options_asked(
     probed: bool = True,
     watch: Watch = unwatched,
 ) -> Answers:
-    """Answer items from their options alone: heuristics, the probe, and the encoder. No language model is asked.
-
-    With `keep`, the vectors of texts are cached. With `probed`, the probe answers.
-    """
+    """Answer items from their options alone, by heuristics, the probe if `probed`, and the encoder, with vectors cached if
+    `keep`."""
     tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
     if config.encoder and can_audit(cache):
         chosen = encoded(items)
@@ -89,8 +86,8 @@ def options_asked(
 
 
 def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
-    """Return the weights of items for the adjusted score, or None for too few items. No model is asked, and the encoder
-    audits the weights if it is installed."""
+    """Return the weights of items for the adjusted score, audited by the encoder if installed, or None for too few
+    items."""
     answers = options_asked(bench.items, config, cache, keep=True, probed=False)
     with threadpool_limits(1, "blas"):
         return balanced(context(answers, bench_facts(bench), Rules(), bench.items))
@@ -200,8 +197,7 @@ def public_manifest(config: Config, asked: RunInput) -> dict[str, Any]:
 def manifest_of(
     config: Config, asked: RunInput, settings: Mapping[str, Any], **about: object
 ) -> dict[str, Any]:
-    """Return the part of run.json that all runs share. `settings` is the public part of the config, and `about` adds
-    fields."""
+    """Return the part of run.json that all runs share. `settings` is the public part of the config, `about` adds fields."""
     return {
         "format": FORMAT,
         "robustify": __version__,

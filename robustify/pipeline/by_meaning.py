@@ -42,9 +42,7 @@ def ask_by_meaning(
     keep: bool,
     progress: Progress = no_progress,
 ) -> list[Answer]:
-    """Return one row per audited item, or no rows if the encoder is not available.
-    If `keep` is true, vectors are cached under a digest of the texts. This must be false for a restricted set.
-    Raise `ModelError` if the encoder files are damaged."""
+    """Return one row per audited item, or no rows if the encoder is not available. Raise as `text_vectors`."""
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = text_vectors(texts, cache, keep=keep, progress=progress)
@@ -55,7 +53,10 @@ def text_vectors(
     texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
 ) -> Floats | None:
     """Return the encoder's vector of each text (n_texts, width), or None if the encoder is not available.
-    Raise `ModelError` if the encoder files are damaged."""
+
+    If `keep`, they are cached under a digest of the texts, which a restricted set must not be. Raise `ModelError` if the
+    encoder files are damaged.
+    """
     folder = downloads.encoder(cache)
     if folder is None or not can_audit(cache):
         return None
@@ -87,8 +88,8 @@ class Inferring(Settings):
 def inferred_by(
     model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
 ) -> Inferred:
-    """Return the questions that this model infers, or no questions if the model is not selected or cannot
-    generate text. Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
+    """Return the questions that this model infers, none if it is not selected or cannot generate text. Raise `UsageError`
+    if the settings name this model, but its engine cannot generate text."""
     name: str = getattr(model, "name", "")
     if not isinstance(model, Writer):
         if name in settings.models:

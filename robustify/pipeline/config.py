@@ -1,7 +1,7 @@
 """Config of a run, composed of settings classes that are defined next to the code that uses them.
 
-A config is a YAML file. It may extend other configs, and name data relative to itself or by environment variable.
-Validation reports all faults at once, each with its path and without its value.
+A YAML file may extend other configs, and name data relative to itself or by environment variable. Validation reports all
+faults at once, each with its path and without its value.
 """
 
 import copy
@@ -164,8 +164,8 @@ def skipping_bad(config: Config) -> Config:
 
 
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
-    """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace those in the
-    file. Raise `UsageError`, with all faults, if the YAML is unreadable, or keys or values are invalid."""
+    """Read a config and those that it extends. `overrides` maps dotted names to other values. Raise `UsageError`, with all
+    faults, if the YAML is unreadable, or keys or values are invalid."""
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
 
 
@@ -178,8 +178,7 @@ def config_for(
     how: Mapping[str, Any] | None = None,
 ) -> Config:
     """Return the config that `data` names, or one made for a public file of items. `how` are arguments of its `Source`.
-    Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit
-    the kind of file."""
+    Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
     how = how or {}
     if is_config(data) or not (os.path.isfile(data) or (public and os.path.isdir(data))):
         path = find_config(data)

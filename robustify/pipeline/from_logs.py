@@ -1,8 +1,5 @@
-"""Runs made from answers in existing logs.
-
-Logs are read and matched, and heuristics and the probe are added if the items have text. The answers are then judged and
-reported like those of any run. Assumptions are recorded as notes in the run.
-"""
+"""Runs made from answers in existing logs, with heuristics and the probe if the items have text, and assumptions as
+notes."""
 
 import hashlib
 import re
@@ -50,9 +47,9 @@ def import_logs(
 ) -> Run:
     """Judge the answers in logs and write a run into a folder.
 
-    `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings of the
-    judging by their dotted config names. Raise `UsageError` if a file is missing, an option does not fit its log, or
-    one model would vote twice, `DataError` if rows cannot be read or matched, or two logs are of the same run, and
+    `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings by
+    their dotted config names. Raise `UsageError` if a file is missing, an option does not fit its log, or one model
+    would vote twice, `DataError` if rows cannot be read or matched, or two logs are of the same run, and
     `ResourceError` if the folder contains files of another program, or cannot be written.
     """
     options = replace(options or LogOptions(), keyed=bool(data))

@@ -1,7 +1,4 @@
-"""Run folder of a public set, with its answers, verdicts and items.
-
-If the text of the items is unknown, as in an imported table of picks, files with text are not written.
-"""
+"""Run folder of a public set, with its answers, verdicts and items, or without files with text if text is unknown."""
 
 import csv
 import os
@@ -78,8 +75,7 @@ class PublicPolicy:
         return notes(bench)
 
     def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a writer for a long run that is screened by false discovery rate into a folder without a run. Its page
-        gives readers first results while models answer, and the final report replaces it."""
+        """Return a writer of the page that a long run, screened by false discovery rate, shows while models answer."""
         if not found.is_long or self.config.screen.criterion != FDR or (folder / MANIFEST).is_file():
             return None
 
@@ -90,8 +86,8 @@ class PublicPolicy:
         return begin
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written. Raise
-        `ResourceError` if the folder, or run.log, which the digests of a run do not cover, cannot be written."""
+        """Write the run's folder, without tasks for lm-eval if a guardrail stops exports. Raise `ResourceError` if the
+        folder, or run.log, which the digests of a run do not cover, cannot be written."""
         config, manifest = self.config, public_manifest(self.config, asked)
         summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
         with replacing(folder, manifest) as staged:
@@ -149,7 +145,7 @@ def _write_texts(
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
     """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
-    quoted. The columns from `pick` on are empty if there is no evidence, and the last one without weights."""
+    quoted. Columns without evidence or weights are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
     kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T

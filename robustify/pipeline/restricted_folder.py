@@ -1,4 +1,4 @@
-"""Run folder of a restricted set, with its released page and hashed splits but without items, and their publication.
+"""Run folder of a restricted set, with its released page and hashed splits, and their publication.
 
 Answers, verdicts and texts are not written, because the cache has what judging needs. The seal is added last. The page
 and splits are published after an entry in the record of releases.
@@ -102,9 +102,9 @@ class RestrictedPolicy:
         """Return None, because only finished runs have a released page."""
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the folder of a restricted run (mode 0700, files 0600). Splits with fewer than `min_cell` items are not
-        written, and neither are splits and tasks for lm-eval if a guardrail stops exports. Temporary folders of killed
-        runs are removed. Raise `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
+        """Write the folder of a restricted run (mode 0700, files 0600), without splits of fewer than `min_cell` items,
+        and without splits and tasks if a guardrail stops exports. Temporary folders of killed runs are removed. Raise
+        `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
         key, about = self.access.key, self.access.manifest
         # Anyone with a copy of the data could compare a plain digest.
         sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
@@ -167,8 +167,8 @@ class RestrictedPolicy:
 
 @contextlib.contextmanager
 def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[Path]:
-    """Replace the files of a run (mode 0600, folders 0700). Every path is checked before and after it is moved into place.
-    Raises `AuthorisationError` if a path is no longer private. The files of the run are then removed."""
+    """Replace the files of a run, checking every path before and after it is moved. If a path is no longer private,
+    remove the files of the run and raise `AuthorisationError`."""
     with owner_only():
         os.chmod(folder, 0o700)
         with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
@@ -186,10 +186,9 @@ def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[
 def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
     """Write the released page of a restricted run into a new folder, after an entry in the record of releases.
 
-    Without `groups`, all numbers are published. Naming groups spends less of the budget. Raise `UsageError` if the run
-    is public, or the folder is not empty, `DataError` if a file of the run was changed, `AuthorisationError` if the run
-    has a `limit`, or the record of releases refuses the page, and `ResourceError` if the folder or the record cannot be
-    written.
+    By default, all numbers are published. Naming `groups` spends less of the budget. Raise `UsageError` if the run is
+    public, or the folder is not empty, `DataError` if a file of the run was changed, `AuthorisationError` if the run
+    has a `limit`, or the record refuses the page, and `ResourceError` if the folder or the record cannot be written.
     """
     of, page = _claim(run), run.released.only(groups)
     with owner_only(), new_folder(folder) as place:

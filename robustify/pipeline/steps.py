@@ -62,7 +62,8 @@ def robustify(
     *,
     force: bool = False,
 ) -> Run:
-    """Audit the benchmark that a config defines, and write the run to a folder.
+    """Audit the benchmark that a config defines, and write the run to a folder, which changes only after everything was
+    asked.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first. `tell` is called
     with the forecast before anything is asked, and with the path of the page that precedes the models' answers, if any,
@@ -89,9 +90,9 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) -> Forecast:
-    """Estimate the cost of a run, and what is left of it if it was interrupted, without writing to its folder. Models on
-    this machine score some items for a few seconds, and servers are not asked. Raise `RobustifyError` if the run would
-    fail before its first question. A model that is not downloaded yet is not an error."""
+    """Estimate the cost of a run, or of the rest of an interrupted one, without writing to its folder. Models on this
+    machine score some items, and servers are not asked. Raise `RobustifyError` if the run would fail before its first
+    question."""
     policy = policy_for(config, folder)
     with policy.inside(folder):
         bench = _read(folder, policy, force=force)
@@ -105,9 +106,8 @@ def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) 
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
-    """Return the public or restricted policy for reading the set of a config and writing its run. Raise
-    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to a host that the
-    adapter does not name. No item has been read."""
+    """Return the policy for reading the set of a config and writing its run, before any item is read. Raise
+    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
         return PublicPolicy(config)
@@ -184,17 +184,16 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
 
 
 def require_models(config: Config, cache: Path) -> None:
-    """Check the models before the first question. Raise `UsageError` if two
-    voters are the same model, and `ModelError` if a model's files are missing or damaged."""
+    """Check the models before the first question. Raise `UsageError` if two voters are the same model, and `ModelError` if
+    files of a model are missing or damaged."""
     templates = config.asking.templates()
     refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
 
 
 @no_collector()
 def load_bench(policy: SetPolicy) -> Loaded:
-    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs. Raise
-    `AuthorisationError` if a set that is declared public is recognized as sensitive, and `UsageError` if `hidden`
-    names a passage, but no item has a passage."""
+    """Read the items of all sources, up to the config's limit, with keyed IDs if restricted. Raise `AuthorisationError`
+    if a set that is declared public is sensitive, and `UsageError` if `hidden` names a passage, but no item has one."""
     bench, config = policy.read(), policy.config
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):

@@ -1,7 +1,6 @@
-"""Report of a public run: an HTML page, a Markdown file, and figures.
+"""Report of a public run, printed from its summary alone: an HTML page, a Markdown file, and figures without item text.
 
-The report is printed from the summary alone. It computes no new numbers and contains no item text. To print another
-number, add a measure to `judging/measures.py`.
+To print another number, add a measure to `judging/measures.py`.
 """
 
 import json
@@ -28,8 +27,8 @@ SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "lim
 def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     """Return the text of each report file by its path in the run's folder.
 
-    The same input gives the same text. `provenance` may contain `versions`, `models` (name to fingerprint), `templates`
-    (name to SHA-256), `config`, `data`, `seed`, `signature`, `notes`, and `explorer` (whether the run has one).
+    `provenance` may contain `versions`, `models` (name to fingerprint), `templates` (name to SHA-256), `config`, `data`,
+    `seed`, `signature`, `notes`, and `explorer` (whether the run has one).
     """
     values = _values(summary, provenance)
     drawn = {

@@ -1,7 +1,4 @@
-"""Verdict on a benchmark, and what to do about it: the rules that decide when each applies.
-
-The texts are in `messages.yaml`. The page, the Markdown file, and the terminal print the same texts.
-"""
+"""Verdict on a benchmark, and what to do about it: the rules that decide when each text of `messages.yaml` applies."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -36,12 +33,11 @@ Words = Mapping[str, Any]
 class Grounds:
     """Values derived from a summary that decide the verdict and the advice.
 
-    `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
-    are flagged by chance, as a quantity. `real` is the share of all items that are flagged beyond chance, or 0 if there may
-    be none, and `latent` estimates the share with a shortcut. `reader` is the accuracy of a reader who never sees a
-    question, on all items. `state` is that of the run, `reasons` has its codes and parameters, and `audit` is that of the
-    audit of the kept items. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
-    did not see.
+    `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of the flagged
+    items, and `real` the share of all items that are flagged beyond chance, 0 if there may be none. `latent` estimates
+    the share with a shortcut. `reader` is the accuracy of a reader who never sees a question. `reasons` has codes with
+    parameters, `audit` is the state of the audit of the kept items, `one_position` that of nearly all keys, and
+    `hidden` what voters did not see.
     """
 
     state: State
@@ -122,10 +118,9 @@ def grounds(s: Summary) -> Grounds:
 
 
 def by_chance(s: Summary) -> Quantity | None:
-    """Return the share of flagged items that are flagged by chance.
+    """Return the share of flagged items that are flagged by chance, from the screen, or from the latent shortcut rate.
 
-    The share comes from the screen, or from the latent shortcut rate if the screen does not estimate it. It is not the
-    number expected under the null, which assumes a benchmark without any shortcut.
+    It is not the number expected under the null, which assumes a benchmark without any shortcut.
     """
     screen = s.screen
     if screen is None:
@@ -190,10 +185,10 @@ is what it buys, and `filters` show its items in the explorer."""
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Advice and the number of items that it applies to.
+    """Advice, whose `action` begins with the number of items that it applies to.
 
-    `action` begins with that number. `section` is the anchor of the report section with the evidence, and `filters` is the
-    address of its items in the explorer, or "". `points` is how much a score can change by it, at most, as a share.
+    `section` is the anchor of the evidence, and `filters` the address of its items in the explorer, or "". `points` is how
+    much a score can change by it, at most, as a share.
     """
 
     code: str

@@ -1,7 +1,4 @@
-"""Dashboard with all runs below a folder.
-
-Only `summary.json` is read. Restricted runs are left out.
-"""
+"""Dashboard with all public runs below a folder, from their `summary.json`."""
 
 import os
 import re
@@ -60,8 +57,8 @@ class RunEntry:
 def dashboard_html(root: Path, out: Path) -> str:
     """Return the dashboard of all runs below `root`. Its links are relative to `out`.
 
-    The date of a run comes from its path (2026-11-22) or from the time at which its run.json was written. Raise
-    `UsageError` if the folder does not exist or contains no finished run.
+    The date of a run comes from its path (2026-11-22) or from the time of its run.json. Raise `UsageError` if the
+    folder does not exist or contains no finished run.
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")

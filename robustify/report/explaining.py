@@ -1,6 +1,6 @@
 """Evidence for individual items of public runs: `evidence.jsonl`, `robustify explain`, and the lines of the explorer.
 
-The sentences about cues, and suggested edits, describe the options of an item and are true whatever model was fitted.
+Sentences about cues and suggested edits describe the options of an item, and are true whatever model was fitted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -94,8 +94,7 @@ def with_item(
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """Return the evidence on one item of a public run, as JSON values and as lines for a terminal.
 
-    `name` is the item's ID or a unique prefix of it. Raise `UsageError` if no item or several items have this name, and
-    otherwise as `evidence_of`.
+    `name` is the item's ID or a unique prefix of it. Raise `UsageError` if not, and otherwise as `evidence_of`.
     """
     rows = evidence_of(run)
     run.require_unchanged(VERDICTS)
@@ -121,10 +120,8 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
 
 
 def flagged(run: Run) -> "pd.DataFrame":
-    """Return the flagged items of a public run with their line, ID, first cue, and a suggested edit.
-
-    The line is None if the run does not record it. Raise as `evidence_of`.
-    """
+    """Return the flagged items of a public run with their line (None if unknown), ID, first cue, and a suggested edit.
+    Raise as `evidence_of`."""
     import pandas as pd
 
     rows, ids = evidence_of(run), list(run.verdicts)
@@ -176,10 +173,7 @@ _MOST_WORDS, _LONGEST_WORD, _LONGEST_NAME, _TENTH = 3, 40, 80, 0.1
 def cue_sentence(
     code: CueCode, choices: Sequence[str], pick: int, *, is_key: bool, uses: Sequence[WordUse] = ()
 ) -> str:
-    """Describe a cue in these options, without a full stop.
-
-    `pick` is the option that was picked without the question. `uses` are the words that favour it.
-    """
+    """Describe a cue in these options, without a full stop. `uses` are the words that favour the option picked."""
     options = [choice if code == "outer_space" else choice.strip() for choice in choices]
     picked = options.pop(pick)
     subject = "the key" if is_key else "the option picked"

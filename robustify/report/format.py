@@ -1,7 +1,6 @@
 """Formatting of numbers, names, cells, and tables of all pages: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
 
-Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped. A cell
-shows a number and half the width of its interval, and has n, the interval, p, and chance in its title and in the CSV.
+Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """
 
 import csv
@@ -134,10 +133,10 @@ Tone = Literal["", "absent", "good", "bad", "unsure"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Table cell.
+    """Table cell. `spread` is half the width of the interval, and `title`, with n, interval, p, and chance, is shown on
+    hover.
 
-    `spread` is half the width of the interval, and `title` is shown on hover. `value`, `ends`, `n`, and `parts` are written
-    to the CSV. `parts` has several numbers if the cell shows a list.
+    `value`, `ends`, `n`, and `parts` (of a list) are written to the CSV.
     """
 
     main: str

@@ -1,7 +1,6 @@
-"""Output of `free grade` and `free nuggets` for a terminal and as an HTML page.
+"""Output of `free grade` and `free nuggets` for a terminal and as an HTML page, without text of items or answers.
 
-Bounds cover all answers, and accuracy covers only scored answers, so bounds come first. No text of an item or an answer
-is printed.
+Bounds cover all answers, and accuracy covers only scored answers, so bounds come first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

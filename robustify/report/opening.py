@@ -1,7 +1,4 @@
-"""First screen of a report, on the page and on a terminal, with the number to quote for each model.
-
-A robust or an adjusted score may be quoted. If a model has neither, the reason names the evidence that gets one.
-"""
+"""First screen of a report, on the page and on a terminal, with the number to quote for each model."""
 
 import math
 import textwrap
@@ -40,11 +37,10 @@ Paint = Callable[[Tone, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Scores of one model on all items, and the number to quote.
+    """Scores of one model on all items, and the number to quote, or the reason for which it is `missing`.
 
-    `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. Without a number,
-    `missing` is the reason. `blind` is the score without the part that is `hidden`. `test_taking` are the points that the
-    listed cues earn, None unless they are significant.
+    `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. `blind` is the score
+    without the part that is `hidden`. `test_taking` are the points that the listed cues earn, None unless significant.
     """
 
     model: str
@@ -170,11 +166,8 @@ def options_worth(read: Quantity | None) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """Content of the first screen.
-
-    `above` has warnings. `quotes` are the scores of each model with the number to quote. `checks` are pairs of a state and
-    a text, and a state of None marks a plain fact. `todo` is the advice.
-    """
+    """Content of the first screen. `above` has warnings, and `checks` pairs of a state (None for a plain fact) and a
+    text."""
 
     verdict: str
     tone: Tone

@@ -157,10 +157,7 @@ def _temperature(t: float) -> Cell:
 
 
 def measured(s: Summary, section: Section, Kept: str) -> Table:
-    """Return the measures of a section as rows, with a column for each part.
-
-    A column with the name of the measure is left out if there is only one.
-    """
+    """Return the measures of a section as rows, with a column for each part. A single measure is not named."""
     measures = [measure for measure in of_section(section) if measure.of(s)]
     rows = [
         ((_named(measure), *_subject(s, measure, name)),

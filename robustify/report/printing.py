@@ -1,7 +1,4 @@
-"""Sentences of `messages.yaml` for the codes that judging writes, and pages rendered from the templates in this folder.
-
-A page has no script and makes no request. All values are escaped. The same input gives the same bytes.
-"""
+"""Sentences of `messages.yaml` for the codes that judging writes, and pages from templates, which escape all values."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""Output of a restricted run: its page, its Markdown file, and lines for a terminal.
-
-All are printed from `Released` alone.
-"""
+"""Output of a restricted run, from `Released` alone: its page, its Markdown file, and lines for a terminal."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath

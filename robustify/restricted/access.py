@@ -1,10 +1,8 @@
-"""Authorisation to read a restricted set, with four requirements that are checked in order.
+"""Authorisation to read a restricted set: accepted terms, pinned data, a key, and a private output folder, in this order.
 
-The requirements are accepted terms, complete data that match their pins, a key, and a private output folder. They prove
-acceptance and possession, not identity, so the file system controls access. No model is loaded here, and items are parsed
-only when terms are accepted, so that a copy of the set is recognised from then on. Text may go to this machine and to the
-hosts in the manifest. Hosts are checked before any model is looked up, because looking up a model on a server already
-contacts it.
+They prove acceptance and possession, not identity, so the file system controls access. Items are parsed only when terms are
+accepted, so that a copy of the set is recognised from then on. Hosts are checked before any model is looked up, because
+that already contacts its server.
 """
 
 import os
@@ -43,8 +41,8 @@ class Access:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
-        """Return the items with keyed IDs. If `skip_bad`, rows that cannot be items are set aside. Raises `DataError` if
-        the number of records differs from the pinned one, or if the files cannot be loaded."""
+        """Return the items with keyed IDs, without invalid rows if `skip_bad`. Raise `DataError` if the number of records
+        differs from the pinned one, or if the files cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
@@ -53,12 +51,12 @@ class Access:
 
 
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
-    """Return the permission to read a set and to write into `folder`, or None for a public set.
+    """Return the permission to read a set and to write into `folder` (None if nothing is written), or None for a public
+    set.
 
-    `public` is what the config claims, and `folder` is None if nothing will be written. The manifest is read again for
-    every call, and a config cannot lower its label. Raise `AuthorisationError` if a restricted set has no adapter, or a
-    requirement is not met, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a
-    data file is invalid.
+    `public` is what the config claims, but it cannot lower the label of the manifest, which is read for every call.
+    Raise `AuthorisationError` if a restricted set has no adapter, or a requirement is not met, `DataError` if the data
+    differ from the pinned data, and `UsageError` if the adapter or a data file is invalid.
     """
     found = None if adapter is None else find_adapter(adapter)
     if not public or (found and found.manifest.restricted):
@@ -90,8 +88,7 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
     """Record that a person accepts the terms of a set, with pins of its data and fingerprints of its items. Raise as
-    `terms.accept`, `AuthorisationError` if a file is missing or has no pin in the manifest, and `DataError` if the
-    files cannot be loaded or differ from their pins."""
+    `terms.accept`, `AuthorisationError` if a file is missing or has no pin, and `DataError` if it differs from its pin."""
     if adapter.manifest.data.root_env is None:
         return terms.accept(adapter, name, {}, ())
     return terms.accept(adapter, name, *_read(adapter))
@@ -152,9 +149,8 @@ def _require(name: str, root: Path, path: str, digest: str | None) -> None:
 
 
 def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
-    """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name. Traffic inside a
-    Ray cluster is checked by the Ray engine. Raise `AuthorisationError` if one line per refused model, with its
-    host."""
+    """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name. The Ray engine
+    checks traffic inside a cluster. Raise `AuthorisationError` with one line per refused model."""
     refused = []
     for model, address in ((one, address) for one in models for address in one.hosts):
         bare = address.split("://")[-1]
@@ -171,13 +167,8 @@ def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
 
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:
-    """Return the requirements for an adapter's set, and whether each is met, without asking a model.
-
-    Returns:
-        `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
-
-    Raise `UsageError` or `AuthorisationError` if the adapter does not exist, or its manifest is invalid.
-    """
+    """Return the requirements for an adapter's set, and whether each is met, without asking a model, as
+    `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`. Raises as `find_adapter`."""
     adapter, content = find_adapter(name), None
     manifest = adapter.manifest
     if manifest.restricted:

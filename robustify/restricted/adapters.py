@@ -1,9 +1,7 @@
-"""Adapters: the manifests of data sets, and the lookup of adapters by name or path.
+"""Adapters: the manifests of data sets, and the lookup of adapters by name or path. Nothing here reads data.
 
-A manifest names a set, its files below the user's data folder, and the hosts that may receive its text. It has no
-content of the set, and nothing here reads data. Unknown keys are refused, and `sensitivity` has no default. Adapters
-ship with the package or are in the user's folders. No other folder can take the ID of a shipped adapter, because such a
-copy could lower a label, permit a host, or reuse an acceptance.
+Unknown keys are refused, and `sensitivity` has no default. No other folder can take the ID of an adapter that ships with
+the package, because such a copy could lower a label, permit a host, or reuse an acceptance.
 """
 
 import difflib
@@ -68,8 +66,7 @@ class DataFile(_Part):
 
 
 class _Data(_Part):
-    """Location of the data. `root_env` names the environment variable with the user's folder, or is null for a public
-    set that ships with the package. If `skip_bad`, rows that cannot be items are set aside."""
+    """Location of the data. `root_env` names the variable with the user's folder, null for a public set in the package."""
 
     root_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")] | None
     files: Annotated[tuple[DataFile, ...], Field(min_length=1)]
@@ -138,8 +135,7 @@ class Adapter:
 
     @property
     def licence(self) -> str:
-        """Text of the terms. Raises `UsageError` if the file is not a regular UTF-8 file or differs from the digest in the
-        manifest."""
+        """Text of the terms. Raises `UsageError` if the file is not regular UTF-8 text with the digest in the manifest."""
         name, pinned = f"{self.manifest.id}/{LICENCE}", self.manifest.licence.sha256
         raw = read_expected(self.folder / LICENCE, "the terms of the set as UTF-8 text", MOST_BYTES)
         digest = sha256(raw).hexdigest()
@@ -152,9 +148,9 @@ class Adapter:
 
 
 def find_adapter(name: str) -> Adapter:
-    """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if the adapter does not
-    exist, its manifest is invalid, or its ID is not the name of its folder, and `AuthorisationError` if the adapter
-    has the ID of another, shipped adapter, or its `min_cell` is too small for a restricted set."""
+    """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if there is none, it is
+    invalid, or its ID is not the name of its folder, and `AuthorisationError` if it has the ID of a shipped adapter, or
+    its `min_cell` is too small for a restricted set."""
     folder = place(name)
     adapter = _read(folder)
     known, own = adapter.manifest, _in(shipped("adapters")).get(adapter.manifest.id)
@@ -190,7 +186,7 @@ def _parsed(raw: bytes, folder: str) -> Manifest:
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
-    """Return the files of a set. Paths of a restricted set are relative, because only `access` may resolve them. Raises
+    """Return the files of a set, with relative paths if restricted, because only `access` may resolve them. Raise
     `UsageError` if the folder of a public set is unknown."""
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     if manifest.restricted:
@@ -235,8 +231,8 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 
 
 def require_every() -> list[Adapter]:
-    """Return all adapters, so that their sets can be recognized. Raises `AuthorisationError` if an adapter is unusable or a
-    folder of adapters is missing, because the sets in it would not be recognized."""
+    """Return all adapters. Raise `AuthorisationError` if one is unusable or a folder is missing, because the sets in it
+    would not be recognized."""
     found = list(all_adapters())
     gone = [folder for folder in _own() if not os.access(folder, os.R_OK | os.X_OK)]
     broken = [f"{folder!a} is not a readable folder" for folder in gone]

@@ -1,7 +1,6 @@
 """Confinement of sensitive text: an offline process, and a folder that only its owner can read.
 
-The process is set up before the engines are imported, because libraries read these variables only once. A folder is
-refused if others may enter or replace it, if Git would commit it, or if it is synchronised or on a web root.
+The process is set up before the engines are imported, because libraries read these variables only once.
 """
 
 import contextlib
@@ -54,9 +53,9 @@ _ENDS = ("json", "jsonl", "html", "md", "yaml", "csv", "parquet", "svg", "png", 
 def confined(folder: Path) -> Iterator[None]:
     """Disable model hubs, proxies and core dumps for the process, and hide keys from child processes.
 
-    New files are readable only by their owner. Temporary files are in `folder`, which is created if necessary, and
-    removed afterwards if it is empty. On exit, everything but the limit on core dumps is restored. Raise
-    `ResourceError` if the folder cannot be written.
+    New files are readable only by their owner. Temporary files are in `folder`, which is created, and removed
+    afterwards if it is empty. On exit, all but the limit on core dumps is restored. Raise `ResourceError` if the folder
+    cannot be written.
     """
     folder = folder.resolve()
     was_there = folder.is_dir()
@@ -89,11 +88,10 @@ def confined(folder: Path) -> Iterator[None]:
 
 
 def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
-    """Refuse a folder that is not private enough for the results of a restricted set. Nothing is created or changed.
+    """Refuse a folder that is not private enough for the results of a restricted set, in which files have these `names`.
 
-    `names` are the files that are or will be in the folder. Raise `AuthorisationError` if the folder is a link or not a
-    folder, others may enter or replace it, Git does not ignore it, it is synchronised with other machines, or it is on
-    a web root.
+    Raise `AuthorisationError` if the folder is a link or not a folder, others may enter or replace it, Git does not
+    ignore it, it is synchronised with other machines, or it is on a web root.
     """
     if fault := _fault(folder, list(names)):
         raise AuthorisationError(f"{str(folder)!a} {fault}. Choose a private folder that you own (`-o DIR`).")

@@ -38,8 +38,8 @@ _MOST_BYTES = 64 << 20
 
 
 def canonical(text: str) -> str:
-    """Return the canonical form of a text. A canonical text is returned unchanged. Raises `ItemError`, which names only
-    the code point, for a lone surrogate, NUL, or an unassigned code point."""
+    """Return the canonical form of a text. Raise `ItemError`, which names only the code point, for a lone surrogate, NUL,
+    or an unassigned code point."""
     for char in text if not text.isascii() or "\0" in text else "":
         kind = "NUL" if char == "\0" else _UNSTABLE.get(unicodedata.category(char))
         if kind is not None:
@@ -52,11 +52,10 @@ def canonical(text: str) -> str:
 
 
 def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence[str]) -> str:
-    """Return the keyed ID of an item: `rb1_` and 26 letters.
+    """Return the keyed ID of an item: `rb1_` and base32 of the first 16 bytes of an HMAC-SHA256 by the subkey for IDs.
 
-    The letters are base32 of the first 16 bytes of HMAC-SHA256 over length-prefixed parts: "item", the set, its
-    version, the canonical stem, the number of choices, and the sorted canonical choices. `key` is the subkey for IDs.
-    Raise `ItemError` if a text has no canonical form.
+    It covers length-prefixed parts: "item", the set, its version, the canonical stem, the number of choices, and the sorted
+    canonical choices. Raise `ItemError` if a text has no canonical form.
     """
     asked = (canonical(stem), str(len(choices)), *sorted(map(canonical, choices)))
     raw = (part.encode() for part in ("item", dataset, version, *asked))
@@ -69,8 +68,8 @@ def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence
 def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
     """Return the benchmark with keyed IDs in items and defects, and with numbers in place of passages.
 
-    If `skip_bad`, repeated items and items without a canonical form are set aside. Raise `DataError` if items have the
-    same ID or no canonical form. Their line numbers are given, but not their text.
+    Repeated items and items without a canonical form are set aside if `skip_bad`. Otherwise, raise `DataError` with
+    their line numbers.
     """
     first: dict[str, int] = {}
     faults: dict[int, str] = {}
@@ -159,8 +158,7 @@ def read_split(path: Path) -> Split:
 
 
 def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Return the items of a split, in the order of the data. Raises `DataError`, with two counts, if some of the IDs match
-    no item."""
+    """Return the items of a split, in the order of the data. Raise `DataError` if some of the IDs match no item."""
     wanted = set(split.ids)
     there = tuple(item for item in items if item.id in wanted)
     if len(there) != len(wanted):
@@ -177,9 +175,9 @@ _LABELS = ("sensitivity", "key_id", "adapter", "release", _MAC)
 
 
 def evaluator_key(path: Path | str | None = None) -> Key:
-    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if the variable is
-    not set, or the key is unsafe: its file is a link or not regular, belongs to another user, is readable by others
-    or is in a Git work tree; the key is damaged, weak, or the gate's key."""
+    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if there is none, it is
+    damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or in a Git
+    work tree."""
     named = str(path or os.environ.get(FILE_VARIABLE) or "")
     key = key_file.load_key(named) if named else None
     if key is None:
@@ -199,8 +197,8 @@ def evaluator_key(path: Path | str | None = None) -> Key:
 
 
 def new_key(out: Path) -> Key:
-    """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree. Raise
-    `UsageError` if the file exists already. A key is never overwritten. Raise `ResourceError` if the file cannot be
+    """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree,
+    `UsageError` if the file exists already, because a key is never overwritten, and `ResourceError` if it cannot be
     written."""
     if work_tree(out.resolve().parent) is not None:
         raise AuthorisationError(
@@ -224,8 +222,8 @@ def marked(manifest: Mapping[str, Any]) -> bool:
 
 
 def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
-    """Return the key that sealed a run.json. Raises `AuthorisationError` if the key is missing or different, or if the
-    manifest was edited."""
+    """Return the key that sealed a run.json. Raise `AuthorisationError` if it is missing or different, or run.json was
+    edited."""
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(

@@ -1,7 +1,7 @@
 """Access to the items of hashed splits for users with the licence, the data and the key of a restricted set.
 
-Item text goes only into files readable by their owner, or into the memory of lm-eval. A task file names `local_items`,
-so that a task contains neither code nor text. The loader refuses to work if lm-eval would save prompts or answers.
+Item text goes only into files readable by their owner, or into the memory of lm-eval, whose task files name `local_items`
+and contain neither code nor text. The loader refuses to work if lm-eval would save prompts or answers.
 """
 
 import json
@@ -23,9 +23,8 @@ from robustify.restricted.ids import Split, items_in, read_split
 
 
 def open_for(split: Split, adapter: str) -> Access:
-    """Return the permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, the
-    split has another key, or it is smaller than a cell of the set, and `DataError` if the split belongs to another
-    set or version."""
+    """Return the permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, the split
+    has another key, or is smaller than a cell, and `DataError` if it belongs to another set or version."""
     found = find_adapter(adapter)
     manifest = found.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
@@ -48,9 +47,8 @@ def open_for(split: Split, adapter: str) -> Access:
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:
-    """Write items as labelled JSON lines into a new file of mode 0600 in a private folder. Raise `AuthorisationError`
-    if the folder is not private, `UsageError` if the file exists already, and `ResourceError` if the file cannot be
-    written."""
+    """Write items as labelled JSON lines into a new file of mode 0600. Raise `AuthorisationError` if its folder is not
+    private, `UsageError` if it exists already, and `ResourceError` if it cannot be written."""
     require_private(path.absolute().parent, [path.name])
     rows = ({"sensitivity": "restricted", **item_row(item)} for item in chosen)
     write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
@@ -99,11 +97,8 @@ def documents(
 
 
 def require_silence(argv: Sequence[str]) -> None:
-    """Refuse an lm-eval call that saves prompts or answers, through an option (even abbreviated) or through its log.
-
-    A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked. Raise `AuthorisationError` if
-    an option or the log level would save text.
-    """
+    """Raise `AuthorisationError` if an option of lm-eval (even abbreviated) or its log level would save prompts or
+    answers. A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked."""
     if logging.getLogger("lm_eval.api.task").isEnabledFor(logging.DEBUG):
         raise AuthorisationError(
             "The log level of lm-eval is DEBUG, which logs text of a restricted set. Use INFO or above."

@@ -1,7 +1,7 @@
 """Recognition of sensitive sets that are labelled public, by a digest, a canary, items, a name, or the lexicon.
 
-Signs that need judgement can be lifted by an attestation in a manifest, which is bound to the digest of the content. No
-command option lifts a sign. Messages contain counts and names of sets, but no content.
+An attestation in a manifest, bound to the digest of the content, lifts signs that need judgement. No option does. Messages
+contain counts and names of sets, but no content.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ _BLOCK, _OVERLAP = 8 << 20, 256
 class Sign:
     """A sign that a set is sensitive.
 
-    S1: a file has a digest that the adapter of a restricted set, or the acceptance of its terms, pins. S2: a file contains
-    the canary of such a set. S3: items are those of a set whose terms were accepted. S4: a name or the columns are those
-    of such a set. S5: records contain words of the reviewed lexicon.
+    S1: a file has a digest that an adapter of a restricted set, or an acceptance, pins. S2: a file contains the canary
+    of such a set. S3: items are those of a set whose terms were accepted. S4: a name or the columns are those of such a
+    set. S5: records contain words of the reviewed lexicon.
     """
 
     code: Literal["S1", "S2", "S3", "S4", "S5"]
@@ -48,16 +48,14 @@ class Sign:
 def require_ordinary(
     bench: Loaded, sources: Sequence[Source], adapter: str | None = None, names: Iterable[str] = ()
 ) -> None:
-    """Refuse a set that is recognised as sensitive. `names` are other names of the set. Raises `AuthorisationError` with
-    every sign that no attestation lifts."""
+    """Raise `AuthorisationError` with every sign that no attestation lifts. `names` are other names of the set."""
     _refuse(bench.name, not_attested(recognised(bench, sources, names), bench, adapter))
 
 
 def require_ordinary_files(
     name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
 ) -> None:
-    """Refuse items from logs that are recognised as sensitive. No attestation applies to them. Raises `AuthorisationError`
-    with every sign."""
+    """Raise `AuthorisationError` with every sign that items from logs are sensitive. No attestation applies to them."""
     _refuse(name, list(_signs(items, list(files), list(names))))
 
 
@@ -67,8 +65,7 @@ def refuse_copy(name: str, items: Sequence[Item]) -> None:
 
 
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
-    """Return every sign of sensitive content, including those that an attestation lifts. Raises `AuthorisationError` if an
-    adapter cannot be read, because its set cannot be recognised."""
+    """Return every sign of sensitive content, including those that an attestation lifts. Raises as `require_every`."""
     paths = [Path(source.path) for source in sources if source.path]
     called = [bench.name, *names, *(source.name for source in sources if source.name)]
     return list(_signs(bench.items, paths, called))

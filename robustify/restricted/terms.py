@@ -1,11 +1,10 @@
 """Record of accepted terms in the user's account.
 
-An acceptance becomes invalid if the terms change, or if the manifest changes, because it names the hosts that may
-receive items and the size of published cells. It pins every file of the set, and has the fingerprints of its items.
-
-A fingerprint is 64 bits of a keyed hash of folded words, so that case, spaces, punctuation, labels, and the order of rows
-and choices do not matter. An item is known by its stem, by its choices, or by both together. Texts of few words, and those
-that a set repeats, are in many sets, so they count only together.
+An acceptance becomes invalid if the terms or the manifest change, because it names the hosts that may receive items and
+the size of published cells. It pins every file of the set, and has the fingerprints of its items: 64 bits of a keyed
+hash of folded words, so that case, spaces, punctuation, labels, and the order of rows and choices do not matter. An
+item is known by its stem, by its choices, or by both. Texts of few words, and those that a set repeats, count only
+together.
 """
 
 import base64
@@ -76,7 +75,7 @@ def licences_file() -> Path:
 
 
 def accepted() -> tuple[Acceptance, ...]:
-    """Return all acceptances in this account. Raises `AuthorisationError` if the record is not a regular file, or is
+    """Return all acceptances in this account. Raise `AuthorisationError` if the record is not a regular file, or is
     damaged."""
     return _record().accepted
 
@@ -104,8 +103,8 @@ def _record() -> _Accepted:
 
 
 def require(adapter: Adapter) -> Acceptance:
-    """Return the current acceptance of a set's terms. Raises `AuthorisationError` if the terms are not accepted, or if
-    they or the manifest changed afterwards."""
+    """Return the current acceptance of a set's terms. Raise `AuthorisationError` if there is none, or the terms or the
+    manifest changed afterwards."""
     name, digest = adapter.manifest.id, _digest(adapter)
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]

@@ -1,7 +1,4 @@
-"""Comparison of two or more finished runs, as text and as an HTML page (`robustify compare`).
-
-The page has no script and makes no request. It contains IDs of public items, but no item text.
-"""
+"""Comparison of finished runs as text and as an HTML page (`robustify compare`), with IDs of items but no item text."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""What changed from one run to another: the matched items, and each number, with a test if one holds.
-
-Items are matched by ID, then by stem, then by choices. Many files number their items 1, 2, 3, so IDs count only if their
-texts also agree. An item with a new ID, stem, and choices is another item.
-"""
+"""What changed from one run to another: the matched items, and each number, with a test if one holds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
@@ -34,15 +30,14 @@ FROM_CUT = ("flagged", "shortcuts_at_least")
 
 
 class Change(Part):
-    """Change of a number from the first run to the second.
+    """Change of a measure (`number`) from the first run to the second. `difference` is `second` minus `first`.
 
-    `number` is the name of a measure. `models` has one model of each run. `difference` is `second` minus `first`. If
-    `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of items if
-    there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the summaries (Newcombe
-    1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
-    `same` is true if every item has the same credit, so that there is nothing to test. `one_cut` is true if the verdicts of
-    a run share one cut, so that they are not independent, and no test of single items holds. `voter` marks a score of a
-    voter on kept items, which selection biases.
+    If `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of
+    items if there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the
+    summaries (Newcombe 1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over
+    all numbers of all pairs. `same` means equal credit on every item, so that there is nothing to test. `one_cut` means
+    that the verdicts of a run share one cut, so that no test of single items holds. `voter` marks a score on kept items
+    that selection biases.
     """
 
     number: str
@@ -167,9 +162,10 @@ class SameItem:
 
 
 def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
-    """Match the items of two runs, in the order of the first.
+    """Match the items of two runs, in the order of the first: by ID, then by stem, then by choices.
 
-    If the runs contain no texts, items match only if both runs read the same file.
+    Many files number their items 1, 2, 3, so IDs count only if texts also agree. Without texts, items match only if
+    both runs read the same file.
     """
     was, now = one.verdicts, two.verdicts
     if one.manifest["data"].get("sha256") == two.manifest["data"].get("sha256"):

@@ -1,8 +1,4 @@
-"""Comparison of finished runs: changed numbers, changed verdicts, and edited items.
-
-The runs are read, and no model is asked. Differences on matched items are paired. All others use only the two
-summaries. A difference is the second run minus the first.
-"""
+"""Comparison of finished runs: changed numbers, changed verdicts, and edited items. No model is asked."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -103,10 +99,8 @@ class Side:
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two runs and their differences.
-
-    Items are matched unless `why_not` gives a reason. `only` has the verdicts of the items that only one run contains.
-    """
+    """Two runs and their differences. Items are matched unless `why_not` gives a reason. `only` has the verdicts of the
+    items that only one run contains."""
 
     one: Side
     two: Side
@@ -246,10 +240,8 @@ def _listed(items: Sequence[SameItem]) -> list[Tree]:
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of models with the same name.
-
-    If each run has exactly one other model, these two are paired as well, such as a base model and its fine-tuned form.
-    """
+    """Return pairs of models with the same name, and of the only other model of each run, such as a base and a tuned
+    model."""
     left, right = [m for m in one if m not in two], [m for m in two if m not in one]
     return [(m, m) for m in one if m in two] + ([(left[0], right[0])] if len(left) == len(right) == 1 else [])
 
@@ -282,12 +274,7 @@ class Comparison:
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
-    """Compare the runs in two or more folders.
-
-    Raises:
-        UsageError: A folder is not a run.
-        DataError: A file was changed after its run.
-    """
+    """Compare runs. Raise `UsageError` if a folder is not a run, and `DataError` if a file was changed after its run."""
     runs = tuple(map(open_run, folders))
     for run in runs:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)

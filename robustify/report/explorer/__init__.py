@@ -1,8 +1,7 @@
 """Explorer of a public run: an offline page to search and filter all items with their evidence.
 
-The page is one file with its style, its script, and the items as JSON. It makes no request. Its content security policy
-allows only this style and this script, by their digests. Trusted Types forbid that text becomes markup, so the browser
-itself shows items as text. A restricted run has no explorer.
+Its content security policy allows only its own style and script, by their digests. Trusted Types forbid that text becomes
+markup, so the browser itself shows items as text.
 """
 
 import hashlib
@@ -65,8 +64,8 @@ def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
-    """Return the HTML page of the given JSON values. The `kind` names its template, style, and script: `explorer`, or
-    `review` for the verdicts of raters on candidates."""
+    """Return the HTML page of JSON values. `kind` names its template, style, and script: `explorer`, or `review` for
+    raters."""
     style = styles("palette", f"explorer/{kind}")
     script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
     digests = {
@@ -105,10 +104,9 @@ def island_of(
     positions: Sequence[int],
     cloze_excluded: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the JSON values of the page for the items at `positions`.
+    """Return the JSON values of the page for the items at `positions`, whose rows of `evidence.jsonl` are `rows`.
 
-    `rows` are their rows of `evidence.jsonl`. `counts` has all items of the run by verdict. The page's script and the gate
-    recognise an item by its field names.
+    `counts` has all items of the run by verdict. The script and the gate recognise an item by its field names.
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for row in rows:

@@ -1,16 +1,13 @@
 """Record of releases under one key, which prevents two releases from revealing an item together.
 
-The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, sealed with the key, and
-contains the SHA-256 of the line before it, so that changed, moved or removed lines are detected. Because a reader can
-subtract two releases, these rules apply:
+It is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, sealed with the key, and contains
+the SHA-256 of the line before it, so that changed, moved or removed lines are detected. Releases under another key or from
+another laboratory are not in it. Because a reader can subtract two releases, these rules apply:
 
 1. The same set and version cannot be released with other items. Other items need another version.
 2. The split of a set is released once. Another split of the same choices is refused, even under another name.
 3. Two sets that share items must have the same items or differ by at least one cell (`min_cell` items).
-4. The bits of all releases over shared items must fit the budget of the split. A number that was released costs nothing
-   again.
-
-The record is local. It does not include releases under another key or from another laboratory.
+4. The bits of all releases over shared items must fit the budget of the split. A number is charged only once.
 """
 
 import contextlib
@@ -84,7 +81,7 @@ _RELEASE = TypeAdapter(Release)
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the digests of items and of their split. `verdicts` maps item IDs to verdicts. An item is identified by its
+    """Return the digests of items and of their split, from the verdict of each item ID. Items are identified by their
     choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
     own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(
@@ -127,9 +124,9 @@ def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
 
 
 def record(key: Key, file: Path, release: Release) -> Release:
-    """Record a release before any of its files is written, and return it with the bits that it spends. The same content
-    is recorded only once. Raise `AuthorisationError` if the release must not be published, or the record is damaged,
-    and `ResourceError` if the record cannot be written."""
+    """Record a release before any of its files is written, the same content only once, and return it with the bits that
+    it spends. Raise `AuthorisationError` if it must not be published, or the record is damaged, and `ResourceError` if
+    the record cannot be written."""
     with _writing(file):
         lines, earlier = _read(key, file)
         for one in earlier:
@@ -155,9 +152,8 @@ def releases_of(key: Key, file: Path) -> list[Release]:
 
 
 def begin(key: Key, file: Path) -> None:
-    """Create the record of a key under which nothing has been published. Raise `UsageError` if the record exists
-    already, `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if the record cannot be
-    written."""
+    """Create the record of a key under which nothing has been published. Raise `UsageError` if it exists already,
+    `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if it cannot be written."""
     if work_tree(file.resolve().parent) is not None:
         raise AuthorisationError(
             f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."

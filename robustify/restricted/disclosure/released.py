@@ -49,8 +49,8 @@ def rounded_interval(share: float, n: int) -> tuple[float, float]:
 
 
 def bits(kind: Kind, step: float) -> float:
-    """Return log2 of the number of values that a released number may have, including the reasons for not being shown: a p
-    is not measured, and a share not measured or based on too few items."""
+    """Return log2 of the number of values that a released number may have, with those for not being shown: a p is not
+    measured, and a share not measured or based on too few items."""
     return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
 
 
@@ -177,12 +177,11 @@ class ReleasedNumber(BaseModel):
 class Released(BaseModel):
     """The released page of a restricted run.
 
-    `step` is the rounding step of shares, `cell` the minimum count behind a number, and `withheld` names the numbers that
-    exceed the budget, or all if too few items are flagged or kept. `owed` is charged for
-    every release. `available` is null if nothing was screened, or if too few items are flagged or kept to show any
-    number. `failed` names the failed guardrails and `halting` those that stop exports. Both are removed before
-    publication. The gate refuses a page with the `release_level` of the evaluator, because such a page is not in the
-    record.
+    `step` is the rounding step of shares, `cell` the minimum count behind a number, `withheld` names the numbers that
+    exceed the budget, or all if too few items are flagged or kept, and `owed` is charged for every release. `available`
+    is null if nothing was screened, or no number can be shown. `failed` names the failed guardrails and `halting` those
+    that stop exports. Both are removed before publication. The gate refuses a page with the `release_level` of the
+    evaluator, because such a page is not in the record.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -236,10 +235,8 @@ class Released(BaseModel):
 
 
 def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary, with the label of each measure by its name.
-
-    `min_cell` comes from the manifest and applies if it is larger than `CELL`.
-    """
+    """Return the released page of a summary, with the label of each measure. `min_cell` applies if it is larger than
+    `CELL`."""
     splits, k = summary.splits, max(CELL, min_cell)
     page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
