@@ -134,8 +134,9 @@ def _first(runs: Sequence[RunEntry], left_out: int) -> FirstScreen:
     tones = Counter(latest.values())
     said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
     days = " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))
+    omitted = f"; {counted(left_out, 'folder')} left out" if left_out else ""
     return FirstScreen(
         f"Latest runs of {counted(len(latest), 'benchmark')}: {said}.",
         "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
-        number=f"{counted(len(runs), 'run')}, {days}; {counted(left_out, 'folder')} left out.",
+        number=f"{counted(len(runs), 'run')}, {days}{omitted}.",
     )

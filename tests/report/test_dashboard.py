@@ -50,6 +50,7 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
     assert [row[5] for row in rows(page, "All runs")][::2] == ["1-of-2", "unanimous", "majority", "unanimous"]
     links = set(re.findall(r'<th scope="row"[^>]*><span[^>]*><a href="([^"]+)"', page))
     assert len(links) == 4
+    assert "left out" not in text_of_page(page)
     assert all((folder / link.replace("%3C", "<").replace("%3E", ">")).is_file() for link in links)
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
     assert page == dashboard_html(folder, folder / "dashboard.html")
