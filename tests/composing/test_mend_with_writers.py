@@ -138,7 +138,7 @@ ALONE: list[tuple[tuple[object, ...], int, str]] = [
     (("--options", 4, "--dry-run"), 2, "--dry-run works only with --writer"),
     (("--options", 4, "-m", "no-such-model"), 2, "no-such-model"),
     (("--options", 4, "--run", "no-such-run"), 2, "is not a folder"),
-    (("--options", 4, "--review", "no-such-sheet.csv"), 3, "no-such-sheet.csv"),
+    (("--options", 4, "--review", "no-such-sheet.csv"), 2, "no-such-sheet.csv"),
 ]
 
 
