@@ -41,7 +41,7 @@ def loaded(data: Data) -> Loaded:
     return load_many([Source(path=path) for path in paths_of(data)])
 
 
-def items_of(data: Data) -> tuple[Item, ...]:
+def items_of(data: Data) -> Sequence[Item]:
     """Return all items of a set."""
     return loaded(data).items
 

@@ -73,7 +73,7 @@ class Weighed:
 @lru_cache(maxsize=4)
 def options_of(name: str) -> tuple[Item, ...]:
     """Return the items of a set as they are read."""
-    return items_of(REAL[name])
+    return tuple(items_of(REAL[name]))
 
 
 def drawn(items: Sequence[Item], arm: Arm, draw: Generator) -> tuple[list[Item], Floats, Bools]:

@@ -220,7 +220,7 @@ def mend(
 
 
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
-    """Compose a set. Raise `GuardrailError` after everything is written and printed if its proof failed."""
+    """Write and print a composed set. Then raise `GuardrailError` if its proof failed."""
     from robustify.export.composed_folder import composed_lines, composed_tree, proof_failure, write_composed
 
     if not pooling.keys() & {"pool", "shown", "writer"}:

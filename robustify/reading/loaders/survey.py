@@ -60,7 +60,7 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
 
 
 def _repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the place of each hash that comes several times, and the place where it comes first."""
+    """Yield the place of each hash that comes several times, and that of its first time."""
     seen, again = set[int](), set[int]()
     for one in hashes:
         (again if one in seen else seen).add(one)
