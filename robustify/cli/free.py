@@ -238,7 +238,7 @@ def prompts(
         robustify prompts grader/mcq --items items.csv --item 12
     """
     from robustify.base.errors import UsageError
-    from robustify.freeform.prompts import INVENTED, listed_prompts, prompt_files, prompt_for
+    from robustify.freeform.prompt_templates import INVENTED, listed_prompts, prompt_files, prompt_for
 
     if prompt_id is None:
         rows = listed_prompts(template_dir)

@@ -19,7 +19,7 @@ from robustify.composing.pool import Candidate, Pool
 from robustify.freeform.llm_judge.judges import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
-from robustify.freeform.prompts import rendered, template_named
+from robustify.freeform.prompt_templates import rendered, template_named
 from robustify.freeform.running import Watch
 from robustify.freeform.schema import require_packages
 from robustify.judging.lint.cues import FORM

@@ -15,7 +15,7 @@ from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import GRADERS, grade_answers, require_grading
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.metrics import HumanLabel, calibrate, human_from
-from robustify.freeform.prompts import PromptTemplate, rendered
+from robustify.freeform.prompt_templates import PromptTemplate, rendered
 from robustify.freeform.questions import convert_item, read_answers, with_facts
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 from robustify.base.errors import DataError, UsageError, installing
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import Settings
-from robustify.freeform.prompts import Message, PromptTemplate, rendered, template_named
+from robustify.freeform.prompt_templates import Message, PromptTemplate, rendered, template_named
 from robustify.models.engines.settings import Address, Variable
 from robustify.reading.jsonl import read_jsonl
 

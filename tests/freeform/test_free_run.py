@@ -11,7 +11,7 @@ import pytest
 
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.prompts import Message
+from robustify.freeform.prompt_templates import Message
 from robustify.freeform.running import require_free
 from robustify.freeform.schema import FreeSettings, require_packages
 from robustify.items.item import Item

@@ -9,7 +9,7 @@ import yaml
 
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
-from robustify.freeform.prompts import (
+from robustify.freeform.prompt_templates import (
     Message,
     every_template,
     pack_text,

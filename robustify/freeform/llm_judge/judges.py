@@ -22,7 +22,7 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_score,
     parse_verdict,
 )
-from robustify.freeform.prompts import Message, PromptTemplate, prompt_sha256, rendered
+from robustify.freeform.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
 from robustify.freeform.schema import (
     AnswerRow,
     Attempt,
