@@ -88,9 +88,10 @@ def options_asked(
 def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
     """Return the weights of items for the adjusted score, audited by the encoder if installed, or None for too few
     items."""
-    answers = options_asked(bench.items, config, cache, keep=True, probed=False)
+    items = tuple(bench.items)  # those of a large file are made anew whenever they are read
+    answers = options_asked(items, config, cache, keep=True, probed=False)
     with threadpool_limits(1, "blas"):
-        return balanced(context(answers, bench_facts(bench), Rules(), bench.items))
+        return balanced(context(answers, bench_facts(bench), Rules(), items))
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
