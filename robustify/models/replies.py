@@ -6,19 +6,19 @@ Replies of a restricted set are never stored on disk, because they may contain i
 import hashlib
 import json
 import os
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import DataError, ResourceError
+from robustify.base.errors import DataError
 from robustify.base.redaction import muted
-from robustify.models.engines.cache import require_version
-from robustify.models.engines.protocols import Closing, Progress, Writer
+from robustify.models.engines.cache import Database
+from robustify.models.engines.protocols import Progress, Writer
 
 FILE = "replies.sqlite"
+_TABLE = "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
 BATCH = 8
 """Number of prompts per batch."""
 
@@ -28,48 +28,27 @@ def reply_key(*parts: Any) -> bytes:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
-class Replies(Closing):
-    """Store of cached replies, by the digest of their prompt, in memory if there is no folder. Raise `ResourceError` if the
-    file cannot be opened, read or written, or comes from a later version of robustify."""
+class Replies(Database):
+    """Cache of replies by the digest of their prompt, in memory if there is no folder that can be written. Raise the errors
+    of `Database`."""
 
     def __init__(self, folder: Path | None) -> None:
         kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
-        self._file = folder / FILE if folder is not None and kept else None
-        with self._faults():
-            if self._file is not None:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self._file or ":memory:", timeout=60)
-            require_version(self._db, self._file)
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
-            )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        super().__init__(folder / FILE if folder is not None and kept else None, _TABLE)
 
     def get(self, key: bytes) -> dict[str, Any] | None:
         """Return the cached reply as an object with `text`, or None if it is unknown or unreadable."""
-        with self._faults():
-            row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
+        query = ("SELECT said FROM reply WHERE key = ?", (key,))
+        row = self.done(lambda db: db.execute(*query).fetchone())
+        with suppress(ValueError, TypeError):
             said = None if row is None else json.loads(row[0])
-        return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
+            return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
+        return None
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
         """Store new replies. Known replies are not overwritten."""
         written = [(key, json.dumps(said)) for key, said in rows]
-        with self._faults(), self._db:
-            self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, ValueError, TypeError, sqlite3.Error) as error:
-            raise ResourceError(
-                f"{self._file or 'replies'}: cannot be read or written ({type(error).__name__}). Free disk space, or"
-                " remove the file."
-            ) from None
+        self.done(lambda db: db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +94,7 @@ def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> list[di
 
 def forget(folder: Path) -> bool:
     """Delete the cached replies of a folder. Return whether there were any."""
-    file = folder / FILE
-    found = file.is_file()
-    file.unlink(missing_ok=True)
+    found = (folder / FILE).is_file()
+    for file in folder.glob(f"{FILE}*"):
+        file.unlink()
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.base.errors import DataError, ResourceError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.questions import convert_item
 from robustify.freeform.running import generate, prompt_of
@@ -82,10 +82,14 @@ def test_what_an_answer_depends_on_is_asked_anew(tmp_path: Path, how: dict[str, 
     assert len(again.asked) == 3
 
 
-def test_replies_that_cannot_be_read_are_one_line_of_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_file_of_replies_is_set_aside_and_the_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "replies.sqlite").write_text("not a database, and long enough to be looked at as one")
-    with pytest.raises(ResourceError, match="remove the file"):
-        written(tmp_path)
+    assert [row.item_id for row in written(tmp_path)] == ["n", "s", "e"]
+    assert "replies.sqlite is damaged and was renamed to replies.sqlite.corrupt-1" in capsys.readouterr().err
+    written(tmp_path, rest := Model())
+    assert rest.asked == []
 
 
 def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:

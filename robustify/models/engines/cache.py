@@ -1,6 +1,6 @@
-"""Persistent cache of log-probabilities in SQLite.
+"""Caches in SQLite files, and the cache of log-probabilities.
 
-The key of a row is a digest of the model's fingerprint and of the context and continuation tokens, and under a restricted
+The key of a score is a digest of the model's fingerprint and of the context and continuation tokens, and under a restricted
 set's seal, its HMAC. The file contains no text, tokens, or item IDs. Values are never overwritten, because byte-identical
 runs depend on them. Rows have checksums, because SQLite's pages have none.
 """
@@ -47,14 +47,14 @@ _NO_DAMAGE = re.compile("locked|locking|full|readonly|unable to open|I/O error|p
 """SQLite's messages about the disk or another process, as opposed to a damaged file."""
 
 
-class Cache(Closing):
-    """SQLite cache of scores that any number of runs can share. A damaged file is renamed and replaced by an empty one.
-    With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are HMACs. Raise
-    `ResourceError` if the file cannot be used, or is not one of this version."""
+class Database(Closing):
+    """SQLite file that any number of runs can share, or a database in memory. A damaged file is renamed and replaced by an
+    empty one. A `private` file has mode 0600, and deleted rows are overwritten. Raise `ResourceError` if the file cannot
+    be used, or is not one of this version."""
 
-    def __init__(self, folder: Path, seal: bytes | None = None) -> None:
-        self.file = folder / (FILE if seal is None else SEALED_FILE)
-        self._seal = seal
+    def __init__(self, file: Path | None, tables: str, *, private: bool = False) -> None:
+        self.file = file or Path(":memory:")
+        self._tables, self._private = tables, private
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self.done(lambda _: None)
@@ -64,31 +64,6 @@ class Cache(Closing):
         if self._db is not None:
             self._db.close()
             self._db = None
-
-    def named(self, digest: bytes) -> bytes:
-        """Return the row key for a digest: the digest itself, or its HMAC if the cache is sealed."""
-        return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
-
-    def info(self) -> dict[str, Any]:
-        """Return the file path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
-        return {"path": str(self.file), "rows": self.done(_row_count), "size": self.file.stat().st_size}
-
-    def clear(self) -> int:
-        """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
-
-        def emptied(db: sqlite3.Connection) -> int:
-            n = _row_count(db)
-            db.execute("DELETE FROM score")
-            db.execute("DELETE FROM alias")
-            return n
-
-        n = self.done(emptied)
-        # Until it is truncated, the journal contains the deleted rows.
-        for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-            self.done(lambda db, command=command: db.execute(command))  # type: ignore[misc]
-        for aside in self.file.parent.glob(f"{self.file.name}.corrupt-*"):
-            aside.unlink()
-        return n
 
     def done(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction and return its result. If the file is damaged, replace it and run `work` again."""
@@ -102,8 +77,8 @@ class Cache(Closing):
             return self._tried(work)
         except (OSError, *_FAULTS) as error:
             raise ResourceError(
-                f"{self.file}: cannot open, read, or write the score cache ({error!a}). Free some disk space, or choose "
-                "another folder with --cache-dir. Committed scores are kept."
+                f"{self.file}: cannot open, read, or write the cache ({error!a}). Free some disk space, or choose another "
+                "folder with --cache-dir. What was stored is kept."
             ) from None
 
     def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -133,40 +108,69 @@ class Cache(Closing):
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(f"{self.file}{part}", f"{aside}{part}")
         renamed = f"{self.file.name} is damaged and was renamed to {Path(aside).name}"
-        print(f"robustify: {renamed}; its scores are computed again", file=sys.stderr)
+        print(f"robustify: {renamed}; what it held is computed again", file=sys.stderr)
 
     def _connected(self) -> sqlite3.Connection:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        if private := self._seal is not None:
+        if self._private:
             # Create the file before SQLite does, because its journal inherits the mode of the file.
             os.close(opened(self.file, os.O_RDWR | os.O_CREAT))
             self.file.chmod(0o600)
         with contextlib.ExitStack() as undo:
-            db = undo.enter_context(contextlib.closing(sqlite3.connect(self.file, timeout=30)))
-            self._inode = self.file.stat().st_ino
+            db = undo.enter_context(contextlib.closing(sqlite3.connect(self.file, timeout=60)))
+            self._inode = self.file.stat().st_ino if self.file.exists() else 0
             # On a network file system, SQLite chooses another mode than WAL, which is correct there.
             for setting in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
                 db.execute(f"PRAGMA {setting}")
-            db.execute(f"PRAGMA secure_delete={private}")
+            db.execute(f"PRAGMA secure_delete={self._private}")
             if db.execute("PRAGMA application_id").fetchone()[0] not in (0, _APPLICATION):
                 raise ResourceError(
                     f"{self.file}: the file belongs to another program. Choose another folder with --cache-dir."
                 )
-            require_version(db, self.file)
-            db.execute(f"PRAGMA application_id={_APPLICATION}")
-            db.executescript(_TABLES)
+            if (found := db.execute("PRAGMA user_version").fetchone()[0]) > _VERSION:
+                raise ResourceError(
+                    f"{self.file}: the file was written by a later robustify (version {found}, expected at most "
+                    f"{_VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
+                )
+            db.executescript(
+                f"PRAGMA user_version={_VERSION}; PRAGMA application_id={_APPLICATION}; {self._tables}"
+            )
             undo.pop_all()
             return db
 
 
-def require_version(db: sqlite3.Connection, path: Path | None) -> None:
-    """Raise `ResourceError` if a later version wrote the file. Otherwise, write the current version into it."""
-    if (found := db.execute("PRAGMA user_version").fetchone()[0]) > _VERSION:
-        raise ResourceError(
-            f"{path}: the file was written by a later robustify (version {found}, expected at most "
-            f"{_VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
-        )
-    db.execute(f"PRAGMA user_version={_VERSION}")
+class Cache(Database):
+    """Cache of scores. With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are HMACs.
+    Raise the errors of `Database`."""
+
+    def __init__(self, folder: Path, seal: bytes | None = None) -> None:
+        self._seal = seal
+        super().__init__(folder / (FILE if seal is None else SEALED_FILE), _TABLES, private=seal is not None)
+
+    def named(self, digest: bytes) -> bytes:
+        """Return the row key for a digest: the digest itself, or its HMAC if the cache is sealed."""
+        return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
+
+    def info(self) -> dict[str, Any]:
+        """Return the file path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
+        return {"path": str(self.file), "rows": self.done(_row_count), "size": self.file.stat().st_size}
+
+    def clear(self) -> int:
+        """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
+
+        def emptied(db: sqlite3.Connection) -> int:
+            n = _row_count(db)
+            db.execute("DELETE FROM score")
+            db.execute("DELETE FROM alias")
+            return n
+
+        n = self.done(emptied)
+        # Until it is truncated, the journal contains the deleted rows.
+        for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            self.done(lambda db, command=command: db.execute(command))  # type: ignore[misc]
+        for aside in self.file.parent.glob(f"{self.file.name}.corrupt-*"):
+            aside.unlink()
+        return n
 
 
 @contextlib.contextmanager
