@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from robustify.base.files import write_json
 from robustify.base.redaction import muted
@@ -41,8 +41,7 @@ _FEWEST = 20
 SPEEDS = "speeds.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(NamedTuple):
     """Planned and unanswered requests of a model, and the seconds that they take, or None if unknown."""
 
     requests: int
@@ -140,13 +139,8 @@ def with_words(
 
 def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
     """Return the forecast with what is left to ask of some models, by name."""
-    needs = tuple(
-        replace(need, requests=one.requests, left=one.left, seconds=one.seconds)
-        if (one := left.get(need.model))
-        else need
-        for need in known.needs
-    )
-    return replace(known, needs=needs)
+    needs = (replace(n, **left[n.model]._asdict()) if n.model in left else n for n in known.needs)
+    return replace(known, needs=tuple(needs))
 
 
 def megabytes(reference: str, cache: Path) -> int:

@@ -117,9 +117,7 @@ class Remote:
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """Return the summed log-probability of each request, scored one by one on one worker."""
         # If the worker is still busy with a unit, this waits for it.
-        (worker, *_), _ = self._ready
-        with self._raising():
-            totals: list[float] = self._ray.get(worker.work.remote(0, "alone", (list(requests),)))[1]
+        ((_, totals),) = self._done([("alone", (list(requests),))])
         return totals
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:

@@ -253,24 +253,21 @@ def _scores(value: object, k: int) -> list[float]:
     return [float(v) for v in values] if whole else []
 
 
-def _archive(
-    kind: str,
-    recognizes: Callable[[LogFile], bool],
-    task_of: Callable[[LogFile], str],
-    replies_of: Callable[[LogFile, Cells], Iterable[_Archived]],
-) -> LogReader:
-    return LogReader(kind, recognizes, partial(_read, kind, task_of, replies_of))
-
-
 _EVERY_MEMBERS = ("evaluation_id", "model_id", "sample_id", "input", "evaluation")
-READERS = (
-    LogReader("lighteval", _with_members("doc", "model_response"), _read_details),
-    _archive("every-eval-ever", _with_members(*_EVERY_MEMBERS), _evaluation, _every_eval_ever),
-    _archive(
+_ARCHIVES = (
+    ("every-eval-ever", _with_members(*_EVERY_MEMBERS), _evaluation, _every_eval_ever),
+    (
         "opencompass",
         lambda file: file.table.outer == "opencompass",
         lambda file: file.path.stem,
         _opencompass,
     ),
-    _archive("openeval", _with_members("item_content", "responses"), _openeval_task, _openeval),
+    ("openeval", _with_members("item_content", "responses"), _openeval_task, _openeval),
+)
+READERS = (
+    LogReader("lighteval", _with_members("doc", "model_response"), _read_details),
+    *(
+        LogReader(kind, known, partial(_read, kind, task, replies))
+        for kind, known, task, replies in _ARCHIVES
+    ),
 )

@@ -91,7 +91,7 @@ class Client:
         key = model.api_key()
         self.model, self._check_name = model, check_name
         self.answered, self.retries = False, model.retries
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         try:
             http = openai.DefaultHttpxClient(
@@ -117,13 +117,6 @@ class Client:
     def close(self) -> None:
         """Close the connections."""
         self._sdk.close()
-
-    def usage(self) -> Json:
-        """Return the numbers of calls and tokens sent, and their cost or None without prices, as an entry for run.log. A
-        call may answer several requests."""
-        names = ("calls", "tried_again", "tokens_in", "tokens_out")
-        cost = self.model.cost(self._counts["tokens_in"], self._counts["tokens_out"])
-        return {"model": self.model.name, **{name: self._counts[name] for name in names}, "cost": cost}
 
     def fault(self, what: str) -> ModelError:
         """Return an error about the server of this model. `what` is a verb phrase."""
@@ -177,8 +170,8 @@ class Client:
             what = _NO_JSON.get(content.lstrip()[:1], "is not a complete JSON object")
             raise Unreachable(f"{self.model.name}: the server sent a reply that {what}")
         with self._lock:
-            self._counts["tokens_in"] += count_in(reply, "prompt_tokens")
-            self._counts["tokens_out"] += count_in(reply, "completion_tokens")
+            self.counts["tokens_in"] += count_in(reply, "prompt_tokens")
+            self.counts["tokens_out"] += count_in(reply, "completion_tokens")
         return reply
 
     def _error_of(self, response: Any, body: object) -> ModelError:
@@ -209,8 +202,8 @@ class Client:
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
-            self._counts["calls"] += 1
-            self._counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
+            self.counts["calls"] += 1
+            self.counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
         for name in set(request.headers) - SENT:
             del request.headers[name]
         request.headers["authorization"] = f"Bearer {self._sdk.api_key}"

@@ -126,11 +126,12 @@ class Servers:
             server.client.close()
 
     def usage(self) -> Json:
-        """Return the sum of what the clients count, and its cost (`Client.usage`)."""
-        first, *others = (server.client.usage() for server in self._all)
-        summed = {n: sum((o[n] for o in others), v) for n, v in first.items() if n not in ("model", "cost")}
-        cost = self.model.cost(summed["tokens_in"], summed["tokens_out"])
-        return {"model": self.model.name, **summed, "cost": cost}
+        """Return the numbers of calls and tokens sent, and their cost or None without prices, as an entry for run.log. A
+        call may answer several requests."""
+        counts = sum((server.client.counts for server in self._all), Counter[str]())
+        counted = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
+        cost = self.model.cost(counts["tokens_in"], counts["tokens_out"])
+        return {"model": self.model.name, **counted, "cost": cost}
 
     @cached_property
     def capabilities(self) -> Capabilities:
