@@ -38,7 +38,7 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.scored import LeftToFind
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 ROOT = Path(__file__).parents[1] / "results"

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from robustify.base.files import write_json
-from robustify.models.downloads import ENCODER, KNOWN
+from robustify.models.names import ENCODER, KNOWN
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "demo.json"

@@ -17,7 +17,7 @@ from robustify.base.arrays import Bools, Floats
 from robustify.judging.audit.people import auroc
 from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 RESULTS = Path(__file__).parents[1] / "results" / "bench" / "inferred.json"

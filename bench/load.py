@@ -28,7 +28,7 @@ from robustify.items.item import Item
 from robustify.items.views import View
 from robustify.judging.stats.balance import balancing, weights, worth
 from robustify.models.asking import Asking, plan
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 

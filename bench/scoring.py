@@ -29,11 +29,12 @@ from typing import Any
 from bench.cases import CASES, Case, arc, asked
 from robustify.items.views import Request
 from robustify.models.asking import Asking, ask, plan
-from robustify.models.downloads import cache_folder, locate
+from robustify.models.downloads import locate
 from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
 from robustify.models.engines.plan import encode, plan_batches
 from robustify.models.engines.settings import HFModel
+from robustify.models.folder import cache_folder
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "scoring.json"

@@ -30,8 +30,8 @@ from robustify.base.redaction import UNMUTED
 from robustify.base.settings_files import is_config
 from robustify.items.item import Item, item_row
 from robustify.judging.summary.result import State
-from robustify.models.downloads import cache_folder
 from robustify.models.engines.protocols import Progress
+from robustify.models.folder import cache_folder
 from robustify.pipeline import config as configs
 from robustify.pipeline import from_logs, steps
 from robustify.pipeline.asked import unwatched, weighed

@@ -30,7 +30,7 @@ from robustify.judging.lint.rules import CUES
 from robustify.judging.screening import flag_fields
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import paired_difference
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 SHOWN = 3

@@ -33,7 +33,7 @@ from robustify.judging.baselines.heuristics import guess
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.summary.scored import LeftToFind
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import ask_by_meaning, text_vectors
 
 Arm = Literal["redrawn", "planted"]

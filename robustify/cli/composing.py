@@ -84,7 +84,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from robustify.composing import choosing, composed, consulting, writers
-    from robustify.models.downloads import cache_folder
+    from robustify.models.folder import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
     from robustify.report.opening import forecast_lines
 

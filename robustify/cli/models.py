@@ -19,7 +19,8 @@ def models() -> None:
 @output
 def list_(cache: Path) -> int:
     """List the embedded models with their state and licence."""
-    from robustify.models.downloads import ENCODER, KNOWN, model_info
+    from robustify.models.folder import model_info
+    from robustify.models.names import ENCODER, KNOWN
 
     rows = [model_info(name, cache) for name in (*KNOWN, ENCODER.name)]
     here = {True: "here", False: "not pulled"}
@@ -58,7 +59,7 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
 @output
 def show_model(name: str, cache: Path) -> int:
     """Show the source, licence, and file digests of a model."""
-    from robustify.models.downloads import model_info
+    from robustify.models.folder import model_info
 
     facts = model_info(name, cache)
     return print_result(facts, json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))

@@ -34,7 +34,7 @@ def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> 
 
 
 def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    from robustify.models.downloads import cache_folder
+    from robustify.models.folder import cache_folder
 
     return cache_folder(given)
 

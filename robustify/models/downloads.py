@@ -26,13 +26,11 @@ from robustify.base.errors import ModelError, ResourceError, first_line, install
 from robustify.models.folder import (
     RECORD,
     ModelRecord,
-    cache_folder,
     check_folder,
     digests,
-    model_info,
     models_folder,
 )
-from robustify.models.names import ENCODER, KNOWN, Hub, Known, known, parse_reference
+from robustify.models.names import ENCODER, Hub, Known, known, parse_reference
 
 Say = Callable[[str], None]
 _CONVERTING = Lock()
@@ -275,8 +273,6 @@ def _write_converted(file: Path, folder: Path) -> None:
     for path in folder.iterdir():
         path.chmod(0o644)
 
-
-__all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "locate", "model_info", "pull_model"]
 
 if __name__ == "__main__":
     try:

@@ -14,7 +14,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
 from robustify.judging.judgement import judge
-from robustify.models.downloads import cache_folder
+from robustify.models.folder import cache_folder
 from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, rules
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.public import PublicPolicy

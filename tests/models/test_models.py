@@ -15,8 +15,8 @@ import pytest
 
 from robustify.base.errors import ModelError, UsageError
 from robustify.models import downloads
-from robustify.models.downloads import cache_folder, locate, model_info, pull_model
-from robustify.models.folder import models_folder
+from robustify.models.downloads import locate, pull_model
+from robustify.models.folder import cache_folder, model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 

@@ -16,9 +16,9 @@ from robustify.export.tasks import export_lm_eval
 from robustify.items.orders import own
 from robustify.items.views import template
 from robustify.models.asking import Planned, ask
-from robustify.models.downloads import cache_folder
 from robustify.models.engines import open_scorer
 from robustify.models.engines.settings import HFModel
+from robustify.models.folder import cache_folder
 from robustify.pipeline.config import parse, shipped
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import robustify
