@@ -108,7 +108,7 @@ class Database(Closing):
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(f"{self.file}{part}", f"{aside}{part}")
         renamed = f"{self.file.name} is damaged and was renamed to {Path(aside).name}"
-        print(f"robustify: {renamed}; what it held is computed again", file=sys.stderr)
+        print(f"robustify: {renamed}; its contents are computed again", file=sys.stderr)
 
     def _connected(self) -> sqlite3.Connection:
         self.file.parent.mkdir(parents=True, exist_ok=True)
