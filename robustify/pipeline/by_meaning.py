@@ -26,6 +26,7 @@ from robustify.judging.baselines.artifact_probe import (
 )
 from robustify.models import downloads
 from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.names import ENCODER
 from robustify.models.replies import Purpose, Replies, replies_to
 
 
@@ -46,7 +47,7 @@ def ask_by_meaning(
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = text_vectors(texts, cache, keep=keep, progress=progress)
-    return [] if vectors is None else meaning(chosen, vectors, downloads.ENCODER.name, settings)
+    return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
 
 
 def text_vectors(
@@ -60,7 +61,7 @@ def text_vectors(
     folder = downloads.encoder(cache)
     if folder is None or not can_audit(cache):
         return None
-    digest = hashlib.sha256("\0".join((downloads.ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256("\0".join((ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
     file = cache / "vectors" / f"{digest.hexdigest()}.f32"
     if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
         return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)

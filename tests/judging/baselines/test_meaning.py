@@ -16,6 +16,7 @@ from robustify.judging.baselines.artifact_probe import (
     meaning,
 )
 from robustify.models import downloads
+from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 
 
@@ -81,7 +82,7 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("torch")
-    here = downloads.cache_folder()
+    here = cache_folder()
     if downloads.encoder(here) is None:
         pytest.skip("the encoder is not here: robustify models pull minilm-l6-v2")
     (tmp_path / "models").symlink_to(here / "models")
