@@ -20,14 +20,22 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
 
     def __init__(self, taken: Callable[[T], tuple[Any, ...]], made: Callable[..., T]) -> None:
         self._taken, self._made = taken, made
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | tuple[Any, ...]] = []
 
     def append(self, value: T) -> None:
-        """Add a value. Raise `ValueError` if a part of it is no plain value."""
+        """Add a value."""
         self._parts.append(self._packed(value))
 
-    def _packed(self, value: T) -> bytes:
-        return marshal.dumps(self._taken(value))
+    def _packed(self, value: T) -> bytes | tuple[Any, ...]:
+        parts = self._taken(value)
+        try:
+            return marshal.dumps(parts)
+        except ValueError:
+            # A key of a Parquet file may be a date.
+            return parts
+
+    def _value(self, part: bytes | tuple[Any, ...]) -> T:
+        return self._made(*(marshal.loads(part) if isinstance(part, bytes) else part))
 
     def extend(self, values: Iterable[T]) -> None:
         """Add values. Those of a packed sequence keep their bytes."""
@@ -37,8 +45,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         return len(self._parts)
 
     def __iter__(self) -> Iterator[T]:
-        for part in self._parts:
-            yield self._made(*marshal.loads(part))
+        return map(self._value, self._parts)
 
     @overload
     def __getitem__(self, at: int) -> T: ...
@@ -46,14 +53,14 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
-            return [self._made(*marshal.loads(part)) for part in self._parts[at]]
-        return self._made(*marshal.loads(self._parts[at]))
+            return [*map(self._value, self._parts[at])]
+        return self._value(self._parts[at])
 
     def drained(self) -> Iterator[T]:
         """Yield the values and forget them, so that others can take their place."""
         self._parts.reverse()
         while self._parts:
-            yield self._made(*marshal.loads(self._parts.pop()))
+            yield self._value(self._parts.pop())
 
     def emptied(self) -> "Packed[T]":
         """Return an empty sequence of the same kind."""

@@ -1,15 +1,17 @@
 """Functions that read and write JSON Lines files. Rows may also come from a JSON array or a CSV file with a header."""
 
+import io
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable, write_atomic
 from robustify.reading.loaders.json_rows import json_rows, line_rows
-from robustify.reading.loaders.rows import SourceTable, fault_lines, rows_or_faults
-from robustify.reading.loaders.tables import csv_rows
+from robustify.reading.loaders.records import csv_rows
+from robustify.reading.loaders.rows import SourceTable, fault_lines, in_memory, rows_or_faults
 
 T = TypeVar("T")
 
@@ -36,9 +38,10 @@ def rows_of(path: Path) -> SourceTable:
         ) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
+    opened = partial(io.StringIO, text)
     if path.suffix.lower() == ".csv":
-        return csv_rows(path.name, text)
-    return json_rows(path.name, text) if text.lstrip().startswith("[") else line_rows(text)
+        return in_memory(csv_rows(path.name, opened))
+    return in_memory(json_rows(path.name, opened) if text.lstrip().startswith("[") else line_rows(opened))
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

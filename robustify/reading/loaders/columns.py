@@ -159,14 +159,16 @@ class Columns:
     @classmethod
     def of(cls, rows: Sequence[SourceRow]) -> "Columns":
         """Count the field names of a table. The first rows may be bad, so the most common names come first."""
-        shapes = Counter(tuple(row.cells) for row in rows)
+        shapes, examples = Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
+        for row in rows:
+            shapes[shape := tuple(row.cells)] += 1
+            examples.setdefault(shape, row.cells)
         usual = shapes.most_common(1)[0][0]
         some = rows[:: max(1, shapes.total() // _ROWS_LOOKED_AT)]
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
         filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
-        example = next(row.cells for row in rows if tuple(row.cells) == usual)
-        return cls(tuple(names), filled, example)
+        return cls(tuple(names), filled, examples[usual])
 
 
 def complete(fields: FieldMap, columns: Columns) -> FieldMap:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 
 from robustify.base.errors import DataError, counted
 from robustify.reading.loaders.columns import (
@@ -30,11 +31,14 @@ from robustify.reading.loaders.rows import (
     Fault,
     SourceRow,
     SourceTable,
+    Text,
     as_object,
     fault_lines,
     json_kind,
+    streamed,
     table_of,
     undecoded,
+    whole_text,
 )
 
 _ROWS_LOOKED_AT = 20
@@ -66,17 +70,20 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
 
 
-def json_rows(name: str, text: str) -> SourceTable:
+def json_rows(name: str, text: Text) -> SourceTable:
     """Read the rows of a JSON text: one object per line, a list of objects, or one object that contains the rows. Raise
     `DataError` if the document cannot be read or has no rows."""
-    if text.lstrip(_SPACE).startswith("["):
-        return _table(name, _members(name, text, text.index("[") + 1, "]"))
+    start = [line for _, line in islice(_lines(text), 2)]
+    if start[0].startswith("["):
+        whole = whole_text(text)
+        return _table(name, _members(name, whole, whole.index("[") + 1, "]"))
     if not _one_a_line(text):
-        return _document_rows(name, whole_object(name, text), text)
+        whole = whole_text(text)
+        return _document_rows(name, whole_object(name, whole), whole)
     table = line_rows(text)
     # A single line may also be a complete document without line breaks.
-    single = len(table.rows) == 1 and not table.faults
-    return _document_rows(name, table.rows[0].cells, text) if single else table
+    alone = next(iter(table.rows), None) if len(start) == 1 else None
+    return _document_rows(name, alone.cells, whole_text(text)) if alone else table
 
 
 def whole_object(name: str, text: str) -> Mapping[str, object]:
@@ -85,24 +92,20 @@ def whole_object(name: str, text: str) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def line_rows(text: str) -> SourceTable:
+def line_rows(text: Text) -> SourceTable:
     """Read rows from JSON Lines."""
-    return table_of((at, value_or_reason(line)) for at, line in _lines(text))
+    return streamed(lambda: ((at, value_or_reason(line)) for at, line in _lines(text)))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and stripped text of each nonblank line, without a copy of the text."""
-    at, start = 0, 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        at += 1
-        if line := text[start:end].strip(_SPACE):
-            yield at, line
-        start = end + 1
+def _lines(text: Text) -> Iterator[tuple[int, str]]:
+    """Yield the number and stripped text of each nonblank line."""
+    with text("\n") as lines:
+        for at, line in enumerate(lines, start=1):
+            if bare := line.strip(_SPACE):
+                yield at, bare
 
 
-def _one_a_line(text: str) -> bool:
+def _one_a_line(text: Text) -> bool:
     """Return whether a text that begins with `{` contains one object per line."""
     try:
         _DECODER.raw_decode(next(_lines(text))[1])
@@ -302,7 +305,7 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
     if table.layout or not any(_inner_items(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
         return table
     unrolled: list[SourceRow] = []
-    faults = list(table.faults)
+    faults: list[Fault] = []
     for row in table.rows:
         found = _inner_items(row.cells)
         unrolled += [
@@ -312,7 +315,9 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
             why = "the row has no list of questions with options, as the first row has"
             faults.append(Fault(row.line, why))
     note = f"{counted(len(unrolled), 'item')} were taken from lists inside {counted(len(table.rows), 'row')}"
-    return replace(table, rows=tuple(unrolled), faults=tuple(faults), flat=False, notes=(*table.notes, note))
+    return replace(
+        table, rows=tuple(unrolled), faults=(*table.faults, *faults), flat=False, notes=(*table.notes, note)
+    )
 
 
 def _is_item(cells: Cells) -> bool:
@@ -349,7 +354,7 @@ def _has_key(names: tuple[str, ...]) -> bool:
 
 def _lm_eval(table: SourceTable) -> SourceTable:
     rows: list[SourceRow] = []
-    faults = list(table.faults)
+    faults: list[Fault] = []
     seen: dict[str, object] = {}
     for row in table.rows:
         inner, number = row.cells.get("doc"), str(row.cells.get("doc_id"))
@@ -361,7 +366,7 @@ def _lm_eval(table: SourceTable) -> SourceTable:
             as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
             target = {as_what: row.cells["target"]} if "target" in row.cells else {}
             rows.append(SourceRow(row.line, row.number, {**inner, **target}))
-    return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
+    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), outer="lm_eval_samples")
 
 
 def _inspect(name: str, table: SourceTable) -> SourceTable:

@@ -5,24 +5,21 @@ Files that are not data are refused with their type: a Git LFS pointer, an archi
 
 import errno
 import hashlib
+import io
 import os
 import re
 from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
-from robustify.reading.loaders import tables
-from robustify.reading.loaders.json_rows import (
-    item_table,
-    json_rows,
-    line_rows,
-    value_or_reason,
-    whole_object,
-)
-from robustify.reading.loaders.rows import Members, SourceTable, Streamed, table_of
+from robustify.reading.loaders import records, tables
+from robustify.reading.loaders.json_rows import json_rows, whole_object
+from robustify.reading.loaders.rows import Again, SourceTable, Text, in_memory, table_of, whole_text
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -45,8 +42,9 @@ _ZIPPED = {
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HEAD = 4096
-_LARGE, _FIRST_BYTES = 8 << 20, 1 << 20
-"""Size from which a file of JSON Lines is streamed, and how much of it is looked at to see that it can be."""
+_LARGE = 8 << 20
+"""Bytes from which rows are read again at every pass, because in memory they take several times the size of the file."""
+_ASCII_SPACE = " \t\n\r\v\f"
 _PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
@@ -58,96 +56,57 @@ def open_rows(
     """Return the rows of a file or folder, and the SHA-256 digest of its bytes (of several files, that of their digests).
 
     If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. With
-    `stream`, the rows of a large file of JSON Lines with one item each stay in the file, and are `Streamed`. Raise
-    `UsageError` if the path does not exist, is not a regular file, or is a folder without data files, or `split` is missing
-    or is none of its splits, and `DataError` if the digest differs, or the file has no rows or cannot be read."""
-    file = Path(path)
-    if stream and split is None and (rows := _streamed(file)) is not None:
-        digest = _require_pinned(file.name, sha256(file), pinned)
-        return SourceTable(rows, rows.faults), digest
-    data = _read(file)
-    if data is None:
-        return _open_folder(file, pinned, split)
-    digest = _require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
-    if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return tables.arrow_rows(file.name, [file]), digest
-    if data.startswith(_ZIP) and b"xl/workbook" in data:
-        return tables.sheet_rows(file.name, data, split), digest
-    if split is not None:
-        raise UsageError(
-            f"{file.name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config."
-        )
-    if kind := _other_kind(data[:_HEAD], data):
-        raise DataError(f"{file.name} is {kind}")
-    if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
-        return tables.xml_rows(file.name, data), digest
-    # Decode invalid bytes to lone surrogates, so that every bad line can be named.
-    text = data.decode("utf-8-sig", errors="surrogateescape")
-    del data
-    match text.lstrip()[:1]:
-        case "":
-            raise DataError(
-                f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
-            )
-        case "{" | "[":
-            table = json_rows(file.name, text)
-        case _:
-            table = tables.block_rows(text) if tables.in_blocks(text) else tables.csv_rows(file.name, text)
-    return table, digest
-
-
-def _streamed(file: Path) -> Streamed | None:
-    """Return the rows of a large file whose first lines are items in JSON Lines, or None."""
-    try:
-        with open_regular(file, follow=True) as opened:
-            stamp = _stamp(opened)
-            head = opened.read(_FIRST_BYTES)
-    except (OSError, ValueError):
-        return None
-    if stamp[2] < _LARGE or _other_kind(head[:_HEAD], b""):
-        return None
-    first = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", errors="surrogateescape")
-    table = line_rows(first)
-    one_item_a_line = (
-        len(table.rows) > 1 and table.rows[0].number == 1 and item_table(file.name, table) is table
-    )
-    return Streamed(partial(_lines_of, file, stamp)) if one_item_a_line else None
-
-
-def _stamp(file: BinaryIO) -> tuple[int, ...]:
-    """Return what differs if an open file is not the same, or was written to."""
-    at = os.fstat(file.fileno())
-    return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns
-
-
-def _lines_of(file: Path, stamp: tuple[int, ...]) -> Members:
-    """Yield the lines of a file of JSON Lines, as `line_rows` reads them, without the whole file in memory. Raise
-    `DataError` if the file does not have this stamp any more."""
-    with open_regular(file, follow=True) as lines:
-        for at, line in enumerate(lines, start=1):
-            text = line.decode("utf-8-sig" if at == 1 else "utf-8", "surrogateescape").strip(" \t\r\n")
-            if text:
-                yield at, value_or_reason(text)
-        if _stamp(lines) != stamp:
-            raise DataError(f"{file.name} changed while it was read. Run the command again.")
-
-
-def _require_pinned(name: str, digest: str, pinned: str | None) -> str:
+    `stream`, the rows of large files are read again at every pass. Raise `UsageError` if the path does not exist, is not a
+    regular file, or is a folder without data files, or `split` is missing or is none of its splits, and `DataError` if the
+    digest differs, or the file has no rows or cannot be read."""
+    files, split = _files_of(Path(path), split)
+    name = files[0].name if len(files) == 1 else Path(path).name
+    opened = [(file.name, _opener(file)) for file in files]
+    digests = [*map(sha256, files)]
+    digest = digests[0] if len(files) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
             "the data, or update the config."
         )
-    return digest
+    if len(files) == 1:
+        table = _table_of(*opened[0], split)
+    elif files[0].suffix in (".arrow", ".parquet"):
+        table = tables.arrow_rows(name, opened)
+    else:
+        whole = (whole_object(one, whole_text(partial(_decoded, again))) for one, again in opened)
+        table = table_of(enumerate(whole, start=1))
+    large = stream and sum(file.stat().st_size for file in files) >= _LARGE
+    return table if large else in_memory(table), digest
 
 
-def _read(file: Path) -> bytes | None:
-    """Return the bytes of a file, or None for a folder."""
+def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
+    """Return a file, or the parts of a split of a folder, in order, and the name of a sheet."""
+    if not os.path.isdir(path):
+        return [path], split
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(file for glob in _PARTS for file in path.glob(glob)):
+        within = [*file.relative_to(path).parent.parts, _NUMBERED_PART.sub("", file.stem)]
+        splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
+    # RACE has a file of JSON for each passage.
+    splits = splits or {"": sorted([*path.glob("*.txt"), *path.glob("*.json")])}
+    if split is None and len(splits) == 1:
+        (split,) = splits
+    if split not in splits:
+        raise UsageError(
+            f"{path} has the splits {', '.join(filter(None, splits))}. Choose one with `--split NAME`, or "
+            "`split: NAME` in the config."
+        )
+    if not splits[split]:
+        raise UsageError(f"{path} is a folder without .arrow, .parquet, or JSON files. Give a file of items.")
+    return splits[split], None
+
+
+def _opener(file: Path) -> Again:
+    """Return a function that opens a file anew, as long as it is the same and was not written to."""
     try:
-        if file.is_dir():
-            return None
         with open_regular(file, follow=True) as opened:
-            return opened.read()
+            return partial(_again, file, _stamp(os.fstat(opened.fileno())))
     except (OSError, ValueError) as error:
         kind = type(error).__name__
         match getattr(error, "errno", None):
@@ -165,6 +124,64 @@ def _read(file: Path) -> bytes | None:
         raise UsageError(why) from None
 
 
+@contextmanager
+def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """Open a file. Raise `DataError` at the end if it does not have this stamp any more."""
+    with open_regular(file, follow=True) as opened:
+        yield opened
+    if _stamp(os.stat(file)) != stamp:
+        raise DataError(f"{file.name} changed while it was read. Run the command again.")
+
+
+def _stamp(at: os.stat_result) -> tuple[int, ...]:
+    """Return what differs if a file is not the same, or was written to."""
+    return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns
+
+
+@contextmanager
+def _decoded(again: Again, newline: str) -> Iterator[TextIO]:
+    """Open a file as text. Invalid bytes become lone surrogates, so that every bad line can be named."""
+    with again() as opened:
+        yield io.TextIOWrapper(opened, "utf-8-sig", "surrogateescape", newline)
+
+
+def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
+    """Return the rows of a file, whose content says what it is. `split` may name a sheet."""
+    with again() as opened:
+        head = opened.read(_HEAD)
+        data = head + opened.read() if head.startswith(_ZIP) else b""
+    if head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        return tables.arrow_rows(name, [(name, again)])
+    if b"xl/workbook" in data:
+        return records.sheet_rows(name, data, split)
+    if split is not None:
+        raise UsageError(
+            f"{name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config."
+        )
+    if kind := _other_kind(head, data):
+        raise DataError(f"{name} is {kind}")
+    text = partial(_decoded, again)
+    if _begin(text, _ASCII_SPACE) == "<":
+        with again() as opened:
+            return tables.xml_rows(name, opened.read())
+    match _begin(text):
+        case "":
+            raise DataError(
+                f"{name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+            )
+        case "{" | "[":
+            return json_rows(name, text)
+        case _ if tables.in_blocks(text):
+            return tables.block_rows(whole_text(text))
+    return records.csv_rows(name, text)
+
+
+def _begin(text: Text, space: str | None = None) -> str:
+    """Return the first character of a text that is no white space, or "" if there is none."""
+    with text("\n") as lines:
+        return next((bare[0] for line in lines if (bare := line.lstrip(space))), "")
+
+
 def _other_kind(head: bytes, data: bytes) -> str | None:
     """Return the kind of a file that is no text of items, with what to do, or None."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
@@ -180,35 +197,3 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
         return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
     quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
     return tables.QUIZ.format("Aiken or GIFT?") if quiz else None
-
-
-def _open_folder(folder: Path, pinned: str | None, split: str | None) -> tuple[SourceTable, str]:
-    """Read the parts of a split of a folder, in order. The digest covers the digests of the parts."""
-    splits: dict[str, list[Path]] = {}
-    for file in sorted(file for glob in _PARTS for file in folder.glob(glob)):
-        within = [*file.relative_to(folder).parent.parts, _NUMBERED_PART.sub("", file.stem)]
-        splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
-    # RACE has a file of JSON for each passage.
-    splits = splits or {"": sorted([*folder.glob("*.txt"), *folder.glob("*.json")])}
-    if split is None and len(splits) == 1:
-        (split,) = splits
-    if split not in splits:
-        raise UsageError(
-            f"{folder} has the splits {', '.join(filter(None, splits))}. Choose one with `--split NAME`, or "
-            "`split: NAME` in the config."
-        )
-    files = splits[split]
-    if not files:
-        raise UsageError(
-            f"{folder} is a folder without .arrow, .parquet, or JSON files. Give a file of items."
-        )
-    if len(files) == 1:
-        return open_rows(str(files[0]), pinned)
-    digest = _require_pinned(
-        folder.name, hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest(), pinned
-    )
-    if files[0].suffix in (".arrow", ".parquet"):
-        return tables.arrow_rows(folder.name, files), digest
-    texts = (file.read_text("utf-8", "surrogateescape") for file in files)
-    documents = [whole_object(file.name, text) for file, text in zip(files, texts, strict=True)]
-    return table_of(enumerate(documents, start=1)), digest

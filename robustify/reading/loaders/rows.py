@@ -7,9 +7,10 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeVar, overload
+from typing import Any, BinaryIO, TextIO, TypeVar, overload
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
@@ -94,13 +95,17 @@ class RawItem(HoldsText):
     unread: tuple[str, ...] = ()
 
 
+Again = Callable[[], AbstractContextManager[BinaryIO]]
+"""Function that opens a file at its start."""
+Text = Callable[[str], AbstractContextManager[TextIO]]
+"""Function that opens a text at its start. Its argument says where lines end, as `newline` of `open`."""
 Members = Iterable[tuple[int, Cells | str]]
 """Lines of a file, each with its cells or the reason why it has none."""
 
 
 class Streamed(HoldsText, Sequence[SourceRow]):
-    """Rows of a large file, which is read again at every pass, because its rows take several times its size. `faults` are
-    those of the first whole pass, and empty before."""
+    """Rows of a file that is read again at every pass, because the rows of a large file take several times its size.
+    `faults` are those of the first whole pass, and empty before."""
 
     __slots__ = ("_members", "_n", "faults")
 
@@ -139,16 +144,29 @@ class Streamed(HoldsText, Sequence[SourceRow]):
         return next(islice(self, at, None))
 
 
-def table_of(members: Members, layout: str = "", *, flat: bool = False) -> SourceTable:
-    """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    for number, (line, cells) in enumerate(members, start=1):
-        if isinstance(cells, str):
-            faults.append(Fault(line, cells))
-        else:
-            rows.append(SourceRow(line, number, cells))
-    return SourceTable(tuple(rows), tuple(faults), layout, flat=flat)
+def streamed(members: Callable[[], Members], layout: str = "", *, flat: bool = False) -> SourceTable:
+    """Build a table whose rows and faults, numbered in order, are read at every pass."""
+    rows = Streamed(members)
+    return SourceTable(rows, rows.faults, layout, flat=flat)
+
+
+def in_memory(table: SourceTable) -> SourceTable:
+    """Return a table with its rows in memory."""
+    rows = tuple(
+        replace(row, cells={**row.cells}) if type(row.cells) is not dict else row for row in table.rows
+    )
+    return replace(table, rows=rows, faults=tuple(table.faults))
+
+
+def table_of(members: Members, layout: str = "") -> SourceTable:
+    """Build a table of rows and faults, numbered in order, in memory."""
+    return in_memory(streamed(lambda: members, layout))
+
+
+def whole_text(text: Text) -> str:
+    """Return a text, in memory."""
+    with text("\n") as lines:
+        return lines.read()
 
 
 def rows_or_faults(

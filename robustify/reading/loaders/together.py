@@ -44,7 +44,7 @@ class FileRows:
         self.cuts[raw.cut] += 1
         self.led += listed_options.is_led(raw)
         if raw.unread:
-            self.unread.update({*raw.unread})
+            self.unread.update([*dict.fromkeys(raw.unread)])
         if raw.cut not in ("", listed_options.BY_LABEL):
             self.sizes.add(len(raw.choices))
         if only_labels(raw.choices):

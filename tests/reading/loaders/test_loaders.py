@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from robustify.base.errors import DataError, UsageError
 from robustify.items.item import Item
 from robustify.reading.loaders import FieldMap, Loaded, Source, describe, load, load_many
+from robustify.reading.loaders.open_file import open_rows
 from tests.reading.loaders import made
 from tests.reading.loaders.made import lines
 
@@ -644,25 +646,75 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
     assert load(Source(path=str(path))).items == tuple(found)
 
 
-def test_a_streamed_file_gives_the_same_as_a_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _streamable(form: str, path: Path) -> None:
+    """Write a file with repeated IDs, shared passages, and, if the form can have one, a faulty row."""
     rows = [
-        {"id": f"i{at % 90}", "question": f"Which one, {at % 70}?", "options": ["red ", "blue", "a;b"]}
+        {
+            "id": f"i{at % 90}",
+            "question": f"Which one, {at % 70}?",
+            "passage": f"p{at // 2}",
+            "answer": "ABC"[at % 3],
+        }
         for at in range(99)
     ]
-    lines = [
-        json.dumps({**row, "answer": "ABC"[at % 3], "passage": f"p{at // 2}"}) for at, row in enumerate(rows)
-    ]
-    path = tmp_path / "set.jsonl"
-    path.write_text("\n".join([*lines[:50], "{broken", "", *lines[50:]]), encoding="utf-8")
+    options = ["red ", "blue", "a;b"]
+    match form:
+        case "JSON Lines":
+            made_rows = [json.dumps({**row, "options": options}) for row in rows]
+            path.write_text("\n".join([*made_rows[:50], "{broken", "", *made_rows[50:]]), "utf-8")
+        case "CSV" | "TSV":
+            records = [[*rows[0], *"ABC", ""], *([*row.values(), *options, ""] for row in rows), [], [""] * 8]
+            text = csv_text([*records[:50], ["x", "y"], *records[50:]])
+            path.write_text("sep=,\r\n" + text if form == "CSV" else text.replace(",", "\t"), "utf-8")
+        case "CSV without a header":
+            path.write_text(
+                csv_text([[f"Which, {at}\n?", *options, "ABC"[at % 3]] for at in range(99)]), "utf-8"
+            )
+        case _:
+            keys = [date(2026, 1, 1)] * 99 if "dates" in form else [row["answer"] for row in rows]
+            table = pa.Table.from_pylist([{**row, "options": options} for row in rows])
+            table = table.set_column(3, "answer", pa.array(keys))
+            if form != "Arrow":
+                return pq.write_table(table, path, row_group_size=40)
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=40)
+
+
+FORMS = ("JSON Lines", "CSV", "TSV", "CSV without a header", "Parquet", "Parquet with dates as keys", "Arrow")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_streamed_file_gives_the_same_as_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    path = tmp_path / "set"
+    _streamable(form, path)
     source = Source(path=str(path), skip_bad=True)
-    whole = load(source)
+    whole = None if "dates" in form else load(source)
     monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", 0)
-    streamed = load(source)
-    assert isinstance(whole.items, tuple)
-    assert not isinstance(streamed.items, tuple)
-    assert (tuple(streamed.items), tuple(streamed.lines)) == (whole.items, whole.lines)
-    assert describe(streamed) == describe(whole)
-    assert (streamed.recognised, streamed.items[-1]) == (whole.recognised, whole.items[-1])
-    assert "Which one" not in repr(streamed)
+    for batch in (1, 7, 1000):
+        monkeypatch.setattr("robustify.reading.loaders.tables._BATCH", batch)
+        if whole is None:
+            with pytest.raises(DataError, match=r"99 lines \(1 to 99\): the key is a date"):
+                load(source)
+            continue
+        streamed = load(source)
+        assert isinstance(whole.items, tuple)
+        assert not isinstance(streamed.items, tuple)
+        assert (len(whole.items), len(whole.quarantined)) == (99, form in ("JSON Lines", "CSV", "TSV"))
+        assert (tuple(streamed.items), tuple(streamed.lines)) == (whole.items, whole.lines)
+        assert describe(streamed) == describe(whole)
+        assert (streamed.recognised, streamed.items[-1]) == (whole.recognised, whole.items[-1])
+        assert "Which one" not in repr(streamed)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(lines([{**LISTED, "answer": "B"}] * 3), "utf-8")
+    monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", 0)
+    table, _ = open_rows(str(path), stream=True)
+    path.write_text(lines([{**LISTED, "answer": "C"}] * 4), "utf-8")
+    with pytest.raises(DataError, match=r"set\.jsonl changed while it was read\. Run the command again."):
+        list(table.rows)

@@ -1,0 +1,272 @@
+"""Reader for CSV, TSV, and sheets of workbooks, which keeps the line of each record.
+
+A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
+header is a fault, and is never padded.
+"""
+
+import csv
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Literal
+
+from robustify.base.errors import DataError, UsageError, counted, installing
+from robustify.base.files import QUOTED, original
+from robustify.reading.loaders.columns import known_name
+from robustify.reading.loaders.rows import (
+    DATED,
+    NOT_UTF8,
+    Members,
+    SourceTable,
+    Text,
+    name_like,
+    streamed,
+    undecoded,
+)
+
+_Record = tuple[int, list[str]]
+"""First line of a record, and its cells."""
+_Shape = tuple[int, int, bool]
+_LETTER = re.compile(r"\s*[A-Za-z]\s*")
+_MOST_ABOVE = 6
+_MOST_UNPACKED = 1 << 30
+_NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
+_EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
+"""Line that Excel writes above a header."""
+
+
+class _Records:
+    """Records of a CSV text or a sheet, which are read again at every pass, and what they have in common.
+
+    `shapes` counts the records up to the last one with text, by number of cells, number of cells up to the last one with
+    text, and whether that is a letter. A spreadsheet may write empty rows below its last one."""
+
+    def __init__(self, records: Callable[[], Iterable[_Record]]) -> None:
+        self._records, self.shapes, below = records, Counter[_Shape](), Counter[_Shape]()
+        for _, cells in records():
+            used = len(_trimmed(cells, 0))
+            shape = len(cells), used, used > 0 and _LETTER.fullmatch(cells[used - 1]) is not None
+            if not used and self.shapes:
+                below[shape] += 1
+                continue
+            if below:
+                self.shapes.update(below)
+                below.clear()
+            self.shapes[shape] += 1
+        self.n, self.width = self.shapes.total(), max((used for _, used, _ in self.shapes), default=0)
+        widths = [(width, n) for (width, *_), n in (*self.shapes.items(), *below.items())]
+        alike = sum(n for width, n in widths if width == widths[0][0] > 1)
+        self.evenness = alike / max(1, sum(n for _, n in widths))
+        """Share of records with as many cells as the first, or 0 if the first has a single cell."""
+
+    def __iter__(self) -> Iterator[_Record]:
+        return ((line, _trimmed(cells, self.width)) for line, cells in islice(self._records(), self.n))
+
+
+def csv_rows(name: str, text: Text) -> SourceTable:
+    """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
+    is invalid, there are no records, or the header repeats a name."""
+    head = [*islice(_lines(text), _MOST_ABOVE)]
+    for at, line in enumerate(head):
+        if _header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
+            if any(above.strip("\r\n") for above in head[:at]):
+                raise DataError(
+                    f"{name}:1: the header is on line {at + 1}; expected it on line 1. Remove the lines above it."
+                )
+            break
+    return _records_table(name, _records(name, text))
+
+
+def _lines(text: Text, newline: str = "\n") -> Iterator[str]:
+    """Yield the lines of a text. The line that Excel writes above a header becomes blank, so that lines keep their
+    numbers."""
+    with text(newline) as lines:
+        for first in islice(lines, 1):
+            yield "\n" if _EXCEL_SEPARATOR.fullmatch(first) else first
+        yield from lines
+
+
+def _records_table(name: str, records: _Records) -> SourceTable:
+    (at, first), *more = [*islice(records, 2)] or [(0, [])]
+    if not at:
+        raise DataError(f"{name} has no records; expected a header and items")
+    if _without_header(first, records):
+        # A different width more often means an unquoted comma than a different number of choices.
+        widths = Counter[int]()
+        for (width, *_), n in records.shapes.items():
+            widths[min(width, records.width)] += n
+        [(width, _)] = widths.most_common(1)
+        return streamed(lambda: _members(records, width, "the most common width"), "mmlu_csv")
+    header, rows = _with_names(first, records)
+    if len(set(header)) < len(header):
+        raise DataError(
+            f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
+        )
+    if not more:
+        raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
+    return streamed(lambda: _members(rows(), len(header), "the width of the header", header), flat=True)
+
+
+def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> Members:
+    """Yield the line and cells of each record, or the reason why a record is faulty. Without names, it is one of MMLU."""
+    for line, cells in records:
+        if undecoded("".join(cells)):
+            yield line, NOT_UTF8
+        elif len(cells) != width:
+            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
+        elif names:
+            yield line, dict(zip(names, cells, strict=True))
+        else:
+            yield line, {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
+
+
+def _header_words(cells: Sequence[str]) -> int:
+    names = {cell.strip(' "\r') for cell in cells}
+    return sum(map(known_name, names)) if all(not name or name_like(name) for name in names) else 0
+
+
+def _trimmed(cells: list[str], width: int) -> list[str]:
+    while len(cells) > width and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
+
+
+def _with_names(
+    first: Sequence[str], records: Iterable[_Record]
+) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
+    """Return the header and the records below it, without columns that have neither a name nor a value, cells beyond the
+    header, and what `mend` adds for spreadsheets: quotes, and the column that says so. Number other nameless columns."""
+    header, width = [cell.strip() for cell in first], len(first)
+    empty = {at for at, name in enumerate(header) if not name}
+    for _, cells in islice(records, 1, None) if empty else ():
+        cells = _trimmed(cells, width)
+        empty -= {at for at in empty if len(cells) == width and cells[at].strip()}
+        if not empty:
+            break
+    kept = [at for at in range(width) if at not in empty]
+    names = [header[at] or f"column {at + 1}" for at in kept]
+    quoted = names.index(QUOTED) if QUOTED in names else None
+
+    def rows() -> Iterator[_Record]:
+        for line, cells in islice(records, 1, None):
+            cells = _trimmed(cells, width)
+            if empty and len(cells) == width:
+                cells = [cells[at] for at in kept]
+            if quoted is not None:
+                cells = [original(cell) for at, cell in enumerate(cells) if at != quoted]
+            yield line, cells
+
+    if quoted is not None:
+        names = [original(name) for at, name in enumerate(names) if at != quoted]
+    return names, rows
+
+
+def _without_header(first: Sequence[str], records: _Records) -> bool:
+    """Return whether most records end in a letter and the first record does not look like a header.
+
+    A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
+    key is not a header if its cells are too long for names."""
+    if (
+        not first
+        or _header_words(first) > 1
+        or (not _LETTER.fullmatch(first[-1]) and all(name_like(cell) for cell in first if cell))
+    ):
+        return False
+    shapes = records.shapes.items()
+    ends = sum(n for (width, used, letter), n in shapes if letter and 4 <= used == min(width, records.width))
+    return ends > records.n / 2
+
+
+_UNCLOSED = re.compile(r'(?:^|(?<=\t))"(?!(?:[^"\t\r\n]|"")*"\r?(?:\t|$))', re.MULTILINE)
+"""Quotation mark that a cell of a TSV opens and does not close."""
+
+
+def _records(name: str, text: Text) -> _Records:
+    """Read the records with the delimiter and quoting that give the most consistent number of cells."""
+    first = next(filter(lambda line: line.strip("\r\n"), _lines(text)), "")
+    delimiters = [delimiter for delimiter in "\t,;|" if delimiter in first] or [","]
+    ways: list[tuple[str, Literal[0, 3]]] = [(delimiter, csv.QUOTE_MINIMAL) for delimiter in delimiters]
+    if "\t" in delimiters:
+        # In many TSV files, quotation marks are text. The first of equally even ways is taken.
+        ways.insert(0 if any(map(_UNCLOSED.search, _lines(text))) else 1, ("\t", csv.QUOTE_NONE))
+    found, errors = list[_Records](), list[DataError]()
+    for way in ways:
+        try:
+            found.append(_Records(partial(_read, name, text, *way)))
+        except DataError as error:  # noqa: PERF203
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return max(found, key=attrgetter("evenness"))
+
+
+def _read(name: str, text: Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Record]:
+    # A cell may contain line ends, so newline="" leaves them to the csv module.
+    reader = csv.reader(_lines(text, ""), delimiter=delimiter, quoting=quoting, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting"
+        ) from None
+
+
+def sheet_rows(name: str, data: bytes, sheet: str | None) -> SourceTable:
+    """Read the rows of a sheet of an .xlsx workbook, by default the first. Raise `UsageError` if openpyxl is missing or no
+    sheet has this name, and `DataError` if the workbook cannot be read or has no rows."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise UsageError(
+            f"{name} is an .xlsx workbook, which needs openpyxl. Run {installing('tables')}, or save the "
+            "sheet as CSV (UTF-8)."
+        ) from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > _MOST_UNPACKED:
+            raise DataError(
+                f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV."
+            )
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        sheets = {one.title: one for one in book.worksheets}
+        if sheet is not None and sheet not in sheets:
+            raise UsageError(f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}")
+        title = sheet or next(iter(sheets))
+        rows = enumerate(sheets[title].iter_rows(), start=1)
+        records = [(at, [_sheet_text(cell) for cell in row]) for at, row in rows]
+    except (UsageError, DataError):
+        raise
+    except Exception as error:
+        # openpyxl raises errors of many types, and their messages may quote cells.
+        raise DataError(
+            f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV."
+        ) from None
+    table = _records_table(name, _Records(lambda: (record for record in records if any(record[1]))))
+    note = f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`"
+    return replace(table, notes=(note,) * (len(sheets) > 1))
+
+
+def _sheet_text(cell: Any) -> str:
+    """Return the text of a cell as the sheet shows it, or `DATED`."""
+    match cell.value:
+        case None:
+            return ""
+        case str() | bool() as value:
+            return str(value)
+        case int() | float() as value if cell.number_format in ("General", "@", "0"):
+            return str(int(value)) if float(value).is_integer() else repr(value)
+        case int() | float() as value if shown := _NUMBER_FORMAT.fullmatch(cell.number_format):
+            places = len(shown[1] or ".") - 1
+            return f"{value:.{places}{'%' if shown[2] else 'f'}}"
+    return DATED
