@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FEWEST, MOST = 2, 26
+BLANK_STEM = "the stem is empty. Add the text of the question."
 
 
 class _Rest(TypedDict, total=False):
@@ -128,7 +129,7 @@ def _check(id: str, text: ItemText, key: int) -> None:
     if not id:
         raise ItemError("the ID is empty. Give each item a unique ID.")
     if not stem.strip():
-        raise ItemError("the stem is empty. Add the text of the question.")
+        raise ItemError(BLANK_STEM)
     if not FEWEST <= n <= MOST:
         raise ItemError(f"expected {FEWEST} to {MOST} choices, found {n}")
     if isinstance(key, bool) or not isinstance(key, int):

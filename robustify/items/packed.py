@@ -1,7 +1,6 @@
 """Sequences that keep texts as bytes, because ten million items as Python objects take some 20 GB."""
 
 import marshal
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any, Generic, TypeVar, overload
@@ -10,42 +9,34 @@ from robustify.base.redaction import HoldsText, ItemText
 from robustify.items.item import Item
 
 T = TypeVar("T")
+Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence of values, each of which is made anew when it is read. `taken` returns the plain parts of a value, and
-    `made` makes it of them. A slice is a list of values."""
+    """Sequence of values, each of which `made` makes anew of its parts when it is read. A slice is a list of values."""
 
-    __slots__ = ("_made", "_parts", "_taken")
+    __slots__ = ("_made", "_packed")
 
-    def __init__(self, taken: Callable[[T], tuple[Any, ...]], made: Callable[..., T]) -> None:
-        self._taken, self._made = taken, made
-        self._parts: list[bytes | tuple[Any, ...]] = []
+    def __init__(self, made: Callable[..., T]) -> None:
+        self._made, self._packed = made, list[bytes | Parts]()
 
-    def append(self, value: T) -> None:
-        """Add a value."""
-        self._parts.append(self._packed(value))
-
-    def _packed(self, value: T) -> bytes | tuple[Any, ...]:
-        parts = self._taken(value)
+    def add(self, parts: Parts) -> None:
+        """Add a value by its parts."""
         try:
-            return marshal.dumps(parts)
+            self._packed.append(marshal.dumps(parts))
         except ValueError:
-            # A key of a Parquet file may be a date.
-            return parts
+            # The key of a row of a Parquet file may be a date, which has no bytes of its own.
+            self._packed.append(parts)
 
-    def _value(self, part: bytes | tuple[Any, ...]) -> T:
-        return self._made(*(marshal.loads(part) if isinstance(part, bytes) else part))
-
-    def extend(self, values: Iterable[T]) -> None:
-        """Add values. Those of a packed sequence keep their bytes."""
-        self._parts += values._parts if isinstance(values, Packed) else map(self._packed, values)
+    def extend(self, values: "Packed[T]") -> None:
+        """Add the values of another sequence, whose bytes are shared."""
+        self._packed += values._packed
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._packed)
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._value, self._parts)
+        return (self._made(*parts) for parts in map(_unpacked, self._packed))
 
     @overload
     def __getitem__(self, at: int) -> T: ...
@@ -53,24 +44,31 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
-            return [*map(self._value, self._parts[at])]
-        return self._value(self._parts[at])
+            return [self._made(*parts) for parts in map(_unpacked, self._packed[at])]
+        return self._made(*_unpacked(self._packed[at]))
 
-    def drained(self) -> Iterator[T]:
-        """Yield the values and forget them, so that others can take their place."""
-        self._parts.reverse()
-        while self._parts:
-            yield self._value(self._parts.pop())
+    def drained(self) -> Iterator[Parts]:
+        """Yield the parts of the values and forget them, so that others can take their place."""
+        self._packed.reverse()
+        while self._packed:
+            yield _unpacked(self._packed.pop())
 
-    def emptied(self) -> "Packed[T]":
-        """Return an empty sequence of the same kind."""
-        return Packed(self._taken, self._made)
+    def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
+        """Return the changed values, and forget these."""
+        out = Packed(self._made)
+        for parts in self.drained():
+            out.add(parts_of(change(self._made(*parts))))
+        return out
 
     def where(self, keep: Iterable[bool]) -> "Packed[T]":
         """Return the values that are kept."""
-        out = self.emptied()
-        out._parts = [*compress(self._parts, keep)]
+        out = Packed(self._made)
+        out._packed = [*compress(self._packed, keep)]
         return out
+
+
+def _unpacked(value: bytes | Parts) -> Parts:
+    return marshal.loads(value) if isinstance(value, bytes) else value
 
 
 def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
@@ -86,38 +84,33 @@ def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
     return made
 
 
-_MADE_ITEM = made_of(Item, Item.__slots__)
+_id, _key, _topic, _group, _sealed = (getattr(Item, name).__set__ for name in Item.__slots__)
 
 
-def packed_items() -> Packed[Item]:
-    """Return an empty sequence of items."""
-    return Packed(_texts_of, _item_of)
-
-
-def changed(values: Sequence[T], change: Callable[[T], T]) -> Sequence[T]:
-    """Return the changed values. A packed sequence is emptied."""
-    if not isinstance(values, Packed):
-        return [*map(change, values)]
-    out = values.emptied()
-    for value in values.drained():
-        out.append(change(value))
+def _item(id: str, key: int, topic: str, group: str, *text: Any) -> Item:
+    # Every pass over many items makes them anew, so this names each slot instead of calling `made_of`.
+    out = object.__new__(Item)
+    _id(out, id)
+    _key(out, key)
+    _topic(out, topic)
+    _group(out, group)
+    _sealed(out, ItemText(*text))
     return out
 
 
-def where(values: Sequence[T], keep: Iterable[bool]) -> Sequence[T]:
-    """Return the values that are kept."""
-    return values.where(keep) if isinstance(values, Packed) else [*compress(values, keep)]
+def packed_items() -> Packed[Item]:
+    """Return an empty sequence of items. Their parts are ID, key, topic, group, stem, choices, and where the question
+    begins, which must be those of a valid item."""
+    return Packed(_item)
 
 
-def repeats(names: Iterable[str]) -> bool:
-    """Return whether a name comes again, or two names have the same hash, which is very rare."""
-    hashes = array("q", map(hash, names))
-    return len({*hashes}) < len(hashes)
-
-
-def _texts_of(item: Item) -> tuple[Any, ...]:
-    return item.id, item.key, item.topic, item.group, item.stem, item.choices, item.sealed.question_at
-
-
-def _item_of(id: str, key: int, topic: str, group: str, *text: Any) -> Item:
-    return _MADE_ITEM(id, key, topic, group, ItemText(*text))
+def repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield each place whose hash stands at an earlier place, with the first such place."""
+    seen, again = set[int](), set[int]()
+    for one in hashes:
+        (again if one in seen else seen).add(one)
+    del seen
+    first: dict[int, int] = {}
+    for at, one in enumerate(hashes):
+        if one in again and (before := first.setdefault(one, at)) != at:
+            yield at, before

@@ -16,10 +16,9 @@ from string import ascii_uppercase
 from robustify.base.errors import ItemError, counted
 from robustify.base.redaction import HoldsText
 from robustify.items.item import FEWEST, MOST
-from robustify.items.packed import changed
 from robustify.reading.loaders.listed_options import SeveralRightError, literal, truth
 from robustify.reading.loaders.loaded import KeyKind
-from robustify.reading.loaders.rows import RawItem, json_kind, require_text, whole
+from robustify.reading.loaders.rows import RawItem, Raws, changed, json_kind, require_text, whole
 from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, as_mark, bare_mark, split_labels
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 
@@ -131,7 +130,7 @@ def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> s
     return f". {when.get(alone, 'Choose a form with')} {ways}, or set `fields: {{key_is: {alone}}}` in the config."
 
 
-def with_alphabet(raws: Sequence[RawItem], texts: Collection[str]) -> Sequence[RawItem]:
+def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
     """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear. `texts`
     are those of its keys that are shorter than `LONGEST_MARK`."""
     if all(len(text) < 2 and text.isascii() for text in texts):

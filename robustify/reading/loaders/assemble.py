@@ -11,21 +11,26 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress
+from itertools import compress
+from operator import itemgetter
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
-from robustify.base.redaction import ItemText
-from robustify.items.item import Item
-from robustify.items.packed import Packed, changed, packed_items, repeats, where
+from robustify.items.item import BLANK_STEM, Item
+from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows
-from robustify.reading.loaders.rows import Fault, fault_lines
+from robustify.reading.loaders.rows import Fault, RawItem, changed, fault_lines
 from robustify.reading.loaders.survey import find_defects
 
+_MANY = 1 << 15
+"""Number of items from which they stay packed, because as objects they take several times as much memory."""
+_OF_ITEM = itemgetter(
+    *map(RawItem.__slots__.index, ("stem", "choices", "id", "topic", "group", "question_at"))
+)
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
@@ -35,8 +40,8 @@ class _Part:
     """One file of a benchmark."""
 
     path: Path
-    items: Sequence[Item]
-    lines: Sequence[int]
+    items: Packed[Item]
+    lines: "array[int]"
     faults: tuple[Fault, ...]
     sha256: str
     how: Recognised
@@ -69,40 +74,34 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     if faults:
         raise DataError(*faults)
     single = len(parts) == 1
-    items, lines = parts[0].items, parts[0].lines
+    packed, lines, files = packed_items(), array("q"), list[str]()
+    for part in parts:
+        packed.extend(part.items)
+        lines.extend(part.lines)
+        files += [part.path.name] * len(part.items)
     if not single:
-        items = packed_items() if any(isinstance(part.items, Packed) for part in parts) else []
-        for part in parts:
-            items.extend(part.items)
-        lines = array("q", chain.from_iterable(part.lines for part in parts))
-    items = items if isinstance(items, Packed) else tuple(items)
-    lines = lines if isinstance(items, Packed) else tuple(lines)
-    files = tuple(part.path.name for part in parts for _ in part.items)
-    if not single and repeats(item.id for item in items):
-        first: dict[str, int] = {}
-        for at, item in enumerate(items):
-            if (before := first.setdefault(item.id, at)) != at:
-                places = f"{files[at]}:{lines[at]}", f"{files[before]}:{lines[before]}"
-                faults.append(
-                    f"{places[0]}: the ID is already used at {places[1]}. Make each ID unique, or set "
-                    "`fields: {id: null}` for each file in a config."
-                )
+        for at, before in repeats(array("q", (hash(item.id) for item in packed))):
+            faults.append(
+                f"{files[at]}:{lines[at]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, "
+                "or set `fields: {id: null}` for each file in a config."
+            )
     if faults:
         raise DataError.gather(faults)
+    items = tuple(packed) if len(packed) < _MANY else packed
     path, digests = parts[0].path, [part.sha256 for part in parts]
     folder = _folder(sources[0]) or _name(sources[0])
     return Loaded(
         name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
         layout="+".join(dict.fromkeys(part.how.layout for part in parts)),
         items=items,
-        lines=lines,
+        lines=tuple(lines) if len(packed) < _MANY else lines,
         defects=find_defects(items, lines, files),
         quarantined=tuple(
             Quarantined(f.line, f.reason, part.path.name) for part in parts for f in part.faults
         ),
         sha256=digests[0] if single else hashlib.sha256("".join(digests).encode()).hexdigest(),
         path=str(path if single else path.parent),
-        files=files,
+        files=tuple(files),
         recognised=tuple(part.how for part in parts),
     )
 
@@ -132,34 +131,33 @@ def _part(source: Source, base: str) -> _Part:
     return _Part(path, items, lines, tuple(faults), digest, how)
 
 
-def _items(raw: RawItems, source: Source, base: str) -> tuple[Sequence[Item], Sequence[int], list[Fault]]:
+def _items(raw: RawItems, source: Source, base: str) -> tuple[Packed[Item], "array[int]", list[Fault]]:
     """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
     own = _base(source) if raw.how.layout == "mmlu_csv" else ""
-    packed = isinstance(raw.raws, Packed)
-    items: Packed[Item] | list[Item] = packed_items() if packed else []
-    lines, names, faults = array("q"), set[int](), list[Fault]()
-    read = raw.raws.drained() if isinstance(raw.raws, Packed) else iter(raw.raws)
-    for line, number, key, group, it in zip(
-        raw.lines, raw.numbers, raw.keys, groups(raw, base), read, strict=True
+    items, lines, names, faults = packed_items(), array("q"), array("q"), list[Fault]()
+    for line, number, key, group, parts in zip(
+        raw.lines, raw.numbers, raw.keys, groups(raw, base), raw.raws.drained(), strict=True
     ):
-        topic = source.topic if source.topic is not None else it.topic.strip() or own
-        name, text = it.id or f"{base}-{number:04d}", ItemText(it.stem, it.choices, it.question_at)
-        try:
-            items.append(Item(name, key=key, topic=sys.intern(topic), group=it.group or group, sealed=text))
+        stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
+        name = id or f"{base}-{number:04d}"
+        topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
+        if stem.strip():
+            items.add((name, key, topic, own_group or group, stem, choices, question_at))
             lines.append(line)
-            names.add(hash(name))
-        except DataError as error:
-            faults.append(Fault(line, error.lines[0]))
-    if len(names) == len(items):
-        return items, lines, faults
-    first: dict[str, int] = {}
-    keep = [first.setdefault(item.id, line) == line for item, line in zip(items, lines, strict=True)]
-    for item, line, kept in zip(items, lines, keep, strict=True):
-        if not kept:
-            faults.append(
-                Fault(line, f"the ID is already used on line {first[item.id]}. Make each ID unique.")
-            )
-    return where(items, keep), array("q", compress(lines, keep)), faults
+            names.append(hash(name))
+        else:
+            faults.append(Fault(line, BLANK_STEM))
+    keep = [True] * len(items)
+    for at, before in repeats(names):
+        keep[at] = False
+        faults.append(
+            Fault(lines[at], f"the ID is already used on line {lines[before]}. Make each ID unique.")
+        )
+    return (
+        (items, lines, faults)
+        if all(keep)
+        else (items.where(keep), array("q", compress(lines, keep)), faults)
+    )
 
 
 def _base(source: Source) -> str:

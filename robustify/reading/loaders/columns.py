@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from string import ascii_lowercase
 
 from robustify.base.errors import DataError
@@ -164,7 +165,7 @@ class Columns:
             shapes[shape := tuple(row.cells)] += 1
             examples.setdefault(shape, row.cells)
         usual = shapes.most_common(1)[0][0]
-        some = rows[:: max(1, shapes.total() // _ROWS_LOOKED_AT)]
+        some = islice(rows, 0, None, max(1, shapes.total() // _ROWS_LOOKED_AT))
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
         filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])

@@ -13,11 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from operator import attrgetter
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.items.packed import Packed, made_of, where
 from robustify.reading.loaders import answer_keys, listed_options
 from robustify.reading.loaders.columns import (
     CHOICES,
@@ -36,15 +34,16 @@ from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recog
 from robustify.reading.loaders.rows import (
     Cells,
     Fault,
-    RawItem,
+    Raws,
     SourceRow,
     SourceTable,
-    Streamed,
     as_object,
     asked_text,
     cell_or_none,
     has,
     name_like,
+    packed_raws,
+    raw_parts,
 )
 from robustify.reading.loaders.together import (
     FileRows,
@@ -56,7 +55,6 @@ from robustify.reading.loaders.together import (
 from robustify.reading.marks.labelling import cut_at_labels
 
 _ROWS_LOOKED_AT = 200
-_PARTS = attrgetter(*RawItem.__dataclass_fields__)
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 
@@ -71,7 +69,7 @@ class RawItems(HoldsText):
 
     lines: Sequence[int]
     numbers: Sequence[int]
-    raws: Sequence[RawItem]
+    raws: Raws
     keys: tuple[int, ...]
     faults: tuple[Fault, ...]
     how: Recognised
@@ -88,9 +86,10 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     read = known.read if known else listed_options.reader_of(found)
     as_read, rows, lines, numbers, faults, bad = _as_read(table.rows, read)
     unreviewed = rows.unreviewed
-    raws: Sequence[RawItem] = as_read
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, said = (raws, False, ()) if known is OWN else listed_options.bare_items(raws, rows.led)
+    raws, labelled, said = (
+        (as_read, False, ()) if known is OWN else listed_options.bare_items(as_read, rows.led)
+    )
     raws = answer_keys.with_alphabet(raws, rows.short_keys)
     rows = rows if raws is as_read else FileRows(raws)
     written: Sequence[answer_keys.WrittenKey] = rows.written
@@ -113,7 +112,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     if any(key.fault for key in {*keys}):
         faults += [Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
-        raws, keys = where(raws, good), [*compress(keys, good)]
+        raws, keys = raws.where(good), [*compress(keys, good)]
         lines, numbers = [*compress(lines, good)], [*compress(numbers, good)]
     how = Recognised(
         file=name,
@@ -136,12 +135,11 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
 
 def _as_read(
     table: Sequence[SourceRow], read: listed_options.Read
-) -> tuple[Sequence[RawItem], FileRows, Sequence[int], Sequence[int], list[Fault], set[int]]:
+) -> tuple[Raws, FileRows, Sequence[int], Sequence[int], list[Fault], set[int]]:
     """Return the items of the rows, what they have in common, their lines and numbers, and the faults and numbers of rows
     that could not be read."""
-    raws: Packed[RawItem] | list[RawItem]
-    raws = Packed(_PARTS, made_of(RawItem, RawItem.__slots__)) if isinstance(table, Streamed) else []
-    rows, lines, numbers, faults, bad = FileRows(), array("q"), array("q"), list[Fault](), set[int]()
+    raws, rows, lines, numbers = packed_raws(), FileRows(), array("q"), array("q")
+    faults, bad = list[Fault](), set[int]()
     for row in table:
         rows.unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
@@ -150,7 +148,7 @@ def _as_read(
             bad.add(row.number)
             faults.append(Fault(row.line, error.lines[0]))
             continue
-        raws.append(raw)
+        raws.add(raw_parts(raw))
         rows.add(raw)
         lines.append(row.line)
         numbers.append(row.number)

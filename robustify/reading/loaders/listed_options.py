@@ -19,7 +19,6 @@ from typing import Any
 from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, edges, is_blank, undressed
-from robustify.items.packed import changed
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import (
     SEVERAL_WRONG,
@@ -319,28 +318,26 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
     return key
 
 
-def bare_items(
-    raws: Sequence[rows.RawItem], led: int
-) -> tuple[Sequence[rows.RawItem], bool, tuple[str, ...]]:
+def bare_items(raws: rows.Raws, led: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
     """Take off what stands around the texts of a whole file, of which `led` rows are `is_led`. Return items, whether
     labels were taken off, and notes."""
     plain = _bare_stems(raws)
     if led * 2 > len(raws):
         # The first choice is a line such as "Options:".
-        plain = changed(plain, _without_lead)
+        plain = rows.changed(plain, _without_lead)
     labelled = all(_labelled_inside(raw) is not None for raw in plain)
-    unlabelled = changed(plain, _without_labels) if labelled else plain
+    unlabelled = rows.changed(plain, _without_labels) if labelled else plain
     bare = _evened(unlabelled)
     return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
 
 
-def _bare_stems(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+def _bare_stems(raws: rows.Raws) -> rows.Raws:
     """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
     lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
     tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
     if not lead and not tail:
         return raws
-    return changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
+    return rows.changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
 
 
 def is_led(raw: rows.RawItem) -> bool:
@@ -384,7 +381,7 @@ def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
     )
 
 
-def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
+def _evened(raws: rows.Raws) -> rows.Raws:
     """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
     if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
         return raws
@@ -392,4 +389,4 @@ def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     texts = iter(even := undressed(every))
     if even[0] == every[0]:
         return raws
-    return changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))
+    return rows.changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))

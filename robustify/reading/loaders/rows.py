@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any, BinaryIO, TextIO, TypeVar, overload
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import UNPRINTABLE
+from robustify.items.packed import Packed, made_of
 from robustify.reading.loaders.loaded import KeyKind
 
 V = TypeVar("V")
@@ -93,6 +95,20 @@ class RawItem(HoldsText):
     marked: int | None = None
     cut: str = ""
     unread: tuple[str, ...] = ()
+
+
+Raws = Packed[RawItem]
+raw_parts = attrgetter(*RawItem.__slots__)
+
+
+def packed_raws() -> Raws:
+    """Return an empty sequence of raw items."""
+    return Packed(made_of(RawItem, RawItem.__slots__))
+
+
+def changed(raws: Raws, change: Callable[[RawItem], RawItem]) -> Raws:
+    """Return the changed items, and forget the others."""
+    return raws.changed(change, raw_parts)
 
 
 Again = Callable[[], AbstractContextManager[BinaryIO]]

@@ -11,6 +11,7 @@ from typing import Any
 
 from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 from robustify.items.item import Item
+from robustify.items.packed import repeats
 from robustify.reading.loaders.answer_keys import NUMBERED
 from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.listed_options import BY_LABEL
@@ -49,26 +50,14 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
         stems.append(hash(folded(item.stem)))
         wholes.append(hash((stems[-1], *sorted(texts))))
         key_texts.append(hash(texts[item.key]))
-    found += [(at, "repeated_stem") for at, before in _repeats(stems) if at != before]
+    found += [(at, "repeated_stem") for at, _ in repeats(stems)]
     conflicts: set[int] = set()
-    for at, before in _repeats(wholes):
+    for at, before in repeats(wholes):
         if before in conflicts or key_texts[before] != key_texts[at]:
             found += [(one, _CONFLICT) for one in sorted({before, at} - conflicts)]
             conflicts |= {before, at}
     found.sort(key=lambda one: one[0])
     return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
-
-
-def _repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the place of each hash that comes several times, and that of its first time."""
-    seen, again = set[int](), set[int]()
-    for one in hashes:
-        (again if one in seen else seen).add(one)
-    del seen
-    first: dict[int, int] = {}
-    for at, one in enumerate(hashes):
-        if one in again:
-            yield at, first.setdefault(one, at)
 
 
 def describe(loaded: Loaded) -> dict[str, object]:

@@ -141,7 +141,7 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
         try:
             match head:
                 case b"PAR1":
-                    whole = pa.parquet.ParquetFile(file, buffer_size=1 << 20)
+                    whole = pa.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
                     batches = whole.iter_batches(_BATCH)
                 case b"ARRO":
                     whole = pa.ipc.open_file(file)
