@@ -3,7 +3,7 @@
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 from robustify.base.redaction import HoldsText, ItemText
 from robustify.items.item import Item
@@ -38,11 +38,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (self._made(*parts) for parts in map(_unpacked, self._packed))
 
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[T]: ...
-    def __getitem__(self, at: int | slice) -> T | list[T]:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self._made(*parts) for parts in map(_unpacked, self._packed[at])]
         return self._made(*_unpacked(self._packed[at]))

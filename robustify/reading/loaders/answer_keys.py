@@ -51,7 +51,8 @@ class ReadKey:
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class WrittenKey(HoldsText):
     """Key of an item with the choices that it could mean in each form, or the reason why it is none. Rows whose keys read
-    alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key."""
+    alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key, and
+    `places` are the choices that it could mean in any form."""
 
     text: str
     found: Readings
@@ -59,6 +60,7 @@ class WrittenKey(HoldsText):
     labels: tuple[str, ...]
     k: int
     kind: str
+    places: frozenset[int]
     fault: str = ""
 
 
@@ -76,8 +78,8 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
         text = text if _letter(text) is not None or _number(text) is not None else ""
         same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *found.items()
         if (key := self.get(same)) is None:
-            rest = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), fault
-            key = self[same] = WrittenKey(text, found, *rest)
+            rest = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), frozenset(places_of(found))
+            key = self[same] = WrittenKey(text, found, *rest, fault)
         return key
 
 

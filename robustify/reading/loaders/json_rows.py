@@ -8,11 +8,12 @@ logs, only the original items are read, each once (`robustify import` reads the 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
+from typing import Any
 
 from robustify.base.errors import DataError, counted
 from robustify.reading.loaders.columns import (
@@ -291,33 +292,48 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
     """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
     `DataError` if an Inspect log is of a task without choices."""
     if table.outer == "inspect_log":
-        return _inspect(name, table)
+        if not any(row.cells.get("choices") for row in table.rows):
+            raise DataError(
+                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
+            )
+        return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")
     first = table.rows[0].cells if table.rows else {}
     if is_lm_eval(first):
-        return _lm_eval(table)
+        return _rebuilt(table, partial(_lm_eval_cells, {}), outer="lm_eval_samples")
     if isinstance(first.get("row"), dict) and "row_idx" in first:
-        # The dataset viewer of the Hub puts each row into an object.
-        whole = [row for row in table.rows if not row.cells.get("truncated_cells")]
-        rows = tuple(replace(row, cells=as_object(row.cells.get("row"))) for row in whole)
-        why = "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
-        cut = tuple(Fault(row.line, why) for row in table.rows if row.cells.get("truncated_cells"))
-        table = replace(table, rows=rows, faults=(*table.faults, *cut))
+        table = _rebuilt(table, _viewed_cells)
     if table.layout or not any(_inner_items(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
         return table
-    unrolled: list[SourceRow] = []
-    faults: list[Fault] = []
+    unrolled = _rebuilt(table, _unrolled_cells, flat=False)
+    rows = tuple(replace(row, number=at) for at, row in enumerate(unrolled.rows, start=1))
+    note = f"{counted(len(rows), 'item')} were taken from lists inside {counted(len(table.rows), 'row')}"
+    return replace(unrolled, rows=rows, notes=(*table.notes, note))
+
+
+def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
+    """Return a table with the rows that are `made` of the cells of each, or the reason why there are none."""
+    rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
-        found = _inner_items(row.cells)
-        unrolled += [
-            SourceRow(row.line, len(unrolled) + at, cells) for at, cells in enumerate(found, start=1)
-        ]
-        if not found and [] not in row.cells.values():
-            why = "the row has no list of questions with options, as the first row has"
-            faults.append(Fault(row.line, why))
-    note = f"{counted(len(unrolled), 'item')} were taken from lists inside {counted(len(table.rows), 'row')}"
-    return replace(
-        table, rows=tuple(unrolled), faults=(*table.faults, *faults), flat=False, notes=(*table.notes, note)
-    )
+        match made(row.cells):
+            case str() as reason:
+                faults.append(Fault(row.line, reason))
+            case several:
+                rows += [SourceRow(row.line, row.number, cells) for cells in several]
+    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), **more)
+
+
+def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
+    """Return the cells inside a row of the dataset viewer of the Hub."""
+    if cells.get("truncated_cells"):
+        return "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
+    return [as_object(cells.get("row"))]
+
+
+def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
+    found = _inner_items(cells)
+    if not found and [] not in cells.values():
+        return "the row has no list of questions with options, as the first row has"
+    return found
 
 
 def _is_item(cells: Cells) -> bool:
@@ -352,39 +368,24 @@ def _has_key(names: tuple[str, ...]) -> bool:
     return bool(usual_names(names, KEYS))
 
 
-def _lm_eval(table: SourceTable) -> SourceTable:
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    seen: dict[str, object] = {}
-    for row in table.rows:
-        inner, number = row.cells.get("doc"), str(row.cells.get("doc_id"))
-        if not isinstance(inner, dict):
-            faults.append(Fault(row.line, "the row has no object `doc`; expected an lm-eval sample"))
-        elif seen.get(number) != inner:
-            seen[number] = inner
-            # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
-            as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
-            target = {as_what: row.cells["target"]} if "target" in row.cells else {}
-            rows.append(SourceRow(row.line, row.number, {**inner, **target}))
-    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), outer="lm_eval_samples")
+def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | str:
+    inner, number = cells.get("doc"), str(cells.get("doc_id"))
+    if not isinstance(inner, dict):
+        return "the row has no object `doc`; expected an lm-eval sample"
+    if seen.get(number) == inner:
+        return ()
+    seen[number] = inner
+    # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
+    as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
+    return [{**inner, **({as_what: cells["target"]} if "target" in cells else {})}]
 
 
-def _inspect(name: str, table: SourceTable) -> SourceTable:
-    if not any(row.cells.get("choices") for row in table.rows):
-        raise DataError(
-            f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
-        )
+def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
     # Of a sample with several epochs, the first is taken.
-    seen = {str(row.cells.get("id")): row for row in reversed(table.rows)}
-    rows = tuple(
-        replace(row, cells=_inspect_cells(row.cells))
-        for row in table.rows
-        if row.cells.get("epoch", 1) == 1 or row is seen[str(row.cells.get("id"))]
-    )
-    return replace(table, rows=rows, layout="inspect_log", outer="")
-
-
-def _inspect_cells(sample: Cells) -> dict[str, object]:
+    name = str(sample.get("id"))
+    if name in seen and sample.get("epoch", 1) != 1:
+        return ()
+    seen.add(name)
     metadata = as_object(sample.get("metadata"))
     topic = next((metadata[name] for name in ("topic", "subject", "category") if name in metadata), None)
-    return {"topic": topic, **{name: sample.get(name) for name in ("input", "id", "target", "choices")}}
+    return [{"topic": topic, **{name: sample.get(name) for name in ("input", "id", "target", "choices")}}]

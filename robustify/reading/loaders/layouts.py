@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, listed_options
+from robustify.reading.loaders import answer_keys, listed_options, rows, together
 from robustify.reading.loaders.columns import (
     CHOICES,
     KEYS,
@@ -31,27 +30,6 @@ from robustify.reading.loaders.columns import (
 )
 from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
-from robustify.reading.loaders.rows import (
-    Cells,
-    Fault,
-    Raws,
-    SourceRow,
-    SourceTable,
-    as_object,
-    asked_text,
-    cell_or_none,
-    has,
-    name_like,
-    packed_raws,
-    raw_parts,
-)
-from robustify.reading.loaders.together import (
-    FileRows,
-    counted_as_rivals,
-    require_one_key,
-    require_whole,
-    rivals,
-)
 from robustify.reading.marks.labelling import cut_at_labels
 
 _ROWS_LOOKED_AT = 200
@@ -69,48 +47,49 @@ class RawItems(HoldsText):
 
     lines: Sequence[int]
     numbers: Sequence[int]
-    raws: Raws
+    raws: rows.Raws
     keys: tuple[int, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[rows.Fault, ...]
     how: Recognised
     repeats: bool
     passages: bool
 
 
-def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
+def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None) -> RawItems:
     """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     known = _known_layout(table) if fields is None else None
     columns = None if known else Columns.of(table.rows)
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
     read = known.read if known else listed_options.reader_of(found)
-    as_read, rows, lines, numbers, faults, bad = _as_read(table.rows, read)
-    unreviewed = rows.unreviewed
+    free = columns is not None and (fields is None or fields.key is None)
+    rivals = together.rivals(found, columns.names) if columns and free else []
+    counts, faults = together.FileRows(found, rivals), list[rows.Fault]()
+    as_read, lines, numbers = _as_read(table.rows, read, rivals, counts, faults)
+    unreviewed = counts.unreviewed
     # Files that robustify wrote are read back unchanged.
     raws, labelled, said = (
-        (as_read, False, ()) if known is OWN else listed_options.bare_items(as_read, rows.led)
+        (as_read, False, ()) if known is OWN else listed_options.bare_items(as_read, counts.led)
     )
-    raws = answer_keys.with_alphabet(raws, rows.short_keys)
-    rows = rows if raws is as_read else FileRows(raws)
-    written: Sequence[answer_keys.WrittenKey] = rows.written
-    free = columns is not None and (fields is None or fields.key is None)
-    readable = partial(filter, lambda row: row.number not in bad, table.rows)
-    meant = rivals(found, columns.names, readable, raws, rows.marked) if columns and free else {}
-    if (counting := counted_as_rivals(written, meant)) is not written:
+    raws = answer_keys.with_alphabet(raws, counts.short_keys)
+    counts = counts if raws is as_read else together.FileRows(found, rivals, raws)
+    written: Sequence[answer_keys.WrittenKey] = counts.written
+    meant = counts.meant if free else {}
+    if (counting := together.counted_as_rivals(written, meant)) is not written:
         written, found = counting, found.model_copy(update={"key_is": "number"})
     weak = (
         columns and (fields is None or fields.stem is None) and not usual_names([found.stem or ""], STEMS[:1])
     )
-    if weak and len(raws) > 2 and len(rows.stems) == 1:
+    if weak and len(raws) > 2 and len(counts.stems) == 1:
         raise DataError(
             f"{name}: `{found.stem}` is the same in all rows, so it may be no question. Name the question with "
             f"`--map stem=NAME`, for example `--map stem={found.stem}`."
         )
-    require_whole(name, rows, Counter(written))
+    together.require_whole(name, counts, Counter(written))
     keys = answer_keys.read_keys(written)
-    require_one_key(name, found, lines, keys, meant)
+    together.require_one_key(name, found, lines, keys, meant)
     if any(key.fault for key in {*keys}):
-        faults += [Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
+        faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
         raws, keys = raws.where(good), [*compress(keys, good)]
         lines, numbers = [*compress(lines, good)], [*compress(numbers, good)]
@@ -119,43 +98,40 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         layout=known.name if known else _BY_NAMES,
         fields=found.model_dump(exclude_defaults=True, exclude_none=True),
         key_forms=dict(Counter(key.form for key in keys)),
-        labelled=len(written) if labelled else rows.cuts[listed_options.BY_LABEL],
+        labelled=len(written) if labelled else counts.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(
-            *table.notes,
-            *said,
-            *_beside(rows),
-            *_unreviewed(unreviewed),
-            *(_unread(table, found, columns) if columns else ()),
-        ),
+        unread=(*table.notes, *said, *_unread(table, counts, unreviewed, found, columns)),
     )
     places = tuple(key.index for key in keys)
-    return RawItems(lines, numbers, raws, places, tuple(faults), how, rows.repeats, rows.passages)
+    return RawItems(lines, numbers, raws, places, tuple(faults), how, counts.repeats, counts.passages)
 
 
 def _as_read(
-    table: Sequence[SourceRow], read: listed_options.Read
-) -> tuple[Raws, FileRows, Sequence[int], Sequence[int], list[Fault], set[int]]:
-    """Return the items of the rows, what they have in common, their lines and numbers, and the faults and numbers of rows
-    that could not be read."""
-    raws, rows, lines, numbers = packed_raws(), FileRows(), array("q"), array("q")
-    faults, bad = list[Fault](), set[int]()
+    table: Sequence[rows.SourceRow],
+    read: listed_options.Read,
+    rivals: Sequence[str],
+    counts: together.FileRows,
+    faults: list[rows.Fault],
+) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
+    """Return the items of the rows, and their lines and numbers. Count them, and add the faults of the other rows."""
+    raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
     for row in table:
-        rows.unreviewed += any(map(row.cells.get, _COMPOSED))
+        counts.unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
             raw = read(row.cells)
         except DataError as error:
-            bad.add(row.number)
-            faults.append(Fault(row.line, error.lines[0]))
+            faults.append(rows.Fault(row.line, error.lines[0]))
             continue
-        raws.add(raw_parts(raw))
-        rows.add(raw)
+        if rivals:
+            raw = replace(raw, rivals=tuple(map(row.cells.get, rivals)))
+        raws.add(rows.raw_parts(raw))
+        counts.add(raw)
         lines.append(row.line)
         numbers.append(row.number)
-    return raws, rows, lines, numbers, faults, bad
+    return raws, lines, numbers
 
 
-def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
+def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
     """Return the layout that the reader of the file names, or the one that most rows have."""
     if table.layout:
         return next(known for known in LAYOUTS if known.name == table.layout)
@@ -165,7 +141,7 @@ def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
     return most if n * 2 > len(looked_at) else None
 
 
-def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
+def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
     """Return the user's field map, with missing parts filled in from common names. Raise `UsageError` if no row has a
     mapped field, or the table has no field names, and `DataError` if a part of an item has no field, or several fields."""
     if table.layout:
@@ -173,7 +149,7 @@ def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) 
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
     for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
-        if mapped is None or any(has(row.cells, mapped) for row in table.rows):
+        if mapped is None or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
         choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
@@ -204,12 +180,12 @@ def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) 
     raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
 
 
-def _block_field(table: SourceTable, columns: Columns) -> str:
+def _block_field(table: rows.SourceTable, columns: Columns) -> str:
     """Return the field whose text contains labelled options, or "" if there is none or its name may be item text."""
     apart = usual_names(columns.names, CHOICES) or not _shown(table, columns.names)
     for name in () if apart else columns.names:
         with suppress(DataError):
-            cut = cut_at_labels(asked_text(columns.example, name))
+            cut = cut_at_labels(rows.asked_text(columns.example, name))
             if cut and cut.before.strip():
                 return name
     return ""
@@ -222,12 +198,12 @@ def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
     return False
 
 
-def _proposed_key(name: str, table: SourceTable, said: FieldMap, choices: str | tuple[str, ...]) -> str:
+def _proposed_key(name: str, table: rows.SourceTable, said: FieldMap, choices: str | tuple[str, ...]) -> str:
     """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
     with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
     some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
     example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
-    inside = [f"{choices}.{name}" for name in as_object(example.get(str(choices)))]
+    inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
     columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
     for column in _possible_flags(example, choices) or columns:
         for key_is in ("auto", "number") if column not in several(choices) else ():
@@ -244,7 +220,7 @@ def _proposed_key(name: str, table: SourceTable, said: FieldMap, choices: str | 
     }
     best = [*(sure or found).items()]
     alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
-    if best and (len(best) == 1 or alike) and name_like(best[0][0]):
+    if best and (len(best) == 1 or alike) and rows.name_like(best[0][0]):
         column, (fields, _) = best[0]
         with suppress(DataError, UsageError):
             if not raw_items(name, table, fields).faults:
@@ -253,52 +229,50 @@ def _proposed_key(name: str, table: SourceTable, said: FieldMap, choices: str | 
     return ""
 
 
-def _columns(table: SourceTable) -> str:
+def _columns(table: rows.SourceTable) -> str:
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
     # A field that few records have may be named after a choice or an ID.
-    rows = table.rows[:_ROWS_LOOKED_AT]
-    usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in rows) > len(rows) > 1]
+    counts = table.rows[:_ROWS_LOOKED_AT]
+    usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in counts) > len(counts) > 1]
     if not usual or not _shown(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
     rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
     return f"found the {what}s {', '.join(usual)}{rest}"
 
 
-def _shown(table: SourceTable, names: Sequence[str]) -> bool:
+def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
     known = sum(map(known_name, table.rows[0].cells))
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         return known > 0 or not table.flat or _is_header(table, names)
-    return all(map(name_like, names)) and (known > 1 or (table.flat and _is_header(table, names)))
+    return all(map(rows.name_like, names)) and (known > 1 or (table.flat and _is_header(table, names)))
 
 
-def _is_header(table: SourceTable, names: Sequence[str]) -> bool:
+def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether the names of a column of marks, such as the letters of keys, are no marks: then line 1 is no item."""
-    rows = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
-    return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in rows) for name in names)
+    counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
+    return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
 
-def _beside(rows: FileRows) -> Iterator[str]:
-    """Say what stood beside the choices of the rows."""
-    for what, n in rows.unread.items():
-        says = (
-            "kept as a part of the last option"
-            if what == listed_options.KEPT_BELOW
-            else "not read as an option"
-        )
-        yield f"{says}: {what} (in {n:,} of {len(rows.written):,} rows)"
-
-
-def _unreviewed(n: int) -> Iterator[str]:
-    """Say how many items of a composed set have options that nobody reviewed."""
-    if n:
-        yield f"{counted(n, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
-
-
-def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[str]:
-    """Say which fields of the rows were not read."""
+def _unread(
+    table: rows.SourceTable,
+    counts: together.FileRows,
+    unreviewed: int,
+    fields: FieldMap,
+    columns: Columns | None,
+) -> Iterator[str]:
+    """Say what stood beside the choices of the rows, how many items of a composed set have options that nobody reviewed,
+    and which fields were not read."""
+    for what, n in counts.unread.items():
+        kept = what == listed_options.KEPT_BELOW
+        says = "kept as a part of the last option" if kept else "not read as an option"
+        yield f"{says}: {what} (in {n:,} of {len(counts.written):,} rows)"
+    if unreviewed:
+        yield f"{counted(unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
+    if columns is None:
+        return
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
     taken = {LOGGED_TARGET, *_COMPOSED, *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
@@ -322,11 +296,11 @@ def groups(found: RawItems, base: str) -> Sequence[str]:
     return [f"{base}-p{numbers[passage]:04d}" if passage in numbers else "" for passage in passages]
 
 
-def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:
+def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> list[str]:
     """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
-    listed = cell_or_none(cells, choices) if isinstance(choices, str) else None
+    listed = rows.cell_or_none(cells, choices) if isinstance(choices, str) else None
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
-    members = [as_object(option) for option in listed] if isinstance(listed, list) else []
+    members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
     said = {name: [listed_options.truth(member.get(name, False)) for member in members] for name in names}
     return [

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
-from typing import Any, BinaryIO, TextIO, TypeVar, overload
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
@@ -80,7 +80,8 @@ class RawItem(HoldsText):
     """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
 
     `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the
-    separator of choices that came in one cell. `unread` names what stood beside the choices and is none."""
+    separator of choices that came in one cell. `unread` names what stood beside the choices and is none. `rivals` are the
+    cells of other columns that may be the key."""
 
     stem: str
     choices: tuple[str, ...]
@@ -95,6 +96,7 @@ class RawItem(HoldsText):
     marked: int | None = None
     cut: str = ""
     unread: tuple[str, ...] = ()
+    rivals: tuple[object, ...] = ()
 
 
 Raws = Packed[RawItem]
@@ -150,11 +152,7 @@ class Streamed(HoldsText, Sequence[SourceRow]):
             return sum(1 for _ in self)
         return self._n
 
-    @overload
-    def __getitem__(self, at: int) -> SourceRow: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[SourceRow]: ...
-    def __getitem__(self, at: int | slice) -> SourceRow | list[SourceRow]:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [*islice(self, at.start, at.stop, at.step)]
         return next(islice(self, at, None))

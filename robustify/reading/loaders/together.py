@@ -5,14 +5,15 @@ from 0 or from 1.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from robustify.base.errors import DataError
+from robustify.items.item import MOST
 from robustify.reading.loaders import answer_keys, listed_options
 from robustify.reading.loaders.columns import KEYS, LOGGED_TARGET, several, usual_names
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import RawItem, SourceRow
+from robustify.reading.loaders.rows import RawItem
 from robustify.reading.marks.labelling import cut_at_labels, only_labels
 
 _ROWS_OF_LETTERS = 10
@@ -22,15 +23,17 @@ _ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
 Meant = Mapping[str, Sequence[frozenset[int]]]
 """For each other column that may be the key: the choices that each row may mean."""
+_ONLY = tuple(frozenset((at,)) for at in range(MOST))
 
 
 class FileRows:
-    """What the rows of a file have in common, counted in one pass over them."""
+    """What the rows of a file with a field map have in common, counted in one pass over them. `rivals` are the other
+    columns that may be the key, and `meant` is what they say of each row."""
 
-    def __init__(self, raws: Iterable[RawItem] = ()) -> None:
-        self._keys, self._ids = answer_keys.WrittenKeys(), set[int]()
+    def __init__(self, fields: FieldMap, rivals: Sequence[str] = (), raws: Iterable[RawItem] = ()) -> None:
+        self._keys, self._ids, self._choices = answer_keys.WrittenKeys(), set[int](), fields.choices
         self.written: list[answer_keys.WrittenKey] = []
-        self.marked: list[int | None] = []
+        self._said: dict[str, list[frozenset[int]]] = {_MARK: [], **{f"`{name}`": [] for name in rivals}}
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.unreviewed = self.led = self.named = self.sure = self.letters = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
@@ -40,7 +43,10 @@ class FileRows:
     def add(self, raw: RawItem) -> None:
         """Count a row."""
         self.written.append(self._keys.of(raw))
-        self.marked.append(raw.marked)
+        self._said[_MARK].append(frozenset() if raw.marked is None else _ONLY[raw.marked])
+        for cell, said in zip(raw.rivals, [*self._said.values()][1:], strict=False):
+            key = listed_options.own_label(cell, self._choices, raw.labels)
+            said.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
         self.cuts[raw.cut] += 1
         self.led += listed_options.is_led(raw)
         if raw.unread:
@@ -63,6 +69,11 @@ class FileRows:
     def repeats(self) -> bool:
         """Whether IDs repeat, or two of them have the same hash."""
         return len(self._ids) < self.named
+
+    @property
+    def meant(self) -> Meant:
+        """What other columns, and the marks in the choices, say of each row, if they say anything."""
+        return {what: said for what, said in self._said.items() if any(said)}
 
 
 def require_whole(name: str, rows: FileRows, written: Counter[answer_keys.WrittenKey]) -> None:
@@ -90,28 +101,14 @@ def require_whole(name: str, rows: FileRows, written: Counter[answer_keys.Writte
         )
 
 
-def rivals(
-    fields: FieldMap,
-    names: Sequence[str],
-    rows: Callable[[], Iterator[SourceRow]],
-    raws: Sequence[RawItem],
-    marked: Sequence[int | None],
-) -> Meant:
-    """Return what other columns that may be the key say of each row: all, or those called correct if the key is."""
-    marks = {one: frozenset(() if one is None else (one,)) for one in {*marked}}
-    said = {_MARK: [marks[one] for one in marked]} if any(marks.values()) else {}
-    ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
+def rivals(fields: FieldMap, names: Sequence[str]) -> list[str]:
+    """Return the columns that may be the key beside that of a field map: all, or those called correct if the key is."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
+    ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
     others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
     if fields.key is None or fields.key in several(fields.choices):
         others = []
-    for rival in (*others, *({LOGGED_TARGET} & {*names})):
-        keys = answer_keys.WrittenKeys()
-        read = said[f"`{rival}`"] = []
-        for row, raw in zip(rows(), raws, strict=True):
-            key = listed_options.own_label(row.cells.get(rival), fields.choices, raw.labels)
-            read.append(frozenset(answer_keys.places_of(keys.of(replace(raw, key_is="auto", key=key)).found)))
-    return {what: meant for what, meant in said.items() if any(meant)}
+    return [*others, *({LOGGED_TARGET} & {*names})]
 
 
 def counted_as_rivals(
