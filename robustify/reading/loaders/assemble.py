@@ -23,7 +23,7 @@ from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows
-from robustify.reading.loaders.rows import Fault, RawItem, changed, fault_lines
+from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
 from robustify.reading.loaders.survey import find_defects
 
 _MANY = 1 << 15
@@ -117,29 +117,31 @@ def _part(source: Source, base: str) -> _Part:
     how = replace(raw.how, layout=f"{table.outer}/{raw.how.layout}" if table.outer else raw.how.layout)
     # Such an ID is a page number, or the name of a passage, or two files were joined.
     said = source.fields is not None and source.fields.id is not None
-    if raw.repeats and not said and raw.how.layout != OWN.name:
-        named = Counter(one.id for one in raw.raws if one.id)
-        if repeated := sum(n for n in named.values() if n > 1):
-            note = f"IDs repeat (in {repeated:,} of {len(raw.raws):,} rows), so the items are named by their lines"
-            fields = {part: name for part, name in how.fields.items() if part != "id"}
-            how = replace(how, fields=fields, unread=(*how.unread, note))
-            raw = replace(raw, raws=changed(raw.raws, lambda one: replace(one, id="")))
-    items, lines, wrong = _items(raw, source, base)
+    again = {at: before for at, before in repeats(raw.ids) if raw.ids[at]}
+    if by_line := bool(again) and not said and raw.how.layout != OWN.name:
+        n = len({*again, *again.values()})
+        note = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
+        fields = {part: name for part, name in how.fields.items() if part != "id"}
+        how = replace(how, fields=fields, unread=(*how.unread, note))
+    items, lines, wrong = _items(raw, source, base, by_line)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
     return _Part(path, items, lines, tuple(faults), digest, how)
 
 
-def _items(raw: RawItems, source: Source, base: str) -> tuple[Packed[Item], "array[int]", list[Fault]]:
-    """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
+def _items(
+    raw: RawItems, source: Source, base: str, by_line: bool
+) -> tuple[Packed[Item], "array[int]", list[Fault]]:
+    """Return the items, their line numbers, and the faults of the other rows. An item without an ID, or each one with
+    `by_line`, gets an ID that begins with `base`."""
     own = _base(source) if raw.how.layout == "mmlu_csv" else ""
     items, lines, names, faults = packed_items(), array("q"), array("q"), list[Fault]()
     for line, number, key, group, parts in zip(
         raw.lines, raw.numbers, raw.keys, groups(raw, base), raw.raws.drained(), strict=True
     ):
         stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
-        name = id or f"{base}-{number:04d}"
+        name = f"{base}-{number:04d}" if by_line or not id else id
         topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
         if stem.strip():
             items.add((name, key, topic, own_group or group, stem, choices, question_at))
@@ -150,14 +152,9 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[Packed[Item], "arr
     keep = [True] * len(items)
     for at, before in repeats(names):
         keep[at] = False
-        faults.append(
-            Fault(lines[at], f"the ID is already used on line {lines[before]}. Make each ID unique.")
-        )
-    return (
-        (items, lines, faults)
-        if all(keep)
-        else (items.where(keep), array("q", compress(lines, keep)), faults)
-    )
+        used = f"the ID is already used on line {lines[before]}. Make each ID unique."
+        faults.append(Fault(lines[at], used))
+    return items.where(keep), array("q", compress(lines, keep)), faults
 
 
 def _base(source: Source) -> str:

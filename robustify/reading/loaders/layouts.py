@@ -43,7 +43,7 @@ _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
     """Items read by a layout with zero-based keys, their lines and row numbers, the faults of rows that could not be read,
-    and how they were read. Only with `repeats`, IDs may repeat, and only with `passages`, items may share one."""
+    and how they were read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
 
     lines: Sequence[int]
     numbers: Sequence[int]
@@ -51,7 +51,7 @@ class RawItems(HoldsText):
     keys: tuple[int, ...]
     faults: tuple[rows.Fault, ...]
     how: Recognised
-    repeats: bool
+    ids: Sequence[int]
     passages: bool
 
 
@@ -88,11 +88,12 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     together.require_whole(name, counts, Counter(written))
     keys = answer_keys.read_keys(written)
     together.require_one_key(name, found, lines, keys, meant)
+    ids: Sequence[int] = counts.ids
     if any(key.fault for key in {*keys}):
         faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
         raws, keys = raws.where(good), [*compress(keys, good)]
-        lines, numbers = [*compress(lines, good)], [*compress(numbers, good)]
+        lines, numbers, ids = ([*compress(of, good)] for of in (lines, numbers, ids))
     how = Recognised(
         file=name,
         layout=known.name if known else _BY_NAMES,
@@ -103,7 +104,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         unread=(*table.notes, *said, *_unread(table, counts, unreviewed, found, columns)),
     )
     places = tuple(key.index for key in keys)
-    return RawItems(lines, numbers, raws, places, tuple(faults), how, counts.repeats, counts.passages)
+    return RawItems(lines, numbers, raws, places, tuple(faults), how, ids, counts.passages)
 
 
 def _as_read(

@@ -4,6 +4,7 @@ Columns that could all be the key are accepted if they name the same choices. Su
 from 0 or from 1.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,11 +32,11 @@ class FileRows:
     columns that may be the key, and `meant` is what they say of each row."""
 
     def __init__(self, fields: FieldMap, rivals: Sequence[str] = (), raws: Iterable[RawItem] = ()) -> None:
-        self._keys, self._ids, self._choices = answer_keys.WrittenKeys(), set[int](), fields.choices
+        self._keys, self._choices, self.ids = answer_keys.WrittenKeys(), fields.choices, array("q")
         self.written: list[answer_keys.WrittenKey] = []
         self._said: dict[str, list[frozenset[int]]] = {_MARK: [], **{f"`{name}`": [] for name in rivals}}
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
-        self.unreviewed = self.led = self.named = self.sure = self.letters = 0
+        self.unreviewed = self.led = self.sure = self.letters = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
         for raw in raws:
             self.add(raw)
@@ -61,14 +62,7 @@ class FileRows:
         self.passages = self.passages or bool(raw.passage.strip())
         if len(self.stems) < 2:
             self.stems.add(raw.stem)
-        if raw.id:
-            self.named += 1
-            self._ids.add(hash(raw.id))
-
-    @property
-    def repeats(self) -> bool:
-        """Whether IDs repeat, or two of them have the same hash."""
-        return len(self._ids) < self.named
+        self.ids.append(hash(raw.id))
 
     @property
     def meant(self) -> Meant:
