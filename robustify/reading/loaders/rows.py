@@ -166,9 +166,8 @@ def streamed(members: Callable[[], Members], layout: str = "", *, flat: bool = F
 
 def in_memory(table: SourceTable) -> SourceTable:
     """Return a table with its rows in memory."""
-    rows = tuple(
-        replace(row, cells={**row.cells}) if type(row.cells) is not dict else row for row in table.rows
-    )
+    # `tuple` would first ask a sequence for its length, which takes a pass over the file.
+    rows = tuple(iter(table.rows))
     return replace(table, rows=rows, faults=tuple(table.faults))
 
 

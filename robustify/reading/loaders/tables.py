@@ -4,9 +4,8 @@ Errors about damaged Parquet or Arrow files do not repeat pyarrow's message, bec
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, dropwhile, islice
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from robustify.base.errors import DataError
@@ -26,7 +25,7 @@ _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
 _BLOCK_LINES = 7
 QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
 _BATCH = 4096
-"""Rows of a Parquet file that are read together."""
+"""Rows of a Parquet or Arrow file that become objects together."""
 
 
 def in_blocks(text: Text) -> bool:
@@ -85,34 +84,6 @@ def _unlettered(line: str, letter: str) -> str:
     return (inside if n == 1 else line).strip()
 
 
-class _ArrowCells(Mapping[str, object]):
-    """Cells of a row of a record batch, each of which becomes an object when it is read. Reading one raises the error of
-    `damaged` if it is no value."""
-
-    __slots__ = ("_at", "_columns", "_damaged")
-
-    def __init__(
-        self, columns: Mapping[str, Any], at: int, damaged: Callable[[Exception], DataError]
-    ) -> None:
-        self._columns, self._at, self._damaged = columns, at, damaged
-
-    def __getitem__(self, name: str) -> object:
-        cell = self._columns[name][self._at]
-        try:
-            return cell.as_py()
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise self._damaged(error) from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._columns
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
 def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
     """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
     writes. Raise `DataError` if a file cannot be read or there are no rows."""
@@ -129,12 +100,6 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
     import pyarrow as pa
     import pyarrow.parquet
 
-    def damaged(error: Exception) -> DataError:
-        kind = "Parquet" if head == b"PAR1" else "Arrow"
-        return DataError(
-            f"{name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get a new copy."
-        )
-
     with again() as file:
         head = file.read(4)
         file.seek(0)
@@ -149,11 +114,14 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
                 case _:
                     batches = pa.ipc.open_stream(file)
             for batch in batches:
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                for at in range(batch.num_rows):
-                    yield _ArrowCells(columns, at, damaged)
+                for at in range(0, batch.num_rows, _BATCH):
+                    yield from batch.slice(at, _BATCH).to_pylist()
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
-            raise damaged(error) from None
+            kind = "Parquet" if head == b"PAR1" else "Arrow"
+            raise DataError(
+                f"{name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
+                "Get a new copy."
+            ) from None
 
 
 def xml_rows(name: str, data: bytes) -> SourceTable:
