@@ -18,17 +18,8 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
+from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import known_name
-from robustify.reading.loaders.rows import (
-    DATED,
-    NOT_UTF8,
-    Members,
-    SourceTable,
-    Text,
-    name_like,
-    streamed,
-    undecoded,
-)
 
 _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
@@ -69,7 +60,7 @@ class _Records:
         return ((line, _trimmed(cells, self.width)) for line, cells in islice(self._records(), self.n))
 
 
-def csv_rows(name: str, text: Text) -> SourceTable:
+def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
     """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
     is invalid, there are no records, or the header repeats a name."""
     head = [*islice(_lines(text), _MOST_ABOVE)]
@@ -83,7 +74,7 @@ def csv_rows(name: str, text: Text) -> SourceTable:
     return _records_table(name, _records(name, text))
 
 
-def _lines(text: Text, newline: str = "\n") -> Iterator[str]:
+def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
     """Yield the lines of a text. The line that Excel writes above a header becomes blank, so that lines keep their
     numbers."""
     with text(newline) as lines:
@@ -92,7 +83,7 @@ def _lines(text: Text, newline: str = "\n") -> Iterator[str]:
         yield from lines
 
 
-def _records_table(name: str, records: _Records) -> SourceTable:
+def _records_table(name: str, records: _Records) -> rows.SourceTable:
     (at, first), *more = [*islice(records, 2)] or [(0, [])]
     if not at:
         raise DataError(f"{name} has no records; expected a header and items")
@@ -102,22 +93,22 @@ def _records_table(name: str, records: _Records) -> SourceTable:
         for (width, *_), n in records.shapes.items():
             widths[min(width, records.width)] += n
         [(width, _)] = widths.most_common(1)
-        return streamed(lambda: _members(records, width, "the most common width"), "mmlu_csv")
-    header, rows = _with_names(first, records)
+        return rows.streamed(lambda: _members(records, width, "the most common width"), "mmlu_csv")
+    header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
             f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
         )
     if not more:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    return streamed(lambda: _members(rows(), len(header), "the width of the header", header), flat=True)
+    return rows.streamed(lambda: _members(below(), len(header), "the width of the header", header), flat=True)
 
 
-def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> Members:
+def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> rows.Members:
     """Yield the line and cells of each record, or the reason why a record is faulty. Without names, it is one of MMLU."""
     for line, cells in records:
-        if undecoded("".join(cells)):
-            yield line, NOT_UTF8
+        if rows.undecoded("".join(cells)):
+            yield line, rows.NOT_UTF8
         elif len(cells) != width:
             yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
         elif names:
@@ -128,7 +119,7 @@ def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[s
 
 def _header_words(cells: Sequence[str]) -> int:
     names = {cell.strip(' "\r') for cell in cells}
-    return sum(map(known_name, names)) if all(not name or name_like(name) for name in names) else 0
+    return sum(map(known_name, names)) if all(not name or rows.name_like(name) for name in names) else 0
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:
@@ -153,7 +144,7 @@ def _with_names(
     names = [header[at] or f"column {at + 1}" for at in kept]
     quoted = names.index(QUOTED) if QUOTED in names else None
 
-    def rows() -> Iterator[_Record]:
+    def below() -> Iterator[_Record]:
         for line, cells in islice(records, 1, None):
             cells = _trimmed(cells, width)
             if empty and len(cells) == width:
@@ -164,7 +155,7 @@ def _with_names(
 
     if quoted is not None:
         names = [original(name) for at, name in enumerate(names) if at != quoted]
-    return names, rows
+    return names, below
 
 
 def _without_header(first: Sequence[str], records: _Records) -> bool:
@@ -175,7 +166,7 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
     if (
         not first
         or _header_words(first) > 1
-        or (not _LETTER.fullmatch(first[-1]) and all(name_like(cell) for cell in first if cell))
+        or (not _LETTER.fullmatch(first[-1]) and all(rows.name_like(cell) for cell in first if cell))
     ):
         return False
     shapes = records.shapes.items()
@@ -187,7 +178,7 @@ _UNCLOSED = re.compile(r'(?:^|(?<=\t))"(?!(?:[^"\t\r\n]|"")*"\r?(?:\t|$))', re.M
 """Quotation mark that a cell of a TSV opens and does not close."""
 
 
-def _records(name: str, text: Text) -> _Records:
+def _records(name: str, text: rows.Text) -> _Records:
     """Read the records with the delimiter and quoting that give the most consistent number of cells."""
     first = next(filter(lambda line: line.strip("\r\n"), _lines(text)), "")
     delimiters = [delimiter for delimiter in "\t,;|" if delimiter in first] or [","]
@@ -206,7 +197,7 @@ def _records(name: str, text: Text) -> _Records:
     return max(found, key=attrgetter("evenness"))
 
 
-def _read(name: str, text: Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Record]:
+def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Record]:
     # A cell may contain line ends, so newline="" leaves them to the csv module.
     reader = csv.reader(_lines(text, ""), delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
@@ -221,7 +212,7 @@ def _read(name: str, text: Text, delimiter: str, quoting: Literal[0, 3]) -> Iter
         ) from None
 
 
-def sheet_rows(name: str, data: bytes, sheet: str | None) -> SourceTable:
+def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     """Read the rows of a sheet of an .xlsx workbook, by default the first. Raise `UsageError` if openpyxl is missing or no
     sheet has this name, and `DataError` if the workbook cannot be read or has no rows."""
     try:
@@ -243,8 +234,8 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> SourceTable:
         if sheet is not None and sheet not in sheets:
             raise UsageError(f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}")
         title = sheet or next(iter(sheets))
-        rows = enumerate(sheets[title].iter_rows(), start=1)
-        records = [(at, [_sheet_text(cell) for cell in row]) for at, row in rows]
+        below = enumerate(sheets[title].iter_rows(), start=1)
+        records = [(at, [_sheet_text(cell) for cell in row]) for at, row in below]
     except (UsageError, DataError):
         raise
     except Exception as error:
@@ -269,4 +260,4 @@ def _sheet_text(cell: Any) -> str:
         case int() | float() as value if shown := _NUMBER_FORMAT.fullmatch(cell.number_format):
             places = len(shown[1] or ".") - 1
             return f"{value:.{places}{'%' if shown[2] else 'f'}}"
-    return DATED
+    return rows.DATED

@@ -9,16 +9,7 @@ from itertools import chain, dropwhile, islice
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from robustify.base.errors import DataError
-from robustify.reading.loaders.rows import (
-    NOT_UTF8,
-    Again,
-    Cells,
-    SourceTable,
-    Text,
-    streamed,
-    table_of,
-    undecoded,
-)
+from robustify.reading.loaders import rows
 
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
@@ -28,14 +19,14 @@ _BATCH = 4096
 """Rows of a Parquet or Arrow file that become objects together."""
 
 
-def in_blocks(text: Text) -> bool:
+def in_blocks(text: rows.Text) -> bool:
     """Return whether the first line of a text is a single letter, and at least six nonblank lines follow."""
     with text("\n") as lines:
         first, *more = islice(dropwhile(lambda line: not line.strip("\r\n"), lines), _BLOCK_LINES)
     return len(more) + 1 == _BLOCK_LINES and bool(_BLOCK_KEY.fullmatch(first)) and all(map(str.strip, more))
 
 
-def block_rows(text: str) -> SourceTable:
+def block_rows(text: str) -> rows.SourceTable:
     """Read LogiQA blocks (blank line, letter, context, question, four options) into one row per block.
 
     If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because
@@ -49,15 +40,15 @@ def block_rows(text: str) -> SourceTable:
         (start, "\n".join(lines[start:end]).rstrip().split("\n"))
         for start, end in zip(starts, ends, strict=True)
     )
-    return table_of(((start, _block(block)) for start, block in blocks), "logiqa")
+    return rows.table_of(((start, _block(block)) for start, block in blocks), "logiqa")
 
 
-def _block(lines: Sequence[str]) -> Cells | str:
+def _block(lines: Sequence[str]) -> rows.Cells | str:
     """Return the cells of a block, or the reason why it is faulty."""
     if len(lines) != _BLOCK_LINES:
         return f"the block has {len(lines)} lines; expected {_BLOCK_LINES} after a blank line"
-    if undecoded("".join(lines)):
-        return NOT_UTF8
+    if rows.undecoded("".join(lines)):
+        return rows.NOT_UTF8
     key, context, question, *options = lines
     marks = [_MARKER.match(line) for line in options]
     letters = [mark[1].upper() if mark else "" for mark in marks]
@@ -84,10 +75,10 @@ def _unlettered(line: str, letter: str) -> str:
     return (inside if n == 1 else line).strip()
 
 
-def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
+def arrow_rows(name: str, files: Sequence[tuple[str, rows.Again]]) -> rows.SourceTable:
     """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
     writes. Raise `DataError` if a file cannot be read or there are no rows."""
-    table = streamed(
+    table = rows.streamed(
         lambda: enumerate(chain.from_iterable(_arrow_cells(*one) for one in files), start=1), flat=True
     )
     if not table.rows:
@@ -95,7 +86,7 @@ def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
     return table
 
 
-def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
+def _arrow_cells(name: str, again: rows.Again) -> Iterator[rows.Cells]:
     # Importing pyarrow takes a quarter of a second, so only import it if needed.
     import pyarrow as pa
     import pyarrow.parquet
@@ -124,7 +115,7 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
             ) from None
 
 
-def xml_rows(name: str, data: bytes) -> SourceTable:
+def xml_rows(name: str, data: bytes) -> rows.SourceTable:
     """Read the items of the XML of COPA and MCScript. Raise `DataError` if it cannot be read, is of another kind, or
     declares entities."""
     if b"<!ENTITY" in data:
@@ -138,19 +129,19 @@ def xml_rows(name: str, data: bytes) -> SourceTable:
     except ParseError as error:
         line, column = error.position
         raise DataError(f"{name}:{line}: not valid XML (column {column + 1})") from None
-    rows = [*_copa(root), *_mcscript(root)]
-    if not rows:
+    read = [*_copa(root), *_mcscript(root)]
+    if not read:
         raise DataError(f"{name} is {QUIZ.format('Moodle XML?')}")
-    return table_of(enumerate(rows, start=1))
+    return rows.table_of(enumerate(read, start=1))
 
 
-def _copa(root: Element) -> Iterator[Cells]:
+def _copa(root: Element) -> Iterator[rows.Cells]:
     for item in root.iter("item"):
         if item.get("asks-for"):
             yield {**item.attrib, **{part.tag: (part.text or "").strip() for part in item}}
 
 
-def _mcscript(root: Element) -> Iterator[Cells]:
+def _mcscript(root: Element) -> Iterator[rows.Cells]:
     for instance in root.iter("instance"):
         for question in instance.iter("question"):
             yield {
