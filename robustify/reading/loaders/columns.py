@@ -14,7 +14,7 @@ from string import ascii_lowercase
 
 from robustify.base.errors import DataError
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Cells, SourceRow, cell_or_none
+from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
 
 # Each line lists synonyms. A later line counts only if no name of an earlier line is present.
 STEMS = (
@@ -158,12 +158,15 @@ class Columns:
     example: Cells
 
     @classmethod
-    def of(cls, rows: Sequence[SourceRow]) -> "Columns":
+    def of(cls, table: SourceTable) -> "Columns":
         """Count the field names of a table. The first rows may be bad, so the most common names come first."""
-        shapes, examples = Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
-        for row in rows:
+        rows, shapes = table.rows, Counter[tuple[str, ...]]()
+        examples = {table.names: rows[0].cells} if table.names else dict[tuple[str, ...], Cells]()
+        for row in rows if not table.names else ():
             shapes[shape := tuple(row.cells)] += 1
             examples.setdefault(shape, row.cells)
+        if table.names:
+            shapes[table.names] = len(rows)
         usual = shapes.most_common(1)[0][0]
         some = islice(rows, 0, None, max(1, shapes.total() // _ROWS_LOOKED_AT))
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)

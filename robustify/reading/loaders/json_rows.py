@@ -319,7 +319,7 @@ def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str],
                 faults.append(Fault(row.line, reason))
             case several:
                 rows += [SourceRow(row.line, row.number, cells) for cells in several]
-    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), **more)
+    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), names=(), **more)
 
 
 def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:

@@ -59,7 +59,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     known = _known_layout(table) if fields is None else None
-    columns = None if known else Columns.of(table.rows)
+    columns = None if known else Columns.of(table)
     found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
     read = known.read if known else listed_options.reader_of(found)
     free = columns is not None and (fields is None or fields.key is None)

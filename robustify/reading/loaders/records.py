@@ -23,7 +23,7 @@ from robustify.reading.loaders.columns import known_name
 
 _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
-_Shape = tuple[int, int, bool]
+_Shape = tuple[int, int, bool, bool]
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _MOST_ABOVE = 6
 _MOST_UNPACKED = 1 << 30
@@ -36,13 +36,14 @@ class _Records:
     """Records of a CSV text or a sheet, which are read again at every pass, and what they have in common.
 
     `shapes` counts the records up to the last one with text, by number of cells, number of cells up to the last one with
-    text, and whether that is a letter. A spreadsheet may write empty rows below its last one."""
+    text, whether that is a letter, and whether all are UTF-8. A spreadsheet may write empty rows below its last one."""
 
     def __init__(self, records: Callable[[], Iterable[_Record]]) -> None:
         self._records, self.shapes, below = records, Counter[_Shape](), Counter[_Shape]()
         for _, cells in records():
             used = len(_trimmed(cells, 0))
-            shape = len(cells), used, used > 0 and _LETTER.fullmatch(cells[used - 1]) is not None
+            letter = used > 0 and _LETTER.fullmatch(cells[used - 1]) is not None
+            shape = len(cells), used, letter, not rows.undecoded("".join(cells))
             if not used and self.shapes:
                 below[shape] += 1
                 continue
@@ -50,11 +51,16 @@ class _Records:
                 self.shapes.update(below)
                 below.clear()
             self.shapes[shape] += 1
-        self.n, self.width = self.shapes.total(), max((used for _, used, _ in self.shapes), default=0)
+        self.n, self.width = self.shapes.total(), max((used for _, used, *_ in self.shapes), default=0)
         widths = [(width, n) for (width, *_), n in (*self.shapes.items(), *below.items())]
         alike = sum(n for width, n in widths if width == widths[0][0] > 1)
         self.evenness = alike / max(1, sum(n for _, n in widths))
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
+
+    def whole(self, width: int) -> int:
+        """Return the number of records that are UTF-8 and as wide as a header, or wider without text."""
+        shapes = self.shapes.items()
+        return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
     def __iter__(self) -> Iterator[_Record]:
         return ((line, _trimmed(cells, self.width)) for line, cells in islice(self._records(), self.n))
@@ -101,7 +107,11 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         )
     if not more:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    return rows.streamed(lambda: _members(below(), len(header), "the width of the header", header), flat=True)
+    found = rows.Streamed(
+        lambda: _members(below(), len(header), "the width of the header", header),
+        records.whole(len(first)) - (not rows.undecoded("".join(first))),
+    )
+    return rows.SourceTable(found, found.faults, flat=True, names=tuple(header))
 
 
 def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> rows.Members:
@@ -170,7 +180,9 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
     ):
         return False
     shapes = records.shapes.items()
-    ends = sum(n for (width, used, letter), n in shapes if letter and 4 <= used == min(width, records.width))
+    ends = sum(
+        n for (width, used, letter, _), n in shapes if letter and 4 <= used == min(width, records.width)
+    )
     return ends > records.n / 2
 
 

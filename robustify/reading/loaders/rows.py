@@ -65,7 +65,8 @@ class SourceTable(HoldsText):
     """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
 
     A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
-    harness log that contained the rows. `notes` say what a reader left out."""
+    harness log that contained the rows. `notes` say what a reader left out. `names` are those of the cells if every row has
+    the same."""
 
     rows: Sequence[SourceRow]
     faults: Sequence[Fault] = ()
@@ -73,6 +74,7 @@ class SourceTable(HoldsText):
     outer: str = ""
     flat: bool = False
     notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -123,13 +125,12 @@ Members = Iterable[tuple[int, Cells | str]]
 
 class Streamed(HoldsText, Sequence[SourceRow]):
     """Rows of a file that is read again at every pass, because the rows of a large file take several times its size.
-    `faults` are those of the first whole pass, and empty before."""
+    `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
 
-    __slots__ = ("_members", "_n", "faults")
+    __slots__ = ("_members", "_n", "_read", "faults")
 
-    def __init__(self, members: Callable[[], Members]) -> None:
-        self._members = members
-        self._n: int | None = None
+    def __init__(self, members: Callable[[], Members], n: int | None = None) -> None:
+        self._members, self._n, self._read = members, n, False
         self.faults: list[Fault] = []
 
     def __iter__(self) -> Iterator[SourceRow]:
@@ -140,8 +141,8 @@ class Streamed(HoldsText, Sequence[SourceRow]):
             else:
                 n += 1
                 yield SourceRow(line, number, cells)
-        if self._n is None:
-            self._n = n
+        if not self._read:
+            self._n, self._read = n, True
             self.faults += faults
 
     def __bool__(self) -> bool:

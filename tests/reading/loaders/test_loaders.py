@@ -108,9 +108,90 @@ def test_a_row_is_read_by_its_content(
     assert item.topic == ("lamps" if "lamps" in row.values() else "")
 
 
-def test_another_column_of_a_layout_is_not_lost(read: Read) -> None:
-    row = {**ROWS["siqa"][1], "answerD": "d"}
-    assert read([{**row, "label": "D"}]).items[0].choices == ("a", "b", "c", "d")
+TRUTHFUL = [
+    ["Category", "Question", "Best Answer", "Best Incorrect Answer", "Correct Answers", "Incorrect Answers"],
+    ["Lamps", "Which lamp?", "blue", "red", "blue; blue one", "red; green; grey"],
+]
+SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
+
+
+def block(*options: str) -> str:
+    return "\n".join(["", "b", "A lamp story.", "Which follows?", *options])
+
+
+def options(answer: object, *choices: str) -> list[dict[str, object]]:
+    return [{**LAMP, "options": choices, "answer": answer}]
+
+
+FIRST: dict[str, tuple[object, tuple[str, ...], int]] = {
+    "another column of a layout": ([{**ROWS["siqa"][1], "answerD": "d", "label": "D"}], (*"abcd",), 3),
+    "TruthfulQA with the binary test": (csv_text(TRUTHFUL), ("blue", "red"), 0),
+    "TruthfulQA before it": (csv_text([row[:3] + row[4:] for row in TRUTHFUL]), ("blue", "red", "green", "grey"), 0),
+    "letters of a block over its lines": (block("A.one", "C.three", "B.two", "D.four"), ("one", "two", "three", "four"), 1),
+    "letters that end": (block("d) four", "c) three", "b) two", "a) one"), ("one", "two", "three", "four"), 1),
+    # Not every option has its letter, or one stands twice: mangled letters say nothing against the lines.
+    "a letter lacks": (block("A.one", "two", "C.three", "D.four"), ("one", "two", "three", "four"), 1),
+    "a letter twice": (block("A.one", "B.two", "B.three", "D.four"), ("one", "two", "B.three", "four"), 1),
+    "labels": (options("B", "(A) red", "(B)long green", "(C) blue"), ("red", "long green", "blue"), 1),
+    "labels of two forms": (options(2, "a. red", "b.long green", "c) blue"), ("red", "long green", "blue"), 2),
+    "numbers as labels": (options("2) green", "1) red", "2) green", "3) blue"), ("red", "green", "blue"), 1),
+    "a letter means its label": (options("B", *SHUFFLED), ("red", "long blue", "green", "grey"), 2),
+    "a letter in parentheses": (options("(c)", *SHUFFLED), ("red", "long blue", "green", "grey"), 1),
+    "an index means its place": (options(1, *SHUFFLED), ("red", "long blue", "green", "grey"), 1),
+    "numbers that are no labels": (options(0, "1.5 m", "2.5 m", "3.5 m"), ("1.5 m", "2.5 m", "3.5 m"), 0),
+    "initials": (options("B", "A.D.", "B.C."), ("A.D.", "B.C."), 1),
+    "labels alone": (options("B", "A.", "B.", "C. or both"), ("A.", "B.", "C. or both"), 1),
+    "a number that is a text": (options("7", "5", "6", "7"), ("5", "6", "7"), 2),
+    "a number that is a text and an index": (options("1", "0", "1", "7"), ("0", "1", "7"), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "choices", "key"), FIRST.values(), ids=FIRST)
+def test_the_first_item_has_these_choices_and_this_key(
+    read: Read, content: object, choices: tuple[str, ...], key: int
+) -> None:
+    item = read(content).items[0]
+    assert (item.choices, item.key) == (choices, key)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"answer": None, "label": 2}, {}),
+        ({"answer": 2, "passage": None}, {}),
+        ({"answer": 2, "goal": None, "sol1": None, "sol2": None, "label": None}, {}),
+        ({"answer": 2, "A": None, "B": None}, {}),
+        ({"answer": 2, "passage": "A story."}, {"passage": None}),
+        ({"answer": 2, "topic": None, "subject": "lamps"}, {}),
+    ],
+)
+def test_a_null_field_is_absent_and_a_map_of_null_leaves_a_part_out(
+    read: Read, more: dict[str, object], said: dict[str, object]
+) -> None:
+    (item,) = read([{**LISTED, **more}], fields=said).items
+    assert (item.stem, item.key, item.topic) == ("Which lamp?", 2, "lamps" if "subject" in more else "")
+
+
+INSPECT = {"version": 2, "status": "success", "eval": {"task": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        *((text, "not valid JSON") for text in ("\x0c[1, 2]", "\u00a0[]", '\u00a0{"question": "Which?"}')),
+        (
+            block("A.one", "C.three", "two", "D.four"),
+            "a.jsonl:2: the letters of the options are out of order",
+        ),
+        *(
+            (json.dumps({**INSPECT, **more}), "has no samples; it may be only a header")
+            for more in ({"plan": {"steps": []}}, {"samples": None}, {"plan": {}, "samples": []})
+        ),
+    ],
+)
+def test_what_is_no_file_of_items_is_refused(read: Read, content: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read(content)
 
 
 def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_grouped(read: Read) -> None:
@@ -127,12 +208,6 @@ def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_groupe
     assert first.group == loaded.items[1].group != ""
 
 
-TRUTHFUL = [
-    ["Category", "Question", "Best Answer", "Best Incorrect Answer", "Correct Answers", "Incorrect Answers"],
-    ["Lamps", "Which lamp?", "blue", "red", "blue; blue one", "red; green; grey"],
-]
-
-
 def test_a_quotation_mark_that_a_cell_leaves_open_joins_no_rows(read: Read) -> None:
     rows = ('"red', "green", "A"), ('blue"', "grey", "B"), ("white", "black", "A")
     text = "question\tA\tB\tanswer\n" + "".join(
@@ -141,24 +216,6 @@ def test_a_quotation_mark_that_a_cell_leaves_open_joins_no_rows(read: Read) -> N
     assert [item.choices[0] for item in read(text, "quiz.tsv").items] == ['"red', 'blue"', "white"]
     text = text.replace("Which 0?\t", '"Which 0?\t').replace("Which 1?", 'Which 1?"')
     assert len(read(text, "quiz.tsv").items) == 3
-
-
-@pytest.mark.parametrize("text", ["\x0c[1, 2]", "\u00a0[]", '\u00a0{"question": "Which?"}'])
-def test_json_behind_a_blank_that_json_has_not_is_refused(read: Read, text: str) -> None:
-    with pytest.raises(DataError, match="not valid JSON"):
-        read(text, "quiz.json")
-
-
-def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_else_mc1(read: Read) -> None:
-    binary = read(csv_text(TRUTHFUL), "t.csv")
-    assert (binary.layout, binary.items[0].choices) == ("truthfulqa_binary", ("blue", "red"))
-    found = read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]), "t.csv")
-    (mc1,) = found.items
-    assert (found.layout, mc1.choices, mc1.topic) == (
-        "truthfulqa_mc1",
-        ("blue", "red", "green", "grey"),
-        "Lamps",
-    )
 
 
 ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
@@ -292,32 +349,6 @@ LOGIQA = [
 ]
 
 
-def blocks(*options: str, key: str = "b") -> str:
-    return "\n".join(["", key, "A lamp story.", "Which follows?", *options])
-
-
-@pytest.mark.parametrize(
-    ("options", "choices"),
-    [
-        (("A.one", "C.three", "B.two", "D.four"), ("one", "two", "three", "four")),
-        (("d) four", "c) three", "b) two", "a) one"), ("one", "two", "three", "four")),
-        # Not every option has its letter, or one stands twice: mangled letters say nothing against the lines.
-        (("A.one", "two", "C.three", "D.four"), ("one", "two", "three", "four")),
-        (("A.one", "B.two", "B.three", "D.four"), ("one", "two", "B.three", "four")),
-    ],
-)
-def test_the_letters_of_a_block_win_over_the_order_of_its_lines(
-    read: Read, options: tuple[str, ...], choices: tuple[str, ...]
-) -> None:
-    (item,) = read(blocks(*options), "Eval.txt").items
-    assert (item.choices, item.key) == (choices, 1)
-
-
-def test_a_block_with_a_letter_off_its_line_is_refused(read: Read) -> None:
-    with pytest.raises(DataError, match=r"Eval\.txt:2: the letters of the options are out of order"):
-        read(blocks("A.one", "C.three", "two", "D.four"), "Eval.txt")
-
-
 def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(read: Read) -> None:
     loaded = read("\n".join(line for block in LOGIQA for line in block), "Eval.txt")
     assert (loaded.layout, loaded.lines) == ("logiqa", (2, 10))
@@ -355,54 +386,12 @@ def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path:
     assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet"))).items] == [3, 2]
 
 
-SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
-
-
-@pytest.mark.parametrize(
-    ("options", "answer", "expected"),
-    [
-        (["(A) red", "(B)long green", "(C) blue"], "B", (("red", "long green", "blue"), 1)),
-        (["a. red", "b.long green", "c) blue"], 2, (("red", "long green", "blue"), 2)),
-        (["1) red", "2) green", "3) blue"], "2) green", (("red", "green", "blue"), 1)),
-        (SHUFFLED, "B", (("red", "long blue", "green", "grey"), 2)),
-        (SHUFFLED, "(c)", (("red", "long blue", "green", "grey"), 1)),
-        (SHUFFLED, 1, (("red", "long blue", "green", "grey"), 1)),
-        (["1.5 m", "2.5 m", "3.5 m"], 0, (("1.5 m", "2.5 m", "3.5 m"), 0)),
-        (["A.D.", "B.C."], "B", (("A.D.", "B.C."), 1)),
-        (["A.", "B.", "C. or both"], "B", (("A.", "B.", "C. or both"), 1)),
-    ],
-)
-def test_labels_inside_the_choices_are_taken_off_and_a_letter_means_its_label(
-    read: Read, options: list[str], answer: object, expected: tuple[tuple[str, ...], int]
-) -> None:
-    (item,) = read([{"question": "Which lamp?", "options": options, "answer": answer}]).items
-    assert (item.choices, item.key) == expected
-
-
 def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(read: Read) -> None:
     rows = [{"question": f"Lamp {n}?", "options": SHUFFLED, "answer": "B"} for n in range(3)]
     assert "3 rows had labels" in str(describe(read(rows))["notes"])
     loaded = read([*rows, {**rows[0], "options": COLOURS}], fields={"key_is": "letter"})
     assert loaded.items[0].choices == tuple(SHUFFLED)
     assert "3 of 4 items have options that begin with labels" in str(describe(loaded)["notes"])
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"answer": None, "label": 2}, {}),
-        ({"answer": 2, "passage": None}, {}),
-        ({"answer": 2, "goal": None, "sol1": None, "sol2": None, "label": None}, {}),
-        ({"answer": 2, "A": None, "B": None}, {}),
-        ({"answer": 2, "passage": "A story."}, {"passage": None}),
-        ({"answer": 2, "topic": None, "subject": "lamps"}, {}),
-    ],
-)
-def test_a_null_field_is_absent_and_a_map_of_null_leaves_a_part_out(
-    read: Read, more: dict[str, object], said: dict[str, object]
-) -> None:
-    (item,) = read([{**LISTED, **more}], fields=said).items
-    assert (item.stem, item.key, item.topic) == ("Which lamp?", 2, "lamps" if "subject" in more else "")
 
 
 def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
@@ -443,6 +432,8 @@ def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchm
     row = {**LISTED, "answer": 1, "subject": "cups"}
     assert read([row]).items[0].topic == "cups"
     assert read([row], topic="lamps").items[0].topic == "lamps"
+    found = read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]))
+    assert (found.layout, found.items[0].topic) == ("truthfulqa_mc1", "Lamps")
     assert read([row], name="Lamps 1.0").name == "Lamps 1.0"
     assert read(csv_text(MMLU[:1]), "b_test.csv", topic="lamps").items[0].topic == "lamps"
 
@@ -489,11 +480,6 @@ def test_keys_that_count_from_one_are_not_taken_for_indexes(
     ]
 
 
-def test_numbers_as_options_are_found_by_text(read: Read) -> None:
-    assert read([{"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}]).items[0].key == 2
-    assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
-
-
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_json_list_names_the_line_of_each_member(read: Read, inside: bool) -> None:
     rows = [{**LISTED, "answer": n} for n in range(3)]
@@ -537,12 +523,6 @@ def test_inspect_logs_give_each_item_once(read: Read) -> None:
     assert [(i.id, i.stem, i.key, i.topic) for i in loaded.items] == [
         (f"s{n}", "Which?", 1, "lamps") for n in (0, 1)
     ]
-
-
-@pytest.mark.parametrize("more", [{"plan": {"steps": []}}, {"samples": None}, {"plan": {}, "samples": []}])
-def test_the_header_of_an_inspect_log_has_no_samples(read: Read, more: dict[str, object]) -> None:
-    with pytest.raises(DataError, match="has no samples; it may be only a header"):
-        read(json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, **more}))
 
 
 def many(folder: Path, files: dict[str, object]) -> Loaded:
