@@ -49,13 +49,8 @@ RIGHT = (
     ("antwort", "respuesta", "richtig", "correcta"),
 )
 SEVERAL_WRONG = (
-    "incorrect_answers",
-    "wrong_answers",
-    "distractors",
-    "falsche_antworten",
-    "falsch",
-    "respuestas_incorrectas",
-)
+    "incorrect_answers", "wrong_answers", "distractors", "falsche_antworten", "falsch", "respuestas_incorrectas",
+)  # fmt: skip
 """Fields that contain all wrong choices. In a flat file, they are in one cell."""
 WRONG = ((*SEVERAL_WRONG, "rejected", "incorrect_answer", "wrong_answer"),)
 IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "uuid", "_id", "record_id", "nr"))
@@ -160,13 +155,10 @@ class Columns:
     @classmethod
     def of(cls, table: SourceTable) -> "Columns":
         """Count the field names of a table. The first rows may be bad, so the most common names come first."""
-        rows, shapes = table.rows, Counter[tuple[str, ...]]()
-        examples = {table.names: rows[0].cells} if table.names else dict[tuple[str, ...], Cells]()
-        for row in rows if not table.names else ():
-            shapes[shape := tuple(row.cells)] += 1
+        rows, shapes, examples = table.rows, Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
+        for row in rows[:1] if table.names else rows:
+            shapes[shape := tuple(row.cells)] += len(rows) if table.names else 1
             examples.setdefault(shape, row.cells)
-        if table.names:
-            shapes[table.names] = len(rows)
         usual = shapes.most_common(1)[0][0]
         some = islice(rows, 0, None, max(1, shapes.total() // _ROWS_LOOKED_AT))
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)

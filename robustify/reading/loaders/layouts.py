@@ -35,8 +35,6 @@ from robustify.reading.marks.labelling import cut_at_labels
 _ROWS_LOOKED_AT = 200
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
-
-
 _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 
 

@@ -99,7 +99,7 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         for (width, *_), n in records.shapes.items():
             widths[min(width, records.width)] += n
         [(width, _)] = widths.most_common(1)
-        return rows.streamed(lambda: _members(records, width, "the most common width"), "mmlu_csv")
+        return rows.streamed(lambda: _members(records, width, "the most common width"), layout="mmlu_csv")
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
@@ -107,11 +107,9 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         )
     if not more:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    found = rows.Streamed(
-        lambda: _members(below(), len(header), "the width of the header", header),
-        records.whole(len(first)) - (not rows.undecoded("".join(first))),
-    )
-    return rows.SourceTable(found, found.faults, flat=True, names=tuple(header))
+    n = records.whole(len(first)) - (not rows.undecoded("".join(first)))
+    members = partial(_members, width=len(header), why="the width of the header", names=header)
+    return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header))
 
 
 def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> rows.Members:

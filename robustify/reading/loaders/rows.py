@@ -149,9 +149,7 @@ class Streamed(HoldsText, Sequence[SourceRow]):
         return next(iter(self), None) is not None
 
     def __len__(self) -> int:
-        if self._n is None:
-            return sum(1 for _ in self)
-        return self._n
+        return sum(1 for _ in self) if self._n is None else self._n
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
@@ -159,10 +157,10 @@ class Streamed(HoldsText, Sequence[SourceRow]):
         return next(islice(self, at, None))
 
 
-def streamed(members: Callable[[], Members], layout: str = "", *, flat: bool = False) -> SourceTable:
-    """Build a table whose rows and faults, numbered in order, are read at every pass."""
-    rows = Streamed(members)
-    return SourceTable(rows, rows.faults, layout, flat=flat)
+def streamed(members: Callable[[], Members], n: int | None = None, **about: Any) -> SourceTable:
+    """Build a table whose rows and faults, numbered in order, are read at every pass. `about` are other parts of it."""
+    rows = Streamed(members, n)
+    return SourceTable(rows, rows.faults, **about)
 
 
 def in_memory(table: SourceTable) -> SourceTable:
@@ -174,7 +172,7 @@ def in_memory(table: SourceTable) -> SourceTable:
 
 def table_of(members: Members, layout: str = "") -> SourceTable:
     """Build a table of rows and faults, numbered in order, in memory."""
-    return in_memory(streamed(lambda: members, layout))
+    return in_memory(streamed(lambda: members, layout=layout))
 
 
 def whole_text(text: Text) -> str:
