@@ -29,6 +29,8 @@ LOCAL = "local"
 """Address of a Ray cluster that is started on this machine."""
 DEFAULT_SAMPLES = 5
 """Default number of replies per question from a server without log-probabilities."""
+_FIRST_TRIES = 2
+"""Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
 """If set, as in CI, only models on this machine may run, whatever the config says."""
 _KEYS = "ROBUSTIFY_KEYS"
@@ -302,10 +304,13 @@ class OpenAIModel(ModelSettings):
         return (tokens * self.price_in + out * (self.price_out or 0.0)) / 1e6
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Return the fingerprint of the server. Raise the errors of `check_server`."""
-        from robustify.models.engines.openai.engine import check_server
+        """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint.
+        Raise `UsageError` if it does not support some views or no API key is set, and `ModelError` if it cannot be used."""
+        from robustify.models.engines.openai.engine import OpenAIServer
 
-        return check_server(self, templates)
+        with OpenAIServer(self.model_copy(update={"retries": min(self.retries, _FIRST_TRIES)})) as server:
+            server.capabilities.require(self.name, templates)
+            return server.fingerprint()
 
     def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
         """Open the connection to the server."""

@@ -20,8 +20,9 @@ from robustify.items.views import Request
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import UNANSWERED
 from robustify.models.asking import Asking, ask, plan
+from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
-from robustify.models.engines.openai.engine import OpenAIServer, check_server
+from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.letters import read_letter
 from robustify.models.engines.protocols import Logprob
 from robustify.pipeline import steps
@@ -79,12 +80,13 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
 
 def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: Path) -> None:
     with stub(**CHAT) as server:
-        check_server(
+        check_model(
             model(server),
+            Path(),
             Asking(views=("choices_only", "full"), letter_templates=("balepur-v1",)).templates(),
         )
         with pytest.raises(UsageError, match=r"does not support choices_only_text .*cloze") as e:
-            check_server(model(server), Asking().templates())
+            check_model(model(server), Path(), Asking().templates())
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
         assert not any("thing" in str(body) for body in server.bodies)
 
@@ -114,7 +116,7 @@ def test_replies_that_are_cut_off_name_the_setting_that_mends_it(tmp_path: Path)
         stub(completions=False, letters="cut") as server,
         pytest.raises(ModelError, match=r"end after 32 tokens without a letter.*`reply_tokens: 4096`"),
     ):
-        check_server(model(server), Asking(views=("choices_only", "full")).templates())
+        check_model(model(server), Path(), Asking(views=("choices_only", "full")).templates())
 
 
 def test_replies_that_were_kept_are_not_drawn_again(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from robustify.models.asking import Asking
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai import client
-from robustify.models.engines.openai.engine import OpenAIServer, check_server
+from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
 from robustify.models.engines.protocols import NO_LETTER
 from robustify.models.engines.settings import RayModel, host_of
@@ -106,13 +106,15 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
     letters = ("choices_only", "full")
     with stub(echo=echo) as server:
         with pytest.raises(UsageError) as e:
-            check_server(model(server), Asking().templates())
+            check_model(model(server), Path(), Asking().templates())
         assert "does not support choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
         assert "(prompt_logprobs: ignored; echo: ignored)" in str(e.value)
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
-        check_server(model(server), Asking(views=letters).templates())
+        check_model(model(server), Path(), Asking(views=letters).templates())
         with pytest.raises(UsageError, match=r"does not support choices_only \(balepur-v1\)"):
-            check_server(model(server), Asking(views=letters, letter_templates=("balepur-v1",)).templates())
+            check_model(
+                model(server), Path(), Asking(views=letters, letter_templates=("balepur-v1",)).templates()
+            )
         found = scored(server, tmp_path, LETTERS)
         with pytest.raises(ModelError, match="only letters can be scored"):
             scored(server, tmp_path, REQUESTS)
@@ -125,7 +127,7 @@ def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any
     says = ".*".join([*said, "a chat model that answers with a letter"])
     with stub(**manner) as server, OpenAIServer(model(server)) as engine:
         with pytest.raises(UsageError, match=says):
-            check_server(model(server), Asking().templates())
+            check_model(model(server), Path(), Asking().templates())
         with pytest.raises(ModelError, match="only letters can be scored"):
             engine.loglikelihoods(LETTERS)
         assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
@@ -147,10 +149,10 @@ def test_where_only_prompts_fail_letters_are_asked_and_the_tried_is_named(
     manner: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     with stub(**manner) as server:
-        check_server(model(server, retries=0), Asking(views=("choices_only", "full")).templates())
+        check_model(model(server, retries=0), Path(), Asking(views=("choices_only", "full")).templates())
         found = scored(server, tmp_path, LETTERS, retries=0)
         with pytest.raises(UsageError, match=rf"{says}.*does not support choices_only_text .*, cloze") as e:
-            check_server(model(server, retries=0), Asking().templates())
+            check_model(model(server, retries=0), Path(), Asking().templates())
         assert no_text(e.value)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
 
@@ -160,7 +162,7 @@ def test_a_server_that_takes_no_prompt_is_named_for_the_cause() -> None:
         cut = server.url.removesuffix("/v1")
         for url, says in ((cut, r"no such model or path\. Check `base_url`"), (server.url, "only streams")):
             with pytest.raises(ModelError, match=says) as e:
-                check_server(model(url), Asking().templates())
+                check_model(model(url), Path(), Asking().templates())
             assert "log-probabilities" not in str(e.value)
 
 
@@ -188,7 +190,7 @@ def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
 ) -> None:
     with stub(**manner) as server:
         with pytest.raises(ModelError, match=told):
-            check_server(model(server), ())
+            check_model(model(server), Path(), ())
         with pytest.raises(ModelError, match=told):
             scored(server, tmp_path, REQUESTS)
         assert not any("secret" in str(body) for body in server.bodies)
@@ -216,9 +218,9 @@ def test_a_model_that_a_gateway_lists_otherwise_or_not_is_asked(
     ask = Stub.answer
     monkeypatch.setattr(Stub, "answer", gateway)
     with stub(**kind) as server:
-        assert check_server(model(server, retries=0), ())["model"] == "toy"
+        assert check_model(model(server, retries=0), Path(), ())["model"] == "toy"
         with pytest.raises(ModelError):
-            check_server(model(server, retries=0, model="typo"), ())
+            check_model(model(server, retries=0, model="typo"), Path(), ())
 
 
 @pytest.mark.parametrize("form", [{}, {"prompt_logprobs": True}])
@@ -261,9 +263,9 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
             assert "aaa" not in str(e.value)
     with stub(lists=("the secret cat",), root="/m/the secret cat") as other:
         with pytest.raises(ModelError, match="does not list the model 'toy'") as e:
-            check_server(model(other), ())
+            check_model(model(other), Path(), ())
         assert no_text(e.value)
-        said = check_server(model(other, model="the secret cat", pin="toy"), ())
+        said = check_model(model(other, model="the secret cat", pin="toy"), Path(), ())
     assert said["model"] == "the secret cat", "the config's own name, because the server's is no name"
 
 
@@ -345,7 +347,7 @@ def test_a_refusal_in_the_middle_ends_the_run_and_is_never_taken_for_an_answer(
 def test_a_reply_that_is_no_json_is_named_for_what_it_is(body: bytes, says: str, server: Stub) -> None:
     server.manner.faults = [(200, {}, body)]
     with pytest.raises(ModelError, match=says):
-        check_server(model(server), ())
+        check_model(model(server), Path(), ())
 
 
 def test_a_server_that_hangs_is_given_up(server: Stub) -> None:
@@ -366,7 +368,7 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries() -> None
         r"cannot be reached \(up to 3 tries\)\. Check that an OpenAI-compatible server runs at its base_url"
     )
     with pytest.raises(ModelError, match=says):
-        check_server(model(url, retries=20), ())
+        check_model(model(url, retries=20), Path(), ())
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -398,7 +400,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(UsageError, match=r"the proxy of the environment .*ALL_PROXY") as e:
-        check_server(model("https://llm.example.org/v1"), ())
+        check_model(model("https://llm.example.org/v1"), Path(), ())
     assert "sesame" not in str(e.value)
 
 
@@ -426,16 +428,16 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
     for name, value in others.items():
         monkeypatch.setenv(f"OPENAI_{name}", value)
     with stub(key="sk-4f0e-hidden-9a7") as server:
-        found = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+        found = check_model(model(server, api_key_env="ROBUSTIFY_API_KEY"), Path(), ())
         assert "other" not in str(server.headers)
         assert {name for sent in server.headers for name in sent} <= client.SENT
         server.manner.key = "sk-new"
         with pytest.raises(
             ModelError, match=r"refused the key in ROBUSTIFY_API_KEY \(401\).*variable ROBUSTIFY_API_KEY"
         ) as e:
-            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+            check_model(model(server, api_key_env="ROBUSTIFY_API_KEY"), Path(), ())
         with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
-            check_server(model(server), ())
+            check_model(model(server), Path(), ())
         no_key = "characters that no key has"
         for key, says in (
             ("", "is not set"),
@@ -444,7 +446,7 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
         ):
             monkeypatch.setenv("ROBUSTIFY_API_KEY", key)
             with pytest.raises(UsageError, match=f"variable ROBUSTIFY_API_KEY .*{says}") as e:
-                check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+                check_model(model(server, api_key_env="ROBUSTIFY_API_KEY"), Path(), ())
             assert "hidden" not in str(e.value)
     assert "hidden" not in f"{found} {e.value} {caplog.text}"
 

@@ -11,39 +11,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from robustify.base.errors import DataError, ModelError, RequestError
-from robustify.items.views import BY_CHAT, Request, Template
+from robustify.items.views import BY_CHAT, Request
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.openai.capabilities import SAME, Capabilities
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, jobs_of, keys_of, one_letter
 from robustify.models.engines.openai.letters import letter_of, sampled_keys
 from robustify.models.engines.openai.servers import Servers
 from robustify.models.engines.plan import Encoded
-from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
+from robustify.models.engines.protocols import Logprob, Progress, no_progress
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 
 VERSION = "openai-1"
 """Version of the engine. It is part of the recipe, so each version has separate scores."""
 UNKNOWN = "unknown (remote)"
-FIRST_TRIES = 2
-"""Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 """Number of jobs between two probes at first, and at most as it doubles, and the intended seconds between them."""
 
 
-class OpenAIServer(Closing):
-    """Model on one or several `servers`. Nothing is sent before the first request or call of `fingerprint`. Raise the
-    errors of `Client`."""
+class OpenAIServer(Servers):
+    """Model on one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the errors
+    of `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
-        self.name = model.name
-        self._model = model
-        self.servers = Servers(model)
-        self._cache = cache
-        self.usage = self.servers.usage
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.servers.close()
+        super().__init__(model)
+        self.name, self._cache = model.name, cache
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on, as far as the server reports them.
@@ -53,7 +44,7 @@ class OpenAIServer(Closing):
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """Return one log-probability per request. Identical requests are sent only once. Raise `RequestError` if requests
         do not fit or cannot be scored, and `ModelError` if the server keeps failing or returns unusable numbers."""
-        can = self.servers.capabilities
+        can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
@@ -62,7 +53,7 @@ class OpenAIServer(Closing):
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise self.servers.living[0].client.fault(
+            raise self.living[0].client.fault(
                 "returns no prompt log-probabilities, so only letters can be scored"
             )
         unfit: dict[Encoded, str] = {}
@@ -88,12 +79,12 @@ class OpenAIServer(Closing):
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
         """Run the jobs in parts, the first alone and on each server. Yield a part only if a probe after it, during which
         nothing else is asked, finds the same model."""
-        can, servers, start, size = self.servers.capabilities, self.servers, 0, 1
-        if jobs and len(servers.living) > 1:
-            servers.each(lambda server: server.score(jobs[0]))
+        can, start, size = self.capabilities, 0, 1
+        if jobs and len(self.living) > 1:
+            self.each(lambda server: server.score(jobs[0]))
         while start < len(jobs):
             began, part = time.monotonic(), jobs[start : start + size]
-            done = servers.run(lambda server, job: server.score(job), part, servers.verify)
+            done = self.run(lambda server, job: server.score(job), part, self.verify)
             yield {key: value for _, scored in done for key, value in scored.items()}
             start += len(part)
             in_time = int(size * _SECONDS / max(time.monotonic() - began, 1e-3))
@@ -102,22 +93,15 @@ class OpenAIServer(Closing):
     @property
     def has_chat_template(self) -> bool:
         """Whether prompts go through the server's chat template."""
-        return self.servers.least_busy(lambda server: server.writing)[1][0] == "chat"
+        return self.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in order, an empty one if a filter blocks it. Raise `DataError` if prompts do not
         fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or cannot
         write."""
-        servers = self.servers
-
-        def verify() -> None:
-            if "capabilities" in vars(servers):
-                servers.verify()
-
-        replies = dict(
-            servers.run(lambda server, i: server.write(prompts[i], max_tokens), range(len(prompts)), verify)
-        )
-        if faults := [f"prompt {i}: {TOO_LONG}" for i in range(len(prompts)) if replies[i] is None]:
+        places = range(len(prompts))
+        replies = dict(self.run(lambda server, i: server.write(prompts[i], max_tokens), places, self.verify))
+        if faults := [f"prompt {i}: {TOO_LONG}" for i in places if replies[i] is None]:
             raise DataError.gather(faults)
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
@@ -125,9 +109,9 @@ class OpenAIServer(Closing):
     def _recipe(self) -> dict[str, str]:
         """Properties of the server and the model that identify their scores in the cache. Because a name may stand for two
         models, scores are also stored by probe: the first stored one that equals the current one except for rounding."""
-        can = self.servers.capabilities
+        can = self.capabilities
         for n in range(1000):
-            recipe = {**_recipe(self._model, can), "variant": str(n)}
+            recipe = {**_recipe(self.model, can), "variant": str(n)}
             kept = CachedScores(self._cache, recipe, self.name)
             before = kept.path
             if before is None:
@@ -138,18 +122,9 @@ class OpenAIServer(Closing):
                 abs(a - b) <= SAME for a, b in zip(stored, can.probe, strict=True)
             ):
                 return {**recipe, "probe": before}
-        raise self.servers.living[0].client.fault(
+        raise self.living[0].client.fault(
             "seems to serve a different model every time; expected always the same"
         )
-
-
-def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
-    """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint. Raise
-    `UsageError` if it does not support some views or no API key is set, and `ModelError` if it cannot be used."""
-    soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
-    with OpenAIServer(soon) as server:
-        server.servers.capabilities.require(model.name, templates)
-        return server.fingerprint()
 
 
 def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:

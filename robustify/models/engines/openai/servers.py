@@ -17,7 +17,7 @@ from robustify.models.engines.openai.client import Client, Json, Refusal, Unreac
 from robustify.models.engines.openai.jobs import Job, Reach, Scored, in_threads
 from robustify.models.engines.openai.letters import LENGTHS, read_replies, sampled
 from robustify.models.engines.openai.logprobs import Questions, score
-from robustify.models.engines.protocols import Reply
+from robustify.models.engines.protocols import Closing, Reply
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 
 _LOG = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Server:
         return self.client.completions({**body, "prompt": prompt})
 
 
-class Servers:
+class Servers(Closing):
     """Thread-safe pool of the servers of a model, of which `living` were not lost.
 
     A server is lost if it sends no usable reply. While others live, a request is repeated only once. A lost one is tried
@@ -144,9 +144,9 @@ class Servers:
         return can
 
     def verify(self, can: Capabilities | None = None) -> None:
-        """Repeat the probe of each server. Raise `ModelError` if one has another model than at first."""
-        known = can or self.capabilities
-        self.each(lambda server: require_same(server.questions, known))
+        """Repeat the probe of each server, if there was one. Raise `ModelError` if one has another model than at first."""
+        if (known := can or vars(self).get("capabilities")) is not None:
+            self.each(lambda server: require_same(server.questions, known))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
         """Return the result of each server in turn, without those that are lost."""
