@@ -88,7 +88,8 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
     yield from _of_accepted(items)
     called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
     called += map(_spaced, names)
-    named = [one.id for one in known if any(own in name for own in _own_names(one) for name in called)]
+    own = {one.id: {*map(_spaced, (one.id, *one.names))} - {_spaced("")} for one in known}
+    named = [name for name, words in own.items() if any(one in text for one in words for text in called)]
     if named:
         yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
     some = items[:: -(-len(items) // _MOST_READ) or 1]
@@ -132,10 +133,6 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
     for name in sorted({canaries[one] for one in canaries.keys() & found}):
         yield Sign("S2", f"a file contains the canary of {name}")
-
-
-def _own_names(manifest: Manifest) -> set[str]:
-    return set(map(_spaced, (manifest.id, *manifest.names))) - {_spaced("")}
 
 
 def _spaced(name: str) -> str:

@@ -131,7 +131,8 @@ def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequenc
     same = [row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)]
     marks = {base64.b64decode(row.items) for row in same}
     if adapter.manifest.restricted:
-        marks.add(_fingerprints_of(items, bytes.fromhex(record.key)))
+        counts = Counter(mark for item in items for mark in _fingerprints(item, bytes.fromhex(record.key)))
+        marks.add(b"".join(mark for mark, n in counts.items() if n == 1))
     new = Acceptance(
         id=adapter.manifest.id,
         licence_sha256=digest,
@@ -161,12 +162,6 @@ def utc_now() -> str:
 
 
 # Fingerprints of items
-
-
-def _fingerprints_of(items: Sequence[Item], key: bytes) -> bytes:
-    """Return the fingerprints of a set, joined."""
-    counts = Counter(mark for item in items for mark in _fingerprints(item, key))
-    return b"".join(mark for mark, n in counts.items() if n == 1)
 
 
 def _joined(several: Iterable[bytes]) -> bytes:

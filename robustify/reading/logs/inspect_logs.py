@@ -19,11 +19,6 @@ KIND = "inspect"
 _ATTACHED = "attachment://"
 
 
-def _recognizes(file: log.LogFile) -> bool:
-    """Return whether a file is an Inspect log, as JSON or zipped."""
-    return file.zipped or file.table.outer == "inspect_log"
-
-
 def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
     """Read the replies in the first epoch of an Inspect log."""
     path, tree = file.path, _tree(file)
@@ -166,4 +161,4 @@ def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, log.Na
     )
 
 
-READER = log.LogReader(KIND, _recognizes, _read)
+READER = log.LogReader(KIND, lambda file: file.zipped or file.table.outer == "inspect_log", _read)
