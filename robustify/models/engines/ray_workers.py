@@ -1,6 +1,6 @@
 """Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
 
-Workers compute units, which arrive in any order. This process chooses the scoring path, sums, and writes the score cache. A
+Workers compute units in any order. This process chooses the scoring path, sums, and writes the score cache. A
 worker whose model or software differs is refused, because its scores would differ too.
 """
 
@@ -100,31 +100,24 @@ class Remote:
         self._open.close()
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """Yield the section number and token log-probabilities of each needed section. Each section is one unit of work."""
-        numbers = [number for number, flags in enumerate(needed) if any(flags)]
-        units = [("section", (sections[n], needed[n])) for n in numbers]
-        for at, parts in self._done(units):
-            yield numbers[at], [piece for pieces in parts for piece in pieces]
+        """Return the token log-probabilities of each batch that is `needed`. Each section is one unit of work."""
+        return self._done([("section", unit) for unit in zip(sections, needed, strict=True) if any(unit[1])])
 
     def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
-        """Yield the scores of batches of plain rows. A unit of work has as many batches as a section."""
+        """Return the scores of batches of plain rows. A unit of work has as many batches as a section."""
         units: list[Unit] = []
         while unit := list(islice(batches, self._model.section)):
             units.append(("rows", (unit,)))
-        for _, parts in self._done(units):
-            yield from parts
+        return self._done(units)
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """Return the summed log-probability of each request, scored one by one on one worker."""
         # If the worker is still busy with a unit, this waits for it.
-        ((_, totals),) = self._done([("alone", (list(requests),))])
-        return totals
+        return list(self._done([("alone", (list(requests),))]))
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
         """Return one reply per tokenized prompt, in order."""
-        units = [("replies", ([list(ids)], max_tokens)) for ids in prompts]
-        said = {at: reply for at, (reply,) in self._done(units)}
-        return [said[at] for at in range(len(prompts))]
+        return list(self._done([("replies", ([list(ids)], max_tokens)) for ids in prompts]))
 
     @cached_property
     def _ray(self) -> Any:
@@ -162,17 +155,20 @@ class Remote:
             _LOG.warning("%s: only %d of %d workers are ready; continuing with these", *counts)
         return [greeting[ref] for ref in done], traits[0]
 
-    def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the number and results of each unit of work as it finishes."""
+    def _done(self, units: Sequence[Unit]) -> Iterator[Any]:
+        """Yield the results of all units of work, in order."""
         # Create a new pool each time, because an interrupted call leaves units in the old one.
         workers, _ = self._ready
         pool = self._ray.util.ActorPool(workers)
         for number, (method, given) in enumerate(units):
             pool.submit(lambda worker, unit: worker.work.remote(*unit), (number, method, given))
-        while pool.has_next():
-            with self._raising():
-                done: tuple[int, list[Any]] = pool.get_next_unordered()
-            yield done
+        early: dict[int, list[Any]] = {}
+        for number in range(len(units)):
+            while number not in early:
+                with self._raising():
+                    at, results = pool.get_next_unordered()
+                early[at] = results
+            yield from early.pop(number)
 
     @contextmanager
     def _raising(self) -> Iterator[None]:

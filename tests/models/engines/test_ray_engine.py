@@ -1,6 +1,5 @@
 """The engine ray: units on workers give the bits of a local run, whichever is lost, and in whatever order they come."""
 
-import itertools
 import shutil
 from contextlib import nullcontext
 from functools import partial
@@ -15,7 +14,6 @@ from robustify.items.views import Request
 from robustify.models.engines import ray_workers as ray_remote
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.local.engine import HF
-from robustify.models.engines.local.paths import Sums
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 from robustify.models.engines.settings import RayModel
@@ -96,15 +94,15 @@ def test_units_on_workers_give_the_bits_and_the_path_of_a_local_run(
     assert joined.calls.count("section" if path == "trees" else "rows") > 1
 
 
-def test_a_total_is_summed_in_the_order_of_the_walk_whichever_section_comes_first() -> None:
-    request = Encoded((1,), (2, 3, 4))
-    # Added in another order these are 0 or 2.
-    pieces = [(0, [(0, 1e16)]), (1, [(0, 1.0)]), (2, [(0, -1e16)])]
-    wanted = {request: (1e16 + 1.0) - 1e16}
-    for order in itertools.permutations(pieces):
-        sums = Sums([request])
-        assert [sums.completed_by(one) for one in order] == [{}, {}, wanted]
-    assert wanted[request] != (1e16 - 1e16) + 1.0
+def test_results_come_in_the_order_of_the_plan_whichever_unit_is_done_first(
+    llama: Path, joined: FakeRay
+) -> None:
+    with opened(model_at(llama, workers=3)) as engine:
+        work, requests = engine.opened(), [Encoded((1, n), (2,)) for n in range(12)]
+        one_by_one = work.alone(requests)
+        found = [next(iter(one.values())) for one in work.rows(iter([((r.row, (r,)),) for r in requests]))]
+    assert found == one_by_one
+    assert len(set(found)) > 1
 
 
 def test_a_unit_that_loses_one_worker_after_the_other_ends_the_run(llama: Path, joined: FakeRay) -> None:

@@ -58,13 +58,12 @@ class Local:
             torch.cuda.empty_cache()
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """Yield the section number and token log-probabilities of each batch that is `needed`."""
-        for number, (section, flags) in enumerate(zip(sections, needed, strict=True)):
-            for pieces in self.section(section, flags):
-                yield number, pieces
+        """Yield the token log-probabilities of each batch that is `needed`."""
+        for section, flags in zip(sections, needed, strict=True):
+            yield from self.section(section, flags)
 
     @_inference
-    def section(self, batches: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
+    def section(self, batches: Sequence[Batch], needed: Sequence[bool]) -> Iterator[Pieces]:
         """Yield (request, token log-probability) pairs of a section, one batch at a time. `needed` selects the batches."""
         with attending(self.model), _refusing():
             if self._trees is None:

@@ -5,10 +5,8 @@ not know where scores are computed and does not import torch.
 """
 
 import logging
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -20,8 +18,8 @@ _CHECKED = 4
 """Number of requests per batch that are also scored one by one."""
 Scored = dict[Encoded, float]
 """Summed log-probability of each request."""
-Pieces = tuple[int, list[tuple[int, float]]]
-"""Section number, and (request, token log-probability) pairs from consecutive batches of that section."""
+Pieces = list[tuple[int, float]]
+"""Pairs (request, token log-probability) of a batch, in depth-first order."""
 Rows = tuple[tuple[Tokens, tuple[Encoded, ...]], ...]
 """Batch of rows of similar length, each with its requests."""
 
@@ -43,7 +41,7 @@ class Traits:
 
 class Work(Protocol):
     """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`). Methods raise `Refused` if the
-    model does not support an operation. Results of one section arrive in order, but sections in any order."""
+    model does not support an operation. Results arrive in the order of the plan."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -86,10 +84,16 @@ class Paths:
             [any(requests[want.request] not in known for want in batch.wants) for batch in section]
             for section in sections
         ]
-        sums = Sums(requests)
+        left, totals = [len(request.continuation) for request in requests], [0.0] * len(requests)
         try:
-            for unit in self._work.trees(sections, needed):
-                fresh = sums.completed_by(unit)
+            for pieces in self._work.trees(sections, needed):
+                fresh: Scored = {}
+                for number, logprob in pieces:
+                    # One at a time, because float sums depend on the order, and `sum` on the version of Python.
+                    totals[number] += logprob
+                    left[number] -= 1
+                    if not left[number]:
+                        fresh[requests[number]] = totals[number]
                 if not self._is_exact(fresh):
                     break
                 # Some batches contain only a part of one long continuation.
@@ -122,29 +126,6 @@ class Paths:
                 return False
             self._untried.remove(deep)
         return True
-
-
-class Sums:
-    """Log-probability sums of requests whose tokens arrive in several batches or sections."""
-
-    def __init__(self, requests: Sequence[Encoded]) -> None:
-        self._requests = requests
-        self._pieces: dict[int, list[tuple[int, float]]] = {}
-
-    def completed_by(self, pieces: Pieces) -> Scored:
-        """Add the token log-probabilities and return the sums of the requests that are now complete."""
-        section, logprobs = pieces
-        fresh = {}
-        for number, logprob in logprobs:
-            own = self._pieces.setdefault(number, [])
-            own.append((section, logprob))
-            if len(own) == len(self._requests[number].continuation):
-                # Sum in depth-first order, whichever section arrived first, because float sums depend on the order.
-                own.sort(key=lambda piece: piece[0])
-                # `sum` rounds differently since Python 3.12.
-                fresh[self._requests[number]] = reduce(operator.add, (part for _, part in own), 0.0)
-                del self._pieces[number]
-        return fresh
 
 
 def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
