@@ -70,7 +70,7 @@ def test_without_the_key_no_id_is_found_by_who_has_every_text() -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Inside:
-    return restricted_run.audited(tmp_path_factory.mktemp("large"), 200)
+    return restricted_run.inside_once(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ STAGES = (
 
 def test_no_way_to_print_a_restricted_run_makes_an_explorer(world: World) -> None:
     world.write("mock.yaml", f"name: mock\nadapter: {restricted_set.ADAPTER}\nexplore: true\n{MODELS}")
-    world.audited()
+    assert world.call("run", "mock.yaml", "-o", "RUN") in (0, 7)
     for stage in STAGES:
         world.call(*stage)
     # A run's manifest says that it is restricted; somebody edits that, and asks for the pages once more.

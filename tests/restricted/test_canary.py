@@ -70,7 +70,7 @@ REFUSED = (
 def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
     world.write("labels.csv", "rb1_x,shortcut\n")
     shutil.copy(world.items, world.base / "copy.jsonl")
-    world.audited()
+    assert world.call("run", "mock.yaml", "-o", "RUN") in (0, 7)
     for args in ALLOWED:
         assert world.call(*args) in (0, 7), args
         assert not [word for word in ("lamps", "items.jsonl") if word in world.said], args

@@ -1,13 +1,15 @@
 """A run made without any model: made-up items with 2 to 5 choices, two voters whose picks stand in a table."""
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run, write_items
+from robustify.runs.run import Run, open_run, write_items
 from tests.support.fake_logs import jsonl
 
 TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")
@@ -39,24 +41,39 @@ def voted(at: int, item: Item) -> int | None:
     return item.key if at % 5 == 0 else (item.key + 1) % item.k
 
 
+_MADE: dict[tuple[bool, str], "TemporaryDirectory[str]"] = {}
+"""The folders of runs of the usual items, each made once for all tests, by `text` and `view`."""
+
+
 def made_run(
     folder: Path,
-    items: list[Item] | None = None,
+    items: Sequence[Item] | None = None,
     *,
     text: bool = True,
     view: str = "choices_only",
     overrides: Mapping[str, object] | None = None,
 ) -> Run:
     """The run, in `folder/run`; `folder` also holds what it was imported from, which may lack the `text` of items."""
-    held = made_up() if items is None else items
+    if items is not None or overrides is not None:
+        return _imported(folder, made_up() if items is None else items, text, view, overrides or {})
+    if (text, view) not in _MADE:
+        _MADE[text, view] = TemporaryDirectory()
+        _imported(Path(_MADE[text, view].name), made_up(), text, view, {})
+    shutil.copytree(_MADE[text, view].name, folder, dirs_exist_ok=True)
+    return open_run(folder / "run")
+
+
+def _imported(
+    folder: Path, items: Sequence[Item], text: bool, view: str, overrides: Mapping[str, object]
+) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
-    write_items(folder / "items.jsonl", held)
+    write_items(folder / "items.jsonl", items)
     rows = [
         {"model": name, "view": view, "item": item.id,
          **({"question": item.stem, "choices": list(item.choices)} if text else {"n_choices": item.k}),
          "key": "ABCDE"[item.key], "pick": None if (pick := voted(at, item)) is None else "ABCDE"[pick]}
         for name in ("one", "two")
-        for at, item in enumerate(held)
+        for at, item in enumerate(items)
     ]  # fmt: skip
     jsonl(folder / "picks.jsonl", rows)
     return import_logs(
@@ -64,7 +81,7 @@ def made_run(
         folder / "run",
         data=[folder / "items.jsonl"] if text else [],
         name="made-up",
-        overrides={"screen.criterion": "unanimous", **(overrides or {})},
+        overrides={"screen.criterion": "unanimous", **overrides},
     )
 
 

@@ -122,15 +122,23 @@ def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, *
     return seen[0]
 
 
-_DONE: list[Path] = []
+_DONE: list[tuple[Path, Inside]] = []
 
 
 def once(factory: pytest.TempPathFactory) -> Path:
     """The folder in which the mock set was prepared and audited, once for all tests; the run is `out/run`."""
+    return _done(factory)[0]
+
+
+def inside_once(factory: pytest.TempPathFactory) -> Inside:
+    """What the run of `once` knew."""
+    return _done(factory)[1]
+
+
+def _done(factory: pytest.TempPathFactory) -> tuple[Path, Inside]:
     if not _DONE:
         base = factory.mktemp("restricted", numbered=True)
-        audited(base)
-        _DONE.append(base)
+        _DONE.append((base, audited(base)))
     return _DONE[0]
 
 

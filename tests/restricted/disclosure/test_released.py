@@ -41,7 +41,7 @@ def released(summary: Summary) -> Released:
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """The exact summary of the mock set: 200 items, two voters."""
-    return restricted_run.audited(tmp_path_factory.mktemp("exact"), 200).summary
+    return restricted_run.inside_once(tmp_path_factory).summary
 
 
 def topic_row(before: int, after: int) -> TopicRow:
