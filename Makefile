@@ -34,11 +34,11 @@ demo: $(VENV)/.run ## audit the demo benchmark with two real models and print th
 
 test: $(VENV)/.dev ## run the default tests (at most 10 processor minutes): downloads the models once, then runs offline
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile $(COV)
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile $(COV)
 
 test-slow: $(VENV)/.dev ## run the tests that take more than five processor seconds; CI runs them after `make test`
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow and not proof" -n 2 --dist load
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not proof" -n 2 --dist load
 
 test-proof: $(VENV)/.dev ## run the tests that take minutes or need uncommon programs
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m

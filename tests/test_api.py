@@ -15,7 +15,7 @@ import robustify as rb
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
-from tests.judging.test_adjusted import items_with
+from tests.judging.test_adjusted import finder, items_with
 from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up
 
@@ -114,7 +114,8 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     assert found.attrs["n"] == len(items)
 
 
-def test_adjusted_scores_of_hits_are_those_of_a_run(tmp_path: Path) -> None:
+def test_adjusted_scores_of_hits_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
     items = items_with(300, longest=0.3)
     hits = [max(range(4), key=lambda i: len(item.choices[i])) == item.key for item in items]
     found = rb.adjusted(items, {"longest": hits, "none": [float("nan"), *[0.0] * 299]})

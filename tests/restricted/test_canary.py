@@ -122,8 +122,9 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     terms = hashlib.sha256(restricted_set.LICENCE.encode()).hexdigest()
     accept = ("licence", "accept", restricted_set.ADAPTER, "--name", "a test", "--licence-sha256", terms)
     assert world.call("restricted", *accept) in (0, 2, 3)
-    assert world.call("run", "mock.yaml", "-o", "RUN") in (0, 2, 3, 7)
-    assert world.call("run", "mock.yaml", "-o", "RUN", "--skip-bad") in (0, 2, 3, 7)
+    ended = world.call("run", "mock.yaml", "-o", "RUN")
+    assert ended in (0, 2, 3, 7)
+    assert ended in (0, 7) or world.call("run", "mock.yaml", "-o", "RUN", "--skip-bad") in (0, 2, 3, 7)
     assert world.call("restricted", "adapter", "check", restricted_set.ADAPTER) in (0, 4)
 
 

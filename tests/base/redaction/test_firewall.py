@@ -177,11 +177,12 @@ def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.Mo
 
 @cache
 def nodes() -> tuple[tuple[str, ast.AST], ...]:
-    """Every node of the package's source, with the file in which it stands."""
+    """Every call and every `raise` of the package's source, with the file in which it stands."""
     return tuple(
         (path.relative_to(PACKAGE).as_posix(), node)
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call | ast.Raise)
     )
 
 

@@ -132,7 +132,7 @@ def test_a_run_goes_on_over_any_damaged_page(
 ) -> None:
     n_pages = len(image) // PAGE
     assert n_pages > 20
-    for page in {*range(6), *range(6, n_pages, 4)}:
+    for page in {*range(6), *range(6, n_pages, 8)}:
         folder = tmp_path / str(page)
         folder.mkdir()
         (folder / FILE).write_bytes(noise(image, page, way))

@@ -72,7 +72,7 @@ def test_a_prompt_that_a_server_cuts_has_no_answer(kind: str, counts: bool, tmp_
 
 
 def test_rounded_counts_are_not_taken_for_a_cut(tmp_path: Path) -> None:
-    every = [letters(1, "x " * (length // 2)) for length in range(300, 900, 50)]
+    every = [letters(1, "x " * (length // 2)) for length in range(300, 900, 100)]
     with stub(Toy(), echo="none") as server:
         expected = [scored(server, tmp_path / f"exact {n}", asked) for n, asked in enumerate(every)]
     with stub(Toy(), echo="none", fix=usage(lambda body, n: -(-n // 64) * 64)) as server:
