@@ -127,7 +127,6 @@ def test_a_writer_is_asked_again_only_for_what_is_missing(tmp_path: Path) -> Non
     writer = Scripted('["oxygen.", "Argon"]', '["Xenon"]', '["Radon"]')
     found = ask(writer, tmp_path, shown=3)
     assert texts(found) == [["Argon", "Xenon", "Radon"]]
-    assert found.writer is not None
     assert {name: found.writer[name] for name in ("replies", "unread", "unasked")} == {
         "replies": 3,
         "unread": {},
@@ -144,7 +143,6 @@ def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path
     writer = Scripted("Sorry, no.", "<think>hm", LIST, '["Xenon"]')
     found = ask(writer, tmp_path, n=2)
     assert texts(found) == [[*THREE], ["Xenon"]]
-    assert found.writer is not None
     assert found.writer["unread"] == {"format_error": 1, "unterminated_reasoning": 1}
     assert "could not be read" in writer.asked[2]
     assert "unterminated reasoning" in writer.asked[3]
@@ -208,11 +206,9 @@ def test_a_server_is_asked_once_and_a_budget_stops_before_it_is_exceeded(tmp_pat
         need = price(pools(20), wanted(pools(20), (2, 2)), WriterSettings(model, max_tokens=100)).needs[0]
         assert (need.requests, need.cost is not None and need.cost > 4) == (20, True)
         part, n = told(20, model, budget=4)
-        assert part.writer is not None
         assert (n, part.writer["unasked"], part.writer["lacking"]) == (8, 12, 12)
         assert part.writer["spent"]["cost"] <= 4
         whole, n = told(20, model)
-        assert whole.writer is not None
         assert (n, whole.writer["unasked"], whole.writer["lacking"]) == (12, 0, 0)
         again, n = told(20, model)
         assert (n, texts(again)) == (0, texts(whole))

@@ -46,8 +46,6 @@ def task(tmp_path: Path) -> ModuleType:
     """The module of the task in a folder of its own, in which its CSV lies beside it."""
     path = Path(shutil.copy(FOLDER / BY_HAND / "composed_options.py", tmp_path))
     spec = importlib.util.spec_from_file_location("composed_options", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

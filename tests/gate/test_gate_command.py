@@ -204,7 +204,6 @@ def test_the_hooks_as_documented_run_at_every_stage_and_say_what_did_not_run() -
     here = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n( *default_install_hook_types.*?)```", text, re.DOTALL)
-    assert block is not None
     told = yaml.safe_load(textwrap.dedent(block[1]))
     assert {hook["id"] for repo in told["repos"] for hook in repo["hooks"]} == {hook["id"] for hook in ours}
     assert all(hook["args"] == ["--require-fingerprints"] for repo in told["repos"] for hook in repo["hooks"])

@@ -71,16 +71,13 @@ def by_meaning(items: list[Item], knows: float, template: str) -> list[Answer]:
 def test_a_cue_that_pays_in_the_full_score_does_not_pay_in_the_adjusted_one() -> None:
     items = items_with(600, longest=0.4)
     found = judged(items, rows_of(items, "m", 0.4, 1.0, 1), rows_of(items, "blind", 0.0, 1.0, 2)).summary
-    assert found.adjustment is not None
     assert found.adjustment.status == "adjusted"
     honest = 0.4 + 0.6 * 0.25
     assert measured(found, "full", "m")["all"]["value"] > honest + 0.12
     assert measured(found, "adjusted", "m")["all"]["value"] == pytest.approx(honest, abs=0.04)
     assert measured(found, "adjusted", "blind")["all"]["value"] == pytest.approx(0.25, abs=0.02)
     assert 300 < found.adjustment.worth < 560
-    assert found.pairs is not None
     pair = found.pairs["m vs blind"].adjusted
-    assert pair is not None
     assert pair.p < 0.001
     assert pair.value == pytest.approx(0.3, abs=0.06)
 
@@ -150,7 +147,6 @@ def test_what_weights_cannot_balance_is_said_with_its_size(
         f"form_{n + 1}" for n in range(refits)
     }
     assert left.p_holm <= 0.05
-    assert left.ci is not None
     assert left.ci[0] > 0
     said = finding("worth", part)
     assert said.startswith("The partly adjusted score, worth ")
@@ -175,8 +171,6 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     items = items_with(80, longest=0.4)
     found = judged(items, rows_of(items, "m", 0.4, 1.0, 1))
     part = found.summary.adjustment
-    assert part is not None
-    assert part.reason is not None
     assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
     assert measured(found.summary, "adjusted", "m") is None
     assert found.balance is None
@@ -191,9 +185,6 @@ def test_meaning_is_balanced_if_a_second_cross_fit_can_audit_the_weights(
     alone, both, part_only = (
         judged(items, *rows).summary.adjustment for rows in ([first], [first, again], [first[1:], again])
     )
-    assert alone is not None
-    assert both is not None
-    assert part_only is not None
     assert (alone.status, alone.left["encoder"].kind) == ("partly adjusted", "encoder")
     assert "of cues; encoder still gains" in finding("worth", alone)
     assert both.status == "adjusted"

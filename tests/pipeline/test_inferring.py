@@ -86,7 +86,6 @@ def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) ->
     texts = {i.id: "Something else?" if int(i.id[1:]) % 2 else i.stem for i in made_up() if i.id != "i5"}
     run = with_answers(made_run(tmp_path), like_the_real(made_up(), {"m": texts}, tmp_path, keep=True))
     found = run.summary.inference
-    assert found is not None
     flagged = [item for item, verdict in run.verdicts.items() if verdict == "flagged" and item != "i5"]
     even = [item for item in flagged if int(item[1:]) % 2 == 0]
     assert (found.by, found.flagged.n, found.unasked) == ("words", len(flagged), 1)
@@ -103,7 +102,6 @@ def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) ->
     assert '"inferred":true' in island
     assert "Something else" not in island
     again = rejudge(run, {"screen.criterion": "majority"}, tmp_path / "again").summary.inference
-    assert again is not None
     assert again.unasked == 1
 
 

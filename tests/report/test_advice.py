@@ -288,10 +288,8 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     by_cut = by_chance(edited())
-    assert by_cut is not None
     assert by_cut.value == DEMO["screen"]["cut"]["false_share"]["value"]
     latent = by_chance(edited({"screen/cut": None, "screen/false_share": {"value": None}}))
-    assert latent is not None
     assert latent.value == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / FLAGGED)
 
 

@@ -60,7 +60,6 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
     other = next(mode for mode in VIEWS if mode != screen)
     for name, right, beside in zip(MODELS, RIGHT[screen], RIGHT[other], strict=True):
         score = found[name]
-        assert score is not None
         assert score.value is not None
         assert percent(score.value) == right
         assert f"| Choices only | {name} [voter] | {right} " in page

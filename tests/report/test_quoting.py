@@ -68,7 +68,6 @@ def test_points_of_test_taking_are_said_only_if_they_can_be_told_from_luck(low: 
 
 def test_options_are_worth_one_over_the_accuracy_of_the_reader() -> None:
     worth = options_worth(Quantity(value=0.245, n=11939, ci=(0.237, 0.253)))
-    assert worth is not None
     assert worth.value == pytest.approx(4.08, abs=0.01)
     assert worth.ci == pytest.approx((3.95, 4.22), abs=0.01)
     assert options_worth(Quantity(value=0.0, n=9)) is None

@@ -126,7 +126,6 @@ def test_voters_that_only_pick_are_boosted_by_the_form_of_what_they_pick() -> No
     answers, items = drawn.answers(), drawn.items()
     index = item_index(answers, answers.items)
     picks = VoterPreferences(answers, index).of(ScreenRules(voters=drawn.sim.voter_names)).picks()
-    assert picks is not None
     assert picks.shape == (120, 4, 3)
     sizes = np.array([[len(choice) for choice in item.choices] for item in items])
     liked = np.take_along_axis(sizes, picks.argmax(axis=1), axis=1) == sizes.max(axis=1, keepdims=True)
@@ -182,7 +181,6 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     drawn = draw(sim)
     items, rules = drawn.items(), Rules(ScreenRules(criterion="unanimous"))
     ctx = context(drawn.answers(items), drawn.facts, rules, items)
-    assert ctx.repeated is not None
     source = [drawn.source[drawn.ids.index(name)] for name in ctx.index.items]
     pairs = list(zip(ctx.repeated.tolist(), source, strict=True))
     assert len(set(pairs)) == len(set(source)) == len(set(ctx.repeated.tolist())), (

@@ -17,7 +17,6 @@ TEXTS = ("red", "blue", "green")
 )  # fmt: skip
 def test_labels_in_any_dress_are_taken_off(marks: str, dress: str) -> None:
     found = split_labels([dress.format(mark) + text for mark, text in zip(marks, TEXTS, strict=True)])
-    assert found is not None
     assert (found.texts, found.positions) == (TEXTS, (0, 1, 2))
 
 
@@ -32,7 +31,6 @@ def test_labels_in_any_dress_are_taken_off(marks: str, dress: str) -> None:
 )  # fmt: skip
 def test_further_dresses_are_taken_off(options: list[str]) -> None:
     found = split_labels(options)
-    assert found is not None
     assert found.texts == TEXTS
 
 
@@ -54,10 +52,8 @@ def test_texts_that_begin_like_labels_are_kept(options: list[str]) -> None:
 
 def test_labels_in_another_order_and_one_without_its_dot_are_told() -> None:
     moved = split_labels(["B. blue", "A. red"])
-    assert moved is not None
     assert (moved.labels, moved.in_order) == (("B", "A"), False)
     slip = split_labels(["A. Lima", "B. Oslo", "C rome", "D. Riga"])
-    assert slip is not None
     assert slip.texts[2] == "rome"
     assert split_labels(["A. Lima", "B. Oslo", "Crome", "D. Riga"]) is None
     assert "Lima" not in repr(Labelled(("A",), ("Lima",), (0,)))
@@ -82,7 +78,6 @@ def test_options_that_are_nothing_but_labels_are_seen_in_any_alphabet() -> None:
 )  # fmt: skip
 def test_options_in_a_text_are_cut_at_their_labels(text: str, before: str) -> None:
     found = cut_at_labels(text)
-    assert found is not None
     assert (found.before, found.texts) == (before, TEXTS)
 
 
@@ -98,7 +93,6 @@ def test_a_prompt_is_cut_at_its_own_labels_and_loses_its_tail() -> None:
     assert cut is not None
     assert cut_at_labels(lines, "ABC") is None
     whole = without_tail(cut)
-    assert whole is not None
     assert whole.texts == ("red\nand so on", "blue\nand so on")
     uneven = cut_at_labels("A. one\nB. two\ntwo\nC. three\nand an end", "ABC")
     assert uneven is not None
