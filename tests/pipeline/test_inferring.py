@@ -1,13 +1,11 @@
 """Questions inferred from the choices: asked, likened to the real ones, and split among what is flagged."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from robustify.base.errors import UsageError
-from robustify.base.files import sha256
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
@@ -16,18 +14,14 @@ from robustify.models.replies import Replies
 from robustify.pipeline.by_meaning import Inferring, inferred_by, like_the_real
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import evidence_of, explained
-from robustify.runs.run import Run, open_run
-from tests.support.exported_run import made_run, made_up
+from robustify.runs.run import Run
+from tests.support.exported_run import made_run, made_up, renewed
 
 
 def with_answers(run: Run, more: Iterable[Answer]) -> Run:
     """The run judged again, as if it had these answers too."""
-    file, manifest = run.folder / "answers.parquet", run.folder / "run.json"
-    Answers.concat([run.answers, Answers.of(more)]).write(file)
-    tree = json.loads(manifest.read_text())
-    tree["files"][file.name] = sha256(file)
-    manifest.write_text(json.dumps(tree))
-    return rejudge(open_run(run.folder), {}, run.folder)
+    Answers.concat([run.answers, Answers.of(more)]).write(run.folder / "answers.parquet")
+    return rejudge(renewed(run.folder, "answers.parquet"), {}, run.folder)
 
 
 ITEMS = [

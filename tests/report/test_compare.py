@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.base.errors import ResourceError, UsageError
-from robustify.base.files import sha256
 from robustify.cli import cli
 from robustify.items.item import Item
 from robustify.judging import measures
@@ -22,7 +21,7 @@ from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
 from robustify.report.compare.change import FROM_CUT
 from robustify.runs.run import Run, open_run, write_items
-from tests.support.exported_run import made_run, made_up, voted
+from tests.support.exported_run import made_run, made_up, renewed, voted
 from tests.support.fake_logs import jsonl
 from tests.support.page_text import text_of_page
 from tests.support.trees import measured
@@ -76,10 +75,7 @@ def test_what_moved_is_counted_and_named_with_both_verdicts(run: Run, tmp_path: 
     other = made_run(tmp_path, None)
     path = other.folder / "verdicts.csv"
     path.write_text(path.read_text().replace(",kept,", ",flagged,", 3))
-    manifest = json.loads((other.folder / "run.json").read_text())
-    manifest["files"]["verdicts.csv"] = sha256(path)
-    (other.folder / "run.json").write_text(json.dumps(manifest))
-    found = compared([run.folder, other.folder])
+    found = compared([run.folder, renewed(other.folder, "verdicts.csv").folder])
     (pair,) = found.tree()["pairs"]
     n = run.summary.tree()["splits"]["flagged"]
     assert pair["moved"] == {"kept -> flagged": 3}
@@ -281,10 +277,7 @@ def test_an_alert_tells_what_is_worse_in_the_last_run(tmp_path: Path) -> None:
     def state(run: Run, name: str) -> Run:
         tree = json.loads((run.folder / "summary.json").read_text())
         (run.folder / "summary.json").write_text(json.dumps({**tree, "state": name}))
-        manifest = json.loads((run.folder / "run.json").read_text())
-        manifest["files"]["summary.json"] = sha256(run.folder / "summary.json")
-        (run.folder / "run.json").write_text(json.dumps(manifest))
-        return run
+        return renewed(run.folder, "summary.json")
 
     many, few = (
         answered(tmp_path / n, "m", lambda at, of=of: at % 6 < of) for n, of in (("many", 5), ("few", 1))

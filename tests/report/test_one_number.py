@@ -1,6 +1,5 @@
 """Choices-only accuracy is one number: on the page, in `compare`, on the released page, on the card, and in Python."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import robustify as rb
-from robustify.base.files import sha256
 from robustify.export.dataset import export_dataset
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.pipeline.steps import rejudge
@@ -19,6 +17,7 @@ from robustify.report.printing import label
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import released, rounded
 from robustify.runs.run import Run, open_run
+from tests.support.exported_run import renewed
 from tests.support.page_text import text_of_page
 
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
@@ -30,17 +29,14 @@ RIGHT = {"letter": ("23.3 %", "25.8 %"), "text": ("31.9 %", "36.9 %")}
 def asked_by(modes: tuple[str, ...], screen: str, folder: Path) -> Run:
     """The demo as if it had been asked in these modes only and screened in one of them, counting votes."""
     shutil.copytree(DEMO, folder / "asked")
-    answers, manifest = folder / "asked" / "answers.parquet", folder / "asked" / "run.json"
+    answers = folder / "asked" / "answers.parquet"
     unasked = [view for mode, view in VIEWS.items() if mode not in modes]
     table = pq.read_table(answers)
     pq.write_table(table.filter(pc.invert(pc.is_in(table["view"], pc.cast(unasked, "string")))), answers)
-    tree = json.loads(manifest.read_text())
-    tree["files"]["answers.parquet"] = sha256(answers)
-    manifest.write_text(json.dumps(tree))
     rules = {
         "screen.mode": screen, "screen.criterion": "1-of-2", "screen.force_letters": True, "explore": False,
     }  # fmt: skip
-    return rejudge(open_run(folder / "asked"), rules, folder / "run")
+    return rejudge(renewed(folder / "asked", answers.name), rules, folder / "run")
 
 
 @pytest.mark.parametrize(("modes", "screen"), [(("text",), "text"), (("letter", "text"), "letter")])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from robustify.base.files import sha256
 from robustify.judging.summary.result import AUDIT, State, read
 from robustify.report import render
 from robustify.report.opening import closing
@@ -17,7 +16,7 @@ from robustify.report.printing import label
 from robustify.report.released_page import released_lines
 from robustify.restricted.disclosure.released import released
 from robustify.runs.run import Run, open_run
-from tests.support.exported_run import made_run
+from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
 
 ROOT = Path(__file__).parents[2]
@@ -41,10 +40,7 @@ def in_state(made: Run, folder: Path, state: State) -> Run:
     for check in tree["guardrails"]:
         check["state"] = state if check["name"] == AUDIT else "passed"
     (folder / "summary.json").write_text(json.dumps(tree))
-    manifest = json.loads((folder / "run.json").read_text())
-    manifest["files"]["summary.json"] = sha256(folder / "summary.json")
-    (folder / "run.json").write_text(json.dumps(manifest))
-    return open_run(folder)
+    return renewed(folder, "summary.json")
 
 
 def said(robustify, run: Run, out: Path) -> Iterator[tuple[str, str, str]]:
@@ -120,11 +116,10 @@ def test_a_run_of_an_earlier_version_is_refused_in_a_line_and_judged_again(
             (folder / file).write_text(
                 text.replace(f",{name},", f",{former},").replace(f'"{name}"', f'"{former}"')
             )
-            manifest["files"][file] = sha256(folder / file)
     summary: dict[str, Any] = json.loads((folder / "summary.json").read_text()) | {"format": 3}
     (folder / "summary.json").write_text(json.dumps(summary))
-    manifest["files"]["summary.json"] = sha256(folder / "summary.json")
     (folder / "run.json").write_text(json.dumps(manifest))
+    renewed(folder, "summary.json", "verdicts.csv", "evidence.jsonl")
     for command in (("check",), ("explain",), ("export", "dataset")):
         more = ("-o", tmp_path / "out") if command[0] == "export" else ()
         refused = robustify(*command, folder, *more)

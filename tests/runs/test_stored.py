@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.base.files import sha256
 from robustify.runs.run import Run, open_run
 from tests.conftest import Ended
-from tests.support.exported_run import made_run
+from tests.support.exported_run import made_run, renewed
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
     folder = shutil.copytree(run.folder, to)
     (folder / name).write_bytes(data)
-    if name != "run.json":
-        tree = json.loads((folder / "run.json").read_text())
-        tree["files"][name] = sha256(folder / name)
-        (folder / "run.json").write_text(json.dumps(tree))
-    return folder
+    return folder if name == "run.json" else renewed(folder, name).folder
 
 
 def first(**changes: object) -> Callable[[bytes], bytes]:

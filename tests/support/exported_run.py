@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from robustify.base.files import sha256
 from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
@@ -83,6 +84,14 @@ def _imported(
         name="made-up",
         overrides={"screen.criterion": "unanimous", **overrides},
     )
+
+
+def renewed(folder: Path, *names: str) -> Run:
+    """The run in a folder in which these files were edited, with their new digests in its manifest."""
+    tree = json.loads((folder / "run.json").read_text())
+    tree["files"] |= {name: sha256(folder / name) for name in names}
+    (folder / "run.json").write_text(json.dumps(tree))
+    return open_run(folder)
 
 
 def lines(path: Path) -> list[dict[str, object]]:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.base.files import sha256
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Summary, read
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import open_run
-from tests.support.exported_run import made_run
+from tests.support.exported_run import made_run, renewed
 
 ROOT = Path(__file__).parents[3]
 FULL: dict[str, Any] = json.loads((ROOT / "tests/data/summary_full.json").read_text(encoding="utf-8"))
@@ -34,12 +33,10 @@ def test_what_is_no_summary_is_refused(tree: dict[str, Any]) -> None:
 
 def test_a_run_of_an_older_format_is_judged_again_when_its_report_is_renewed(tmp_path: Path) -> None:
     run = made_run(tmp_path)
-    path, manifest = run.folder / "summary.json", run.folder / "run.json"
+    path = run.folder / "summary.json"
     new = path.read_bytes()
     path.write_text(json.dumps({**json.loads(new), "format": 2}))
-    tree = json.loads(manifest.read_text())
-    tree["files"]["summary.json"] = sha256(path)
-    manifest.write_text(json.dumps(tree))
+    renewed(run.folder, "summary.json")
     with pytest.raises(DataError, match="format 2 is not supported"):
         _ = open_run(run.folder).summary
     assert rejudge(open_run(run.folder), {}, run.folder).summary == read(json.loads(new))
