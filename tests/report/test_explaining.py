@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.cli import cli
 from robustify.judging.summary.screened import CUES
 from robustify.report.explaining import explained, flagged
-from robustify.runs.run import EVIDENCE, EXPLORER, Run, open_run
-from tests.support import exported_run, restricted_run
-from tests.support.restricted_set import canaries, items
+from robustify.runs.run import EVIDENCE, Run
+from tests.support import exported_run
 
 COLUMNS = [
     "pick",
@@ -122,22 +121,3 @@ def test_a_changed_file_is_refused(run: Run) -> None:
     files = {**run.manifest["files"], EVIDENCE: "0" * 64}
     with pytest.raises(DataError, match="was changed after the run"):
         explained(Run(run.folder, {**run.manifest, "files": files}), "i5")
-
-
-def test_a_restricted_run_has_no_evidence_and_explains_nothing(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
-    folder = base / "out" / "run"
-    files = restricted_run.files(folder)
-    assert not [name for name in files if EVIDENCE in name or name.endswith((".csv", ".jsonl", EXPLORER))]
-    assert b"explorer" not in files["report.html"]
-    words = [word.encode() for word in canaries(items(200))]
-    assert not [name for name, raw in files.items() if any(word in raw for word in words)]
-    with pytest.raises(AuthorisationError):
-        explained(open_run(folder), "any")
-    done = CliRunner().invoke(cli, ["explain", str(folder), "any"])
-    assert isinstance(done.exception, AuthorisationError)
-    assert done.output == ""

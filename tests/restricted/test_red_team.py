@@ -107,12 +107,6 @@ def copy(world: World) -> None:
     shutil.copy(world.items, world.base / "copy.jsonl")
 
 
-def beside_a_log(world: World) -> None:
-    copy(world)
-    log = "id,pick,model,k\n" + "".join(f"{row['id']},0,m,4\n" for row in RECORDS)
-    (world.base / "data" / "log.csv").write_text(log)
-
-
 def elsewhere(world: World) -> None:
     world.patch.setattr(steps, "check_model", lambda *_: pytest.fail("a server was asked"))
 
@@ -149,7 +143,6 @@ def of_a_log(part: str, column: str, n: int) -> Attack:
 
 EMIT = ("restricted", "split", "emit", "RUN", "--split", "kept", "-o")
 OPEN = ("restricted", "split", "open", "LIST", "--data", ADAPTER)
-IMPORT = ("import", "BASE/data/log.csv", "--data", "DATA", "--view", "full")
 
 
 def released_then(
@@ -256,18 +249,14 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     "a page of all runs": (plain("dashboard", "OUT", "-o", "x.html", before=listed), (2,)),
     "a split in the work tree": (plain(*EMIT, "s.json", before=World.audited), (4,)),
     "the items of a split": (plain(*OPEN, "-o", "x", before=listed), (4,)),
-    # What it is called.
+    # What it is called. Of copies, `test_known_items.py` tries every command.
     "a config that says public": (plain("run", "b.yaml", b_yaml=f"adapter: {ADAPTER}\n{PUBLIC}"), (4,)),
     "a config of a config that says public": (plain("run", "b.yaml", **CHAIN), (4,)),
     "a manifest that says public": (plain(*RUN, before=relabelled), (4,)),
     "a copy of the data": (copied("DATA", "--public", "-o", "x"), (4,)),
     "a link to the data": (plain("DATA", "--public", "-o", "x", before=link("copy.jsonl", "data/mock/items.jsonl")), (4,)),
-    "a copy of the data, for its rules": (copied("heuristics", "DATA"), (4,)),
-    "a copy of the data, beside a log": (plain(*IMPORT, "-o", "x", before=beside_a_log), (4,)),
     "a copy of the data, in a config": (copied("run", "b.yaml", b_yaml=f"name: q\n{PUBLIC}data: ../copy.jsonl\n"), (4,)),
     "a copy of the data, without its adapter": (plain("heuristics", "DATA", before=unlisted), (4,)),
-    "a copy of the data, to begin with": (copied("init", "DATA"), (4,)),
-    "a copy of the data, as answers": (copied("free", "grade", "DATA", "-o", "x"), (2, 3, 4)),
     "a model elsewhere, never asked": (plain("run", "b.yaml", "-o", "RUN", before=elsewhere, b_yaml=ELSEWHERE), (4,)),
     # What is said.
     "an interruption with a text": (raising(KeyboardInterrupt(TEXT)), (130,)),
@@ -305,8 +294,6 @@ FROM_PYTHON: dict[str, Callable[[World], object]] = {
     "other rules": lambda world: rb.judge(world.run, criterion="majority"),
     "a temporary folder": lambda world: rb.audit("mock.yaml"),
     "the work tree": lambda world: rb.audit("mock.yaml", out="x"),
-    "a public file": lambda world: rb.audit(str(world.items), public=True),
-    "its rules as a public file": lambda world: rb.heuristics(str(world.items)),
 }
 
 

@@ -93,6 +93,7 @@ def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path
         assert digest[:16] not in content, name
         assert b"rb1_" not in content or name.startswith("splits/"), name
         assert b'"line"' not in content, name
+        assert b"explorer" not in content, name
 
 
 def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
