@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from robustify.composing.writers import (
 from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
 from robustify.pipeline.asked import unwatched
-from tests.support.serving import serving
+from tests.support.serving import said, serving
 
 LIST = '["Carbon monoxide", "Nitrogen", "Argon"]'
 THREE = ("Carbon monoxide", "Nitrogen", "Argon")
@@ -161,26 +160,13 @@ def test_a_model_that_only_scores_is_no_writer(tmp_path: Path) -> None:
         ask(object(), tmp_path)
 
 
-class _Chat(BaseHTTPRequestHandler):
-    replies: Callable[[str], str]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = type(self).replies(body["messages"][-1]["content"])
-        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 100}
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"choices": [choice], "usage": usage}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @contextmanager
 def chat(replies: Callable[[str], str]) -> Iterator[OpenAIModel]:
     """A chat server on this machine as a writer with a price."""
-    with serving(type("Chat", (_Chat,), {"replies": staticmethod(replies)})) as address:
+    usage = {"prompt_tokens": 100, "completion_tokens": 100}
+    with serving(
+        lambda _path, body, _headers: said(replies(body["messages"][-1]["content"]), usage=usage)
+    ) as address:
         yield OpenAIModel(
             name="w", engine="openai", base_url=f"{address}/v1", price_in=1000, price_out=1000, retries=0
         )

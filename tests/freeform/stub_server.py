@@ -4,8 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 
 from tests.support import serving as servers
 
@@ -49,20 +47,8 @@ def reply(messages: list[dict[str, str]]) -> str:
     return json.dumps({"score": int(same), "verdict": "correct" if same else "incorrect"})
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        message = {"role": "assistant", "content": reply(body["messages"])}
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @contextmanager
 def serving() -> Iterator[str]:
     """The address of the stub while it runs."""
-    with servers.serving(_Handler) as address:
+    with servers.serving(lambda _path, body, _headers: servers.said(reply(body["messages"]))) as address:
         yield f"{address}/v1"

@@ -1,9 +1,7 @@
 """Judges: retries that name the error, votes, records that replay, and what an unread judge leaves behind."""
 
-import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,7 +31,7 @@ from tests.freeform.scripted import (
     write_lines,
 )
 from tests.freeform.scripted import graded as graded_one
-from tests.support.serving import serving
+from tests.support.serving import Answer, serving
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
 NONE = '{"verdict": "not_attempted"}'
@@ -183,32 +181,22 @@ def http(url: str, *, api_key_env: str | None = None, **how: Any) -> HttpJudge:
     return HttpJudge(JudgeSettings(model="big", base_url=url, api_key_env=api_key_env), **how)
 
 
-class Server(BaseHTTPRequestHandler):
-    """Answers with what the test put into `script`: a status and a body."""
+class Server:
+    """Answers with what the test put into `script`: a status, a body, and headers if there are any."""
 
-    script: ClassVar[list[tuple[int, Any]]] = []
-    seen: ClassVar[list[tuple[str, dict[str, Any]]]] = []
+    script: ClassVar[list[tuple[Any, ...]]] = []
+    seen: ClassVar[list[tuple[str | None, dict[str, Any]]]] = []
 
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
-        Server.seen.append((self.headers["Authorization"], json.loads(raw)))
-        status, body = Server.script.pop(0)
-        self.send_response(status)
-        if status == 307:
-            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-        if status == 429 and body:
-            self.send_header("Retry-After", body["wait"])
-        self.end_headers()
-        self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    @classmethod
+    def answer(cls, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
+        cls.seen.append((headers.get("authorization"), body))
+        return Answer(*cls.script.pop(0))
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
     Server.script, Server.seen = [], []
-    with serving(Server) as address:
+    with serving(Server.answer) as address:
         yield f"{address}/v1"
 
 
@@ -282,13 +270,13 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[in
 
 @pytest.mark.parametrize("status", [401, 404, 307])
 def test_a_server_that_will_never_answer_stops_the_run(server: str, status: int) -> None:
-    Server.script = [(status, {})]
+    Server.script = [(status, {}, {"Location": "http://127.0.0.1:1/elsewhere"})]
     with pytest.raises(ModelError, match=rf"\({status}\)"):
         graded(http(server))
 
 
 def test_a_judge_that_asks_to_wait_for_long_stops_the_run(server: str) -> None:
-    Server.script = [(429, {"wait": "3600"})]
+    Server.script = [(429, {}, {"Retry-After": "3600"})]
     with pytest.raises(ModelError, match=r"asks to wait 3600 s .*60 minutes"):
         graded(http(server))
 

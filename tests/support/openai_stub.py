@@ -12,10 +12,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -25,7 +24,7 @@ from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import Logprob
 from robustify.models.engines.settings import OpenAIModel
 from robustify.pipeline.config import Config, parse
-from tests.support.serving import serving
+from tests.support.serving import Answer, serving
 
 
 class Brain(Protocol):
@@ -164,7 +163,7 @@ class Stub:
     def completions(self) -> int:
         return len(self.bodies)
 
-    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> "Answer":
+    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
         manner = self.manner
         if manner.key is not None and headers.get("authorization") != f"Bearer {manner.key}":
             return Answer(401, {"error": {"message": "bad key"}})
@@ -191,7 +190,7 @@ class Stub:
             manner.fix(answer.body, body, n)
         return answer
 
-    def _chat(self, body: dict[str, Any]) -> "Answer":
+    def _chat(self, body: dict[str, Any]) -> Answer:
         if self.manner.chat_field not in body:
             return Answer(400, {"error": {"message": f"use {self.manner.chat_field}"}})
         said = body["messages"][-1]["content"]
@@ -231,7 +230,7 @@ class Stub:
     def _too_long(self, ids: Sequence[int]) -> bool:
         return self.manner.max_length is not None and len(ids) >= self.manner.max_length
 
-    def _made(self, body: dict[str, Any], spoil: str) -> "Answer":
+    def _made(self, body: dict[str, Any], spoil: str) -> Answer:
         manner, prompt = self.manner, body["prompt"]
         time.sleep(manner.service)
         ids = self.brain.encode(prompt)
@@ -330,62 +329,17 @@ class _Completion:
         return [{"token": text, "logprob": lp, "bytes": None} for text, lp in self._best(scores, n).items()]
 
 
-@dataclass
-class Answer:
-    """A reply on its way. `half`: its last part is lost; `hang`: it does not come."""
-
-    status: int
-    body: dict[str, Any] | bytes
-    headers: dict[str, str] = field(default_factory=dict)
-    half: bool = False
-    hang: bool = False
-
-
 def _too_long() -> Answer:
     return Answer(
         400, {"error": {"message": "This model's maximum context length is smaller than the prompt"}}
     )
 
 
-def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            self._send(stub.answer(self.path, {}, self._named()))
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._send(stub.answer(self.path, body, self._named()))
-
-        def _named(self) -> dict[str, str]:
-            return {name.lower(): value for name, value in self.headers.items()}
-
-        def _send(self, answer: Answer) -> None:
-            if answer.hang:
-                time.sleep(3)
-            content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-            content = content[: len(content) // 2] if answer.half else content
-            self.send_response(answer.status)
-            for name, value in {**answer.headers, "Content-Type": "application/json"}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            with suppress(ConnectionError):
-                self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    return Handler
-
-
 @contextmanager
 def stub(brain: Brain | None = None, **manner: Any) -> Iterator[Stub]:
     """A server that runs for as long as the block."""
     running = Stub(brain or Toy(), Manner(**manner))
-    with serving(_answering(running)) as address:
+    with serving(lambda *asked: running.answer(*asked)) as address:  # which a test may replace
         running.url = f"{address}/v1"
         yield running
 
