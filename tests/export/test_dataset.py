@@ -28,7 +28,7 @@ from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
-from tests.judging.test_adjusted import items_with
+from tests.judging.test_adjusted import finder, items_with
 from tests.support.exported_run import lines, made_run, made_up
 from tests.support.fake_archives import openeval
 from tests.support.fake_logs import boxes
@@ -69,7 +69,8 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
     assert "No licence is set" not in card
 
 
-def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
+def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
     items = items_with(400, longest=0.4)
     plain = made_run(tmp_path, items)
     export_dataset(plain, tmp_path / "out", kept=True)

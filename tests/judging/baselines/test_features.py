@@ -76,7 +76,7 @@ made_up = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(made_up, st.sampled_from([1, 2, 2000]))
 def test_of_many_items_each_is_measured_as_alone_to_the_bit(items: list[Item], chunk: int) -> None:
     alone = [amounts([item]) for item in items]

@@ -171,7 +171,7 @@ def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
     found = outcome(picks)
     assert {KEPT, UNDECIDED} <= set(found[:40].tolist())
     assert (found[40:] == UNDECIDED).tolist() == [True] * 5 + [False] * 155
-    for at in range(12):
+    for at in [int(n) for word in (KEPT, UNDECIDED) for n in np.flatnonzero(found[:40] == word)[:3]]:
         filled = [np.where(np.arange(200)[:, None] == at, np.maximum(picks, j), picks) for j in range(4)]
         could = any(outcome(now)[at] == FLAGGED for now in filled)
         assert (found[at] == KEPT) is not could
