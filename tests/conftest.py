@@ -41,6 +41,17 @@ def _no_encoder_for_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield
 
 
+@pytest.fixture
+def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the mock restricted set was audited, with what points to it in the environment."""
+    from tests.support import restricted_run  # which takes a second
+
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    return base
+
+
 class Ended(NamedTuple):
     """How a command ended: its exit code, stdout and stderr."""
 

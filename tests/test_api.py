@@ -16,7 +16,6 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
 from tests.judging.test_adjusted import finder, items_with
-from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up
 
 ROOT = Path(__file__).parents[1]
@@ -166,17 +165,10 @@ def test_logs_are_judged(run: Run) -> None:
 # Restricted sets
 
 
-@pytest.fixture
-def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    base = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(base).items():
-        monkeypatch.setenv(name, value)
-    return base / "out" / "run"
-
-
 def test_a_restricted_summary_is_what_its_released_page_shows(restricted: Path) -> None:
-    found = rb.open(restricted)
-    written = json.loads((restricted / "summary.json").read_text("utf-8"))
+    run = restricted / "out" / "run"
+    found = rb.open(run)
+    written = json.loads((run / "summary.json").read_text("utf-8"))
     shown = {n["name"]: n["value"] for n in written["numbers"] if n["value"] is not None}
     assert found.summary["value"].to_dict() == shown
     assert found.state == written["state"]

@@ -21,6 +21,7 @@ from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.runs.run import Run, open_run, write_items
 from tests.freeform.scripted import write_lines
+from tests.support import files
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
 from tests.support.page_text import text_of_page
@@ -110,10 +111,6 @@ def facts(run: Run, model: str = "one") -> FreeFacts:
     return found
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 def test_a_run_asks_grades_and_counts_what_it_leaves_open(rules_alone: Run) -> None:
     free, coverage, told = entry(rules_alone), entry(rules_alone, "free_coverage"), facts(rules_alone)
     bounds = [entry(rules_alone, name)["all"]["value"] for name in ("free_lower", "free_upper")]
@@ -155,7 +152,7 @@ def test_the_gap_is_paired_on_items_that_have_both_scores(rules_alone: Run) -> N
 
 def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, tmp_path: Path) -> None:
     plain = run_of(tmp_path / "plain", None)
-    before, after = contents(plain.folder), contents(rules_alone.folder)
+    before, after = files(plain.folder), files(rules_alone.folder)
     # The data of the tasks are named after the signature of the run.
     new = {name for name in set(after) - set(before) if not name.endswith(".parquet")}
     assert new == {"free.jsonl"}
@@ -196,8 +193,8 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
-    before = contents(rules_alone.folder)
-    assert contents(steps.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
+    before = files(rules_alone.folder)
+    assert files(steps.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
     other = steps.rejudge(open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other")
     assert entry(other)["all"] == entry(rules_alone)["all"]
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from robustify.pipeline.restricted_folder import publish
 from robustify.restricted import ids
 from robustify.runs.run import open_run
 from tests.gate.repo import rules_of, scan
-from tests.support import restricted_run
 
 # Keys.
 
@@ -52,20 +52,12 @@ def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes
 # What a restricted run leaves, and what it publishes.
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return restricted_run.once(tmp_path_factory) / "out" / "run"
-
-
 def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    restricted: Path, tmp_path: Path
 ) -> None:
-    for name, value in restricted_run.environment(folder.parents[1]).items():
-        monkeypatch.setenv(name, value)
+    folder = restricted / "out" / "run"
     publish(open_run(folder), tmp_path / "public")
-    ledger = Path(
-        f"{restricted_run.environment(folder.parents[1])['ROBUSTIFY_KEY_FILE']}.releases"
-    ).read_bytes()
+    ledger = Path(f"{os.environ['ROBUSTIFY_KEY_FILE']}.releases").read_bytes()
     assert ledger.count(b"\n") > 1
     assert "RBG404" in rules_of(ledger)
     assert "RBG404" in rules_of((folder / "release.json").read_bytes())

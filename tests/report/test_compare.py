@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,37 +16,17 @@ from robustify.cli import cli
 from robustify.items.item import Item
 from robustify.judging import measures
 from robustify.judging.stats.tests import independent_difference, paired_difference
-from robustify.pipeline.from_logs import import_logs
-from robustify.reading.logs import LogPath
 from robustify.report.compare import compared, comparison_html
 from robustify.report.compare.change import FROM_CUT
 from robustify.runs.run import Run, open_run, write_items
-from tests.support.exported_run import made_run, made_up, renewed, voted
-from tests.support.fake_logs import jsonl
+from tests.support.exported_run import imported_run, made_run, made_up, renewed, voted
 from tests.support.page_text import text_of_page
 from tests.support.trees import measured
-
-Picks = Callable[[int, Item], dict[str, int | None]]
-"""What is picked of the item at a place, by view."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made_run(tmp_path_factory.mktemp("compare"))
-
-
-def asked(folder: Path, items: Sequence[Item], picks: Picks, *models: str) -> Run:
-    """The run of these models, which all pick the same."""
-    folder.mkdir()
-    write_items(folder / "items.jsonl", items)
-    rows = [
-        {"model": model, "item": item.id, "question": item.stem, "choices": list(item.choices), "view": view,
-         "key": "ABCDE"[item.key], "pick": None if pick is None else "ABCDE"[pick]}
-        for model in models for at, item in enumerate(items) for view, pick in picks(at, item).items()
-    ]  # fmt: skip
-    jsonl(folder / "picks.jsonl", rows)
-    log, rule = [LogPath(folder / "picks.jsonl")], {"screen.criterion": "unanimous"}
-    return import_logs(log, folder / "run", data=[folder / "items.jsonl"], name="made-up", overrides=rule)
 
 
 def answered(folder: Path, model: str, right: Callable[[int], bool], first: int = 0) -> Run:
@@ -56,7 +36,7 @@ def answered(folder: Path, model: str, right: Callable[[int], bool], first: int 
         full = item.key if right(at + first) else (item.key + 1) % item.k
         return {"choices_only": voted(at + first, item), "full": full}
 
-    return asked(folder, made_up(first + 60)[first:], picks, model)
+    return imported_run(folder, made_up(first + 60)[first:], picks, model)
 
 
 def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
@@ -98,7 +78,7 @@ def unmended(tmp_path_factory: pytest.TempPathFactory) -> Run:
     def picks(at: int, item: Item) -> dict[str, int | None]:
         return {"choices_only": item.key if clue(at) else (item.key + 1) % item.k}
 
-    return asked(tmp_path_factory.mktemp("before") / "a", made_up(60 + MORE), picks, "one", "two")
+    return imported_run(tmp_path_factory.mktemp("before") / "a", made_up(60 + MORE), picks, "one", "two")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +96,7 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(
 
     before = enumerate(made_up(60 + MORE))
     after = [mended(at, item) for at, item in before if mend != "dropped" or not clue(at)]
-    now = asked(tmp_path / "b", after, lambda _, i: {"choices_only": (i.key + 1) % i.k}, "one", "two")
+    now = imported_run(tmp_path / "b", after, lambda _, i: {"choices_only": (i.key + 1) % i.k}, "one", "two")
     (pair,) = compared([unmended.folder, now.folder]).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
@@ -221,7 +201,7 @@ def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
     texts = [tuple(f"{size} of {at}" for size in draw.integers(100, 999, 4)) for at in range(240)]
     items = [Item(f"i{at}", f"How many? {at}", t, int(draw.integers(4))) for at, t in enumerate(texts)]
     runs = [
-        asked(
+        imported_run(
             tmp_path / name,
             items,
             lambda at, i, m=m: {"full": i.key if at % m == 0 else (i.key + 1) % i.k},

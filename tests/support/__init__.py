@@ -10,3 +10,8 @@ def shared_data() -> Path | None:
         if place and Path(place).is_dir():
             return Path(place)
     return None
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

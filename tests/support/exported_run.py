@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +15,8 @@ from tests.support.fake_logs import jsonl
 
 TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")
 N_ITEMS = 60
+Picks = Callable[[int, Item], dict[str, int | None]]
+"""What is picked of the item at a place, by view."""
 SMALL = "two of a kind"
 """A topic of two items: it shares a task with other small ones."""
 
@@ -55,35 +57,41 @@ def made_run(
     overrides: Mapping[str, object] | None = None,
 ) -> Run:
     """The run, in `folder/run`; `folder` also holds what it was imported from, which may lack the `text` of items."""
+
+    def picks(at: int, item: Item) -> dict[str, int | None]:
+        return {view: voted(at, item)}
+
     if items is not None or overrides is not None:
-        return _imported(folder, made_up() if items is None else items, text, view, overrides or {})
+        held = made_up() if items is None else items
+        return imported_run(folder, held, picks, "one", "two", text=text, overrides=overrides)
     if (text, view) not in _MADE:
         _MADE[text, view] = TemporaryDirectory()
-        _imported(Path(_MADE[text, view].name), made_up(), text, view, {})
+        imported_run(Path(_MADE[text, view].name), made_up(), picks, "one", "two", text=text)
     shutil.copytree(_MADE[text, view].name, folder, dirs_exist_ok=True)
     return open_run(folder / "run")
 
 
-def _imported(
-    folder: Path, items: Sequence[Item], text: bool, view: str, overrides: Mapping[str, object]
+def imported_run(
+    folder: Path,
+    items: Sequence[Item],
+    picks: Picks,
+    *models: str,
+    text: bool = True,
+    overrides: Mapping[str, object] | None = None,
 ) -> Run:
+    """The run of these models, which all pick the same."""
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / "items.jsonl", items)
     rows = [
-        {"model": name, "view": view, "item": item.id,
+        {"model": model, "view": view, "item": item.id,
          **({"question": item.stem, "choices": list(item.choices)} if text else {"n_choices": item.k}),
-         "key": "ABCDE"[item.key], "pick": None if (pick := voted(at, item)) is None else "ABCDE"[pick]}
-        for name in ("one", "two")
-        for at, item in enumerate(items)
+         "key": "ABCDE"[item.key], "pick": None if pick is None else "ABCDE"[pick]}
+        for model in models for at, item in enumerate(items) for view, pick in picks(at, item).items()
     ]  # fmt: skip
     jsonl(folder / "picks.jsonl", rows)
-    return import_logs(
-        [LogPath(folder / "picks.jsonl")],
-        folder / "run",
-        data=[folder / "items.jsonl"] if text else [],
-        name="made-up",
-        overrides={"screen.criterion": "unanimous", **overrides},
-    )
+    log, data = [LogPath(folder / "picks.jsonl")], [folder / "items.jsonl"] if text else []
+    rules = {"screen.criterion": "unanimous", **(overrides or {})}
+    return import_logs(log, folder / "run", data=data, name="made-up", overrides=rules)
 
 
 def renewed(folder: Path, *names: str) -> Run:

@@ -20,6 +20,7 @@ from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.restricted.disclosure import record
 from robustify.restricted.ids import evaluator_key
 from robustify.runs.run import Run
+from tests.support import files as files
 from tests.support import restricted_set
 from tests.support.fake_scorer import opens
 
@@ -147,8 +148,3 @@ def copied(run_folder: Path, to: Path) -> Path:
     shutil.copytree(run_folder, to)
     to.chmod(0o700)
     return to
-
-
-def files(folder: Path) -> Mapping[str, bytes]:
-    """Every file below a folder, by its path."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

@@ -25,17 +25,8 @@ TASKS = ("all", "kept", "flagged", "kept_choices_only", "cloze")
 
 
 @pytest.fixture
-def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The prepared folder, with the environment that points to it."""
-    folder = restricted_run.once(tmp_path_factory)
-    for name, value in restricted_run.environment(folder).items():
-        monkeypatch.setenv(name, value)
-    return folder
-
-
-@pytest.fixture
-def run(base: Path) -> Run:
-    return open_run(base / "out" / "run")
+def run(restricted: Path) -> Run:
+    return open_run(restricted / "out" / "run")
 
 
 @pytest.fixture
@@ -58,9 +49,9 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
 
 
 @pytest.fixture
-def spoilt(base: Path, tmp_path: Path) -> Path:
+def spoilt(restricted: Path, tmp_path: Path) -> Path:
     """A copy of the run."""
-    return restricted_run.copied(base / "out" / "run", tmp_path / "run")
+    return restricted_run.copied(restricted / "out" / "run", tmp_path / "run")
 
 
 def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
@@ -80,12 +71,12 @@ def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path.name
 
 
-def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path, base: Path) -> None:
+def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path, restricted: Path) -> None:
     records = restricted_set.items()
     words = {w.encode() for w in restricted_set.canaries(records)}
     words |= {b"whistles", b"thimbles"}  # topics smaller than a cell
-    digest = sha256(base / "data" / "mock" / "items.jsonl").encode()
-    record = {"record": (base / "secret" / "ids.key.releases").read_bytes()}
+    digest = sha256(restricted / "data" / "mock" / "items.jsonl").encode()
+    record = {"record": (restricted / "secret" / "ids.key.releases").read_bytes()}
     files = restricted_run.files(run.folder) | record
     for name, content in [*files.items(), *restricted_run.files(public).items()]:
         assert not [w for w in words if w in content], name
@@ -181,14 +172,14 @@ def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
 
 @pytest.mark.parametrize("key", ["none", "other"])
 def test_without_its_key_a_run_is_not_opened(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+    restricted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     if key == "other":
         other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
         monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
     with refused(4):
-        open_run(base / "out" / "run")
+        open_run(restricted / "out" / "run")
 
 
 def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
