@@ -305,9 +305,7 @@ def test_items_inside_a_document_have_their_lines(
     assert [json.loads(line.split(": ", 1)[1].rstrip(",")) for line in shown] == [r["question"] for r in rows]
 
 
-def test_the_hook_takes_files_of_items_and_runs_this_command(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_hook_takes_files_of_items_and_runs_this_command(robustify: Callable[..., Any]) -> None:
     *_, hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert (hook["id"], hook["entry"], hook["language"]) == ("robustify-lint", "robustify lint", "python")
     takes = re.compile(hook["files"])

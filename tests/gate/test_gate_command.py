@@ -32,7 +32,7 @@ LINE = re.compile(r"^\S.*:\d+: RBG\d{3} [a-z-]+( \(.*\))?$")
 # What is printed.
 
 
-def test_a_finding_is_one_line_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_is_one_line_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.jsonl").write_text(ITEMS)
     Path("b.md").write_text("harmless")
     assert main(["a.jsonl", "b.md"]) == 4
@@ -108,7 +108,7 @@ def test_a_scan_that_breaks_off_is_no_pass_and_tells_no_value(
     assert re.fullmatch(f"robustify gate: {says}\n", err)
 
 
-def test_a_reader_that_goes_away_does_not_turn_a_refusal_into_a_pass(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_does_not_turn_a_refusal_into_a_pass() -> None:
     for i in range(50):
         Path(f"{i}.jsonl").write_text(ITEMS)
     names = " ".join(f"{i}.jsonl" for i in range(50))
@@ -131,7 +131,7 @@ def test_no_module_of_the_scanned_repository_runs(monkeypatch: pytest.MonkeyPatc
 # The Click face.
 
 
-def test_the_click_command_hands_every_argument_on(tmp_path: Path) -> None:
+def test_the_click_command_hands_every_argument_on() -> None:
     Path("-odd.jsonl").write_text(ITEMS)
     result = CliRunner().invoke(gate, ["--", "-odd.jsonl"], standalone_mode=False)
     assert result.return_value == 4

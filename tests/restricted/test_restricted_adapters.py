@@ -126,9 +126,7 @@ def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pyt
         configs.load(mock / "open.yaml")
 
 
-def test_a_path_is_taken_relative_to_the_config(
-    mock: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_path_is_taken_relative_to_the_config(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     (mock / "deep.yaml").write_text(f"adapter: ./adapters/{ADAPTER}\n")
     (mock / "deeper.yaml").write_text(f"adapter: adapters/{ADAPTER}/manifest.yaml\n")

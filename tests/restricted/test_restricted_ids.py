@@ -71,7 +71,8 @@ def test_what_has_no_stable_form_is_refused_and_not_shown(text: str) -> None:
 
 
 def test_a_golden_id() -> None:
-    assert item_id(KEY, "mock", "1", "which lamp?", ["one", "two"]) == GOLDEN_ID
+    parts = (KEY, "mock", "1", "which lamp?", ["one", "two"])
+    assert item_id(*parts) == by_hand(*parts) == GOLDEN_ID
 
 
 PARTS = st.lists(st.sampled_from(["", "1", "11", "0", "item"]), min_size=2, max_size=5)

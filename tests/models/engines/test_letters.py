@@ -78,7 +78,7 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
     assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
 
 
-def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: Path) -> None:
+def test_a_chat_serves_letter_views_in_any_words_and_names_the_others() -> None:
     with stub(**CHAT) as server:
         check_model(
             model(server),
@@ -111,7 +111,7 @@ def test_a_question_that_a_filter_stops_is_unanswered_and_the_others_are_not(tmp
     assert [r.error for r in rows] == [None, "no_letter_in_replies", None]
 
 
-def test_replies_that_are_cut_off_name_the_setting_that_mends_it(tmp_path: Path) -> None:
+def test_replies_that_are_cut_off_name_the_setting_that_mends_it() -> None:
     with (
         stub(completions=False, letters="cut") as server,
         pytest.raises(ModelError, match=r"end after 32 tokens without a letter.*`reply_tokens: 4096`"),
@@ -255,7 +255,7 @@ def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(
 # texts that end at once
 
 
-def test_where_a_text_always_ends_a_letter_is_read_from_a_prompt_or_is_not_shown(tmp_path: Path) -> None:
+def test_where_a_text_always_ends_a_letter_is_read_from_a_prompt_or_is_not_shown() -> None:
     with stub() as server, OpenAIServer(model(server, concurrency=1)) as engine:
         first = engine.loglikelihoods(LETTERS)
         server.manner.ended = 10**6
@@ -269,7 +269,7 @@ def test_where_a_text_always_ends_a_letter_is_read_from_a_prompt_or_is_not_shown
 
 
 @pytest.mark.parametrize("ended", [0, 10**6])
-def test_an_echo_is_the_prompt_whether_or_not_a_token_follows_it(ended: int, tmp_path: Path) -> None:
+def test_an_echo_is_the_prompt_whether_or_not_a_token_follows_it(ended: int) -> None:
     texts = [Request("Question: the secret cat\nAnswer:", f" {t}") for t in ("blue", "blue mat", "red")]
     with stub(usage=False) as server, OpenAIServer(model(server)) as engine:
         first = engine.loglikelihoods(texts)

@@ -246,7 +246,7 @@ def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
     "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "cat\nblue"]
 )
 def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(
-    says: str, server: Stub, tmp_path: Path
+    says: str, server: Stub
 ) -> None:
     shown = "'cheaper-model'" if says == "cheaper-model" else "another name"
     with OpenAIServer(model(server)) as engine:
@@ -555,9 +555,7 @@ def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_p
     ("manner", "chat"),
     [({}, True), ({"chat_field": "max_completion_tokens"}, True), ({"chat": False}, False)],
 )
-def test_it_writes_by_chat_and_where_there_is_none_by_completions(
-    manner: dict[str, Any], chat: bool, tmp_path: Path
-) -> None:
+def test_it_writes_by_chat_and_where_there_is_none_by_completions(manner: dict[str, Any], chat: bool) -> None:
     with stub(**manner) as server, OpenAIServer(model(server)) as engine:
         replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
         assert engine.has_chat_template is chat
@@ -572,9 +570,7 @@ def test_it_writes_by_chat_and_where_there_is_none_by_completions(
         ({"max_length": 30}, DataError, r"^prompt 1: does not fit"),
     ],
 )
-def test_what_cannot_be_written_is_refused(
-    manner: dict[str, Any], error: type[Exception], says: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_written_is_refused(manner: dict[str, Any], error: type[Exception], says: str) -> None:
     with (
         stub(**manner) as server,
         OpenAIServer(model(server)) as engine,

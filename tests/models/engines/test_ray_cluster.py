@@ -109,7 +109,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.proof
-def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path) -> None:
+def test_no_cluster_at_an_address_is_a_resource_error(home: Path) -> None:
     with (
         pytest.raises(ResourceError, match=r"m: no Ray cluster is running at 127\.0\.0\.1:1 "),
         cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")),

@@ -117,7 +117,7 @@ def test_a_unit_that_loses_one_worker_after_the_other_ends_the_run(llama: Path, 
 
 @pytest.mark.parametrize("room", [0, 1])
 def test_workers_without_room_are_done_without_unless_none_begins(
-    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch, room: int
+    llama: Path, joined: FakeRay, room: int
 ) -> None:
     joined.room = room
     if room:

@@ -352,7 +352,7 @@ def textless(tmp_path: Path) -> Run:
     return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", overrides=counted)
 
 
-def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tmp_path: Path) -> None:
+def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run) -> None:
     assert not NO_TEXT & {p.name for p in textless.folder.iterdir()}
     assert (textless.items, textless.holds_text) == (None, False)
     summary = textless.summary.tree()
