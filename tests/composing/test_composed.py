@@ -18,6 +18,7 @@ from robustify.composing.pool import Candidate, Pool, pooled
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
 from robustify.reading.loaders import Source, load
+from tests.support.fake_logs import jsonl, sheet
 
 WOODS = ("oak", "elm", "ash", "fir", "yew", "box", "bay", "fig")
 
@@ -90,18 +91,14 @@ def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_
     assert rows[0]["form"] == "at most 4 characters; at most 1 word"
     for at, row in enumerate(rows):
         row["candidate"] = f"{WOODS[at % 8][:2]}{'zy'[at % 2]}"
-    with (tmp_path / "filled.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    second = _mend(data, tmp_path / "second", "--pool", tmp_path / "filled.csv")
+    second = _mend(data, tmp_path / "second", "--pool", sheet(tmp_path / "filled.csv", rows))
     assert (second["requests"], second["writers"]) == (0, {"own": 40, "filled": 80})
     keys = [key for _, key, _ in _texts(tmp_path / "second" / "composed.csv")]
     assert keys == [item.choices[0] for item in _items(40)]
     lines = [json.loads(line) for line in (first / "requests.jsonl").read_text().splitlines()]
     filled = [{**row, "candidates": ["ivy", "rye", "tea"], "writer": "ana"} for row in lines]
-    (tmp_path / "filled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in filled))
-    assert _mend(data, tmp_path / "third", "--pool", tmp_path / "filled.jsonl")["writers"] == {"ana": 120}
+    more = jsonl(tmp_path / "filled.jsonl", filled)
+    assert _mend(data, tmp_path / "third", "--pool", more)["writers"] == {"ana": 120}
 
 
 def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(

@@ -16,6 +16,7 @@ from robustify.composing import consulting
 from robustify.reading.loaders import Source, load, notes
 from tests.composing.test_composed import _items, _no_encoder, _write, quick
 from tests.composing.test_writers import chat
+from tests.support.fake_logs import sheet
 from tests.support.fake_scorer import FakeScorer, finds
 
 __all__ = ["_no_encoder", "quick"]
@@ -62,8 +63,8 @@ def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(data: Path,
         ]
         rows = list(csv.DictReader((tmp_path / "one" / "review.csv").open()))
         for rater, verdicts in {"anna": "111", "ben": "121"}.items():
-            path = _filled(tmp_path / f"{rater}.csv", rows, verdicts)
-            asks += ("--review", path)
+            filled = [{**row, "verdict": verdicts[at % 3]} for at, row in enumerate(rows)]
+            asks += ("--review", sheet(tmp_path / f"{rater}.csv", filled))
         again = mend(data, *asks, "-o", tmp_path / "two", "--json")
     assert again["unreviewed"]["candidates"] == 0
     assert again["writers"] == {"own": N, "w": 2 * N}
@@ -74,14 +75,6 @@ def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(data: Path,
     assert (told["agreement"][0]["n"], told["agreement"][0]["raw"]["value"]) == (3 * N, pytest.approx(2 / 3))
     assert not (tmp_path / "two" / "review.csv").exists()
     assert "unreviewed" not in (tmp_path / "two" / "composed.jsonl").read_text()
-
-
-def _filled(path: Path, rows: list[dict[str, str]], verdicts: str) -> Path:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows({**row, "verdict": verdicts[at % 3]} for at, row in enumerate(rows))
-    return path
 
 
 def test_a_csv_marks_what_nobody_reviewed_and_reads_back(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from robustify.export.composed_folder import write_sheet
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item
 from robustify.report.explorer import page
+from tests.support.fake_logs import sheet
 
 
 def pools(n: int = 3) -> tuple[Pool, ...]:
@@ -39,11 +40,7 @@ def sheet_at(path: Path, n: int = 3) -> list[dict[str, str]]:
 
 def filled(path: Path, said: list[str], rater: str = "") -> Path:
     rows = sheet_at(path, len(said) // 2)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows({**row, "verdict": one, "rater": rater} for row, one in zip(rows, said, strict=True))
-    return path
+    return sheet(path, [{**row, "verdict": one, "rater": rater} for row, one in zip(rows, said, strict=True)])
 
 
 def test_a_sheet_has_a_row_for_each_candidate_and_runs_no_formula(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A judge whose replies a test gives, one answer graded by its kind, and a call of a command of `robustify free`."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,11 +104,6 @@ def run(*words: object, fails: int | None = 0) -> Any:
     code = error.exit_code if isinstance(error, RobustifyError) else result.return_value or 0
     assert fails in (None, code), (code, result.output, error)
     return result
-
-
-def write_lines(path: Path, rows: Iterable[object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def table(name: str) -> list[Any]:

@@ -14,8 +14,9 @@ from robustify.freeform.schema import FORMAT_TYPES, GradeResult, grade_from
 from robustify.items.views import VIEWS, names, template
 from robustify.reading.jsonl import read_jsonl
 from robustify.reading.loaders import Source, load
-from tests.freeform.scripted import QUESTIONS, SHOWN, run, write_lines
+from tests.freeform.scripted import QUESTIONS, SHOWN, run
 from tests.freeform.stub_server import serving
+from tests.support.fake_logs import jsonl
 
 S, P, N = "support", "partial_support", "not_support"
 PREDICTED = [("Base", "A", "8", "Hm."), ("Tuned", "B", "8", "It reflects green.")]
@@ -95,14 +96,14 @@ def test_questions_are_graded_by_the_three_graders(
 
 def test_questions_and_predictions_may_stand_in_the_same_rows(tmp_path: Path) -> None:
     rows = [{**QUESTIONS[1], "model": m, "prediction": p} for m, p in (("a", "8 m"), ("b", "9 m"))]
-    run("grade", write_lines(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out")
+    run("grade", jsonl(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out")
     assert [(g.model, g.score) for g in grades(tmp_path / "out")] == [("a", 1.0), ("b", 0.0)]
-    bare = write_lines(tmp_path / "bare.jsonl", [QUESTIONS[1]])
+    bare = jsonl(tmp_path / "bare.jsonl", [QUESTIONS[1]])
     assert "The field `prediction` is missing" in str(
         run("grade", bare, "-o", tmp_path / "out", fails=3).exception
     )
     rows[1]["answer"] = "9"
-    other = write_lines(tmp_path / "rows.jsonl", rows)
+    other = jsonl(tmp_path / "rows.jsonl", rows)
     assert "question or answer differs" in str(run("grade", other, "-o", tmp_path / "out", fails=3).exception)
 
 
@@ -111,7 +112,7 @@ def test_what_may_be_text_is_not_shown_as_the_name_of_a_model_or_topic(tmp_path:
         {**row, "prediction": "8", "model": model, "topic": row["question"].strip("?")}
         for row in QUESTIONS[1:] for model in (row["question"], row["answer"], "Two words", "own/model-7b")
     ]  # fmt: skip
-    run("grade", write_lines(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out", "--max-unscored", "1")
+    run("grade", jsonl(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out", "--max-unscored", "1")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert list(summary["models"]) == ["model 1", "model 2", "model 3", "own/model-7b", "model 4", "model 5"]
     assert not any(entry["topics"] for entry in summary["models"].values())
@@ -119,8 +120,8 @@ def test_what_may_be_text_is_not_shown_as_the_name_of_a_model_or_topic(tmp_path:
 
 def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: Path) -> None:
     row = {"id": "a", "stem": "Which of the following is green?", "choices": ["coal", "grass"], "key": 1}
-    data = write_lines(tmp_path / "data.jsonl", [row])
-    answers = write_lines(tmp_path / "answers.jsonl", [{"id": "a", "text": "B"}])
+    data = jsonl(tmp_path / "data.jsonl", [row])
+    answers = jsonl(tmp_path / "answers.jsonl", [{"id": "a", "text": "B"}])
     block = tmp_path / "free.yaml"
     block.write_text("free: {options_shown: true}\n")
     command = ("grade", answers, "--items", data, "-o", tmp_path / "out")
@@ -192,9 +193,9 @@ ROW = {"query": "Why?", "passage": "Clouds cool. Hot.", "nuggets": ["Clouds cool
 def test_passages_are_labelled_scored_and_reported_in_one_command(
     tmp_path: Path, judge: tuple[str, ...], template: str
 ) -> None:
-    rows = write_lines(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
+    rows = jsonl(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
     labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
-    people = write_lines(tmp_path / "people.jsonl", [labels])
+    people = jsonl(tmp_path / "people.jsonl", [labels])
     out, block = tmp_path / "out", tmp_path / "free.yaml"
     block.write_text("free: {language: de, judge: {model: x}}\n")
     options = ("--human", people, "--template", template, "--config", block, "-o", out)
@@ -216,9 +217,7 @@ def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
     for version in ("1.0", "2.0"):
         rubric = ("--rubric", f"mcq@{version}", "--rubric", f"explanation@{version}")
         run("grade", table, "--items", questions, *judge, *rubric, "-o", tmp_path / version)
-    human = write_lines(
-        tmp_path / "human.jsonl", [{"item_id": "1", "model": "Base", "annotator": "x", "score": 1}]
-    )
+    human = jsonl(tmp_path / "human.jsonl", [{"item_id": "1", "model": "Base", "annotator": "x", "score": 1}])
     one, two = (tmp_path / version / "free.jsonl" for version in ("1.0", "2.0"))
     told = json.loads(run("agree", one, "--human", human).stdout)
     assert (told["status"], told["verdicts"]["doubt"], told["verdicts"]["raw"]["value"]) == (

@@ -12,8 +12,8 @@ from robustify.freeform.prompt_templates import Message
 from robustify.judging.judgement import Judgement
 from robustify.pipeline import steps
 from tests.freeform.scripted import run as command
-from tests.freeform.scripted import write_lines
 from tests.support import restricted_run
+from tests.support.fake_logs import jsonl
 from tests.support.restricted_set import canaries, items
 from tests.support.trees import measured
 
@@ -77,7 +77,7 @@ def test_rows_that_are_called_like_a_restricted_set_are_not_graded_by_a_command(
         {**told, "id": str(i), "question": row["question"], "options": row["choices"]}
         for i, row in enumerate(items(N))
     ]
-    path = write_lines(mock / "wmdp-bio.jsonl", rows)
+    path = jsonl(mock / "wmdp-bio.jsonl", rows)
     found = command("grade", path, "-o", mock / "graded", fails=4)
     assert not (mock / "graded").exists()
     assert not [word for word in canaries(items(N)) if word in str(found.exception)]

@@ -20,8 +20,8 @@ from robustify.judging.summary.scored import FreeFacts
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.runs.run import Run, open_run, write_items
-from tests.freeform.scripted import write_lines
 from tests.support import files
+from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
 from tests.support.page_text import text_of_page
@@ -201,21 +201,21 @@ def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run
 
 def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_path: Path) -> None:
     rows = [{"id": f"q{i:02d}", "model": "three", "prediction": "red"} for i in range(N)]
-    write_lines(tmp_path / "theirs.jsonl", rows)
-    write_lines(tmp_path / "people.jsonl", [{"item_id": "q07", "model": "one", "annotator": "p", "score": 0}])
+    jsonl(tmp_path / "theirs.jsonl", rows)
+    jsonl(tmp_path / "people.jsonl", [{"item_id": "q07", "model": "one", "annotator": "p", "score": 0}])
     run = run_of(tmp_path, f"models: [one], answers: [theirs.jsonl], people: people.jsonl, {JUDGE}")
     assert measured(run.summary, "full", "three") is measured(run.summary, "free_gap", "three") is None
     assert entry(run, "free_coverage", "three")["all"]["n"] == N
     assert run.manifest["free"]["calibration"]["verdicts"]["n"] == 1
     assert run.manifest["config"]["free"]["answers"] == ["theirs.jsonl"]
-    write_lines(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
+    jsonl(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
     with pytest.raises(DataError, match="answer 1: its item is not"):
         run_of(tmp_path, "answers: [theirs.jsonl]")
 
 
 def test_nuggets_limits_and_options_are_settings_of_the_block(tmp_path: Path) -> None:
     tmp_path.mkdir(exist_ok=True)
-    write_lines(tmp_path / "facts.jsonl", [{"id": "q00", "nuggets": ["The box is red."]}])
+    jsonl(tmp_path / "facts.jsonl", [{"id": "q00", "nuggets": ["The box is red."]}])
     told = facts(run_of(tmp_path, "facts: facts.jsonl, limit: 5"))
     assert told.kinds == {"nuggets": 1, "short_text": 4}
     assert told.left_out == {"limit": 17, "stem_refers_to_choices": 2}

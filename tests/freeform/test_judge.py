@@ -28,9 +28,9 @@ from tests.freeform.scripted import (
     grade_mcq,
     grade_numeric,
     settings,
-    write_lines,
 )
 from tests.freeform.scripted import graded as graded_one
+from tests.support.fake_logs import jsonl
 from tests.support.serving import Answer, serving
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
@@ -321,7 +321,7 @@ FACTS = {"query": "Why?", "passage": "Ice melts.", "nuggets": ["Ice melts."], "r
 
 def test_a_judge_sees_the_solved_cases_of_its_own_template_before_the_case(tmp_path: Path) -> None:
     rows = [{"template": "grader/mcq", **SOLVED}, {"template": "nugget/optimized", **FACTS}]
-    how = {"examples": str(write_lines(tmp_path / "solved.jsonl", rows))}
+    how = {"examples": str(jsonl(tmp_path / "solved.jsonl", rows))}
     judge = ScriptedJudge([RIGHT])
     grade = grade_mcq("Perhaps the loud one.", ["green", "loud"], 0, judge=judge, mode="judge", **how)
     assert [turn.role for turn in judge.asked[0]] == ["system", "user", "assistant", "user"]
@@ -347,4 +347,4 @@ def test_a_solved_case_that_does_not_fit_is_refused_before_a_model_is_asked(
     row: dict[str, str], error: type[Exception], tmp_path: Path
 ) -> None:
     with pytest.raises(error):
-        require_free(FreeSettings(examples=str(write_lines(tmp_path / "solved.jsonl", [row]))), [])
+        require_free(FreeSettings(examples=str(jsonl(tmp_path / "solved.jsonl", [row]))), [])

@@ -1,5 +1,6 @@
 """Made-up logs of harmless items in the words of other harnesses; no text here is of a real benchmark."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -90,6 +91,15 @@ def written_row(item: Item, at: int, said: str, filter_: str, acc: float) -> dic
 def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def sheet(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    """A CSV file, whose head has the names of the first row."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
     return path
 
 

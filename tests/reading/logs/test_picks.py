@@ -1,6 +1,5 @@
 """Plain tables of picks: which column is what, how choices are named, and what is refused rather than guessed."""
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
 from robustify.runs.run import write_items
-from tests.support.fake_logs import boxes, jsonl
+from tests.support.fake_logs import boxes, jsonl, sheet
 
 LONG = [
     {"model": model, "item": f"i{at}", "key": key, "pick": pick, "condition": "choices_only"}
@@ -21,16 +20,8 @@ LONG = [
 ]
 
 
-def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
-    return path
-
-
 def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wanted: object) -> Log:
-    written = table(path, rows) if path.suffix == ".csv" else jsonl(path, rows)
+    written = sheet(path, rows) if path.suffix == ".csv" else jsonl(path, rows)
     return read_log(written, LogOptions(columns=mapping(said), **wanted))
 
 
