@@ -89,6 +89,14 @@ def lettered(options: Sequence[str], _: int) -> dict[str, str]:
     return dict(zip(LETTERS, options, strict=True))
 
 
+def flagged(name: str, flag: str, *said: object) -> Of:
+    return lambda options, key: [{name: one, flag: said[at == key]} for at, one in enumerate(options)]
+
+
+def joined(mark: str, label: str = "{}) ") -> Of:
+    return block(label.replace("{}", "{0}") + "{1}", mark)
+
+
 def scores(options: Sequence[str], key: int) -> dict[str, int]:
     return {one: int(at == key) for at, one in enumerate(options)}
 
@@ -225,6 +233,23 @@ READ: dict[str, object] = {
     "ids that repeat": [{**r, "id": (7, 7, 8)[at]} for at, r in enumerate(made(question="Q", choices=listed, answer=index))],
     "csv list of options": table(made(question="Q", options=lambda o, k: str(list(o)).replace('"', "'"), answer=letter)),
     "numbered columns title": table(spread(["Option1", "Option2", "Option3", "Option4"], Question="Q", _=0, **{"Correct Option": lambda o, k: f"Option{k + 1}"})),
+    # forms in which people write items
+    "labelled, between bars": table(MADE.rows(options=joined(" | "), answer=letter)),
+    "labelled, on lines": table(MADE.rows(options=joined("\n"), answer=letter)),
+    "labelled, in a row": table(MADE.rows(options=joined(" ", "({}) "), answer=letter)),
+    "unlabelled, between semicolons": table(MADE.rows(options=joined("; ", ""), answer=letter)),
+    "unlabelled, between bars, the text as key": table(MADE.rows(options=joined("|", ""), answer=text)),
+    "correct as 0 and 1": lines(MADE.rows(options=flagged("option", "is_correct", 0, 1))),
+    "marks that agree with a key": lines(MADE.rows(options=flagged("text", "correct", "no", "yes"), answer=letter)),
+    "answer and distractors": lines(MADE.rows(answer=text, distractors=wrong)),
+    "label and text as key": table(MADE.spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
+    "the text in another case": table(MADE.spread("ABCD", answer=lambda o, k: o[k].upper())),
+    "numbers with a point": table(MADE.spread("ABCD", answer=lambda o, k: f"{k}.0")),
+    "shuffled labels of objects": lines(MADE.rows(options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at, one in enumerate(o)], answer=lambda o, k: "DCBA"[k])),
+    "the correct answer beside a student's": table(MADE.spread("ABCD", Answer=lambda *_: "B", **{"Correct Answer": letter}) ),
+    "the correct option beside a label": table(MADE.spread("ABCD", label=lambda *_: 1, correct_option=letter)),
+    "right or not beside the key": table(MADE.spread("ABCD", answer=letter, correct=lambda *_: "True")),
+    "a fifth option from the second row on": lines([MADE.spread("ABCD", answer=letter)[0], *({**row, "E": "none"} for row in MADE.spread("ABCD", answer=letter)[1:])]),
 }  # fmt: skip
 BLOCK_FILES = {
     "openai evals": lines([{"input": [{"role": "system", "content": "Answer."}, {"role": "user", "content": b}], "ideal": LETTERS[k]} for b, k in zip(BLOCK, KEYS, strict=True)]),
@@ -237,6 +262,9 @@ BLOCK_FILES = {
 }  # fmt: skip
 
 
+QUIZ = "is a quiz export"
+AIKEN = "Which colour?\nA. red\nB. green\nC. blue\nD. grey\nANSWER: C\n\n" * 3
+GIFT = "::Q::Which colour? {~red ~green =blue ~grey}\n\n" * 3
 TABLE = table(spread("ABCD", question="Q", _=0, answer=letter))
 BLOCK_MEND = (
     "Put the question and each option into fields of their own, for example question, A, B, C, D, and answer."
@@ -257,6 +285,23 @@ REFUSED: dict[str, tuple[object, str, object]] = {
     "broken XML": (COPA_XML[:-9], "not valid XML", COPA_XML),
     "a quiz in XML": ("<quiz><question><text>x</text></question></quiz>", "a quiz export", TABLE),
     "a header on a later line": (f"A quiz\n{TABLE}", "the header is on line 2", TABLE),
+    "Aiken": (AIKEN, QUIZ, TABLE),
+    "GIFT": (GIFT, QUIZ, TABLE),
+    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>', QUIZ, TABLE),
+    "a title above the header": (f"My quiz, spring\n\n{TABLE}", "the header is on line 3", TABLE),
+    "a title in a cell": (f'"My quiz";;;;;\n{TABLE.replace(",", ";")}', "the header is on line 2", TABLE),
+    "rival keys that differ": (table(MADE.spread("ABCD", answer=letter, label=lambda *_: "A")), "`answer` names choice 3, but `label` names choice 1", {"key": "answer"}),
+    "a flag beside the key": (table(MADE.spread("ABCD", answer=letter, correct=lambda *_: 1)), "`correct` names choice 1", {"key": "answer"}),
+    "a student's letter beside an index": (lines([{**row, "options": [{"label": str(n), "text": one} for n, one in enumerate(o, 1)]} for row, o in zip(MADE.rows(label=lambda *_: "B", correct=index), OPTIONS, strict=True)]), "`label` names choice 2, but `correct` names choice 1", {"key": "correct", "key_is": "index"}),
+    "a student's letter beside a key from 1": (table(MADE.spread("ABCD", label=lambda *_: "B", correct=number)), "`label` names choice 2, but `correct` names choice 3", {"key": "correct", "key_is": "number"}),
+    "marks that contradict the key": (lines(MADE.rows(options=flagged("text", "correct", False, True), answer=lambda *_: "A")), "the mark in the choices names choice 3", lines(MADE.rows(options=flagged("text", "correct", False, True)))),
+    "two marked": (lines(MADE.rows(options=flagged("text", "correct", True, True))), "the item has several right answers (4 are named)", TABLE),
+    "letters of one of two scripts": (table(MADE.spread("ABCD", answer=lambda o, k: "АБВГ"[k])), "the key is ambiguous (mark of several alphabets)", TABLE),
+    "a separator inside an option": (table(MADE.rows(options=joined("; ", ""), answer=letter)).replace("three", "three; or so"), "Put each option in its own column", TABLE),
+    "two separators": (table([*MADE.rows(options=joined("; ", ""), answer=letter)[:2], *MADE.rows(options=joined("|", ""), answer=letter)[2:]]), "Put each option in its own column", TABLE),
+    "a label and another's text": (table(MADE.spread("ABCD", answer=lambda o, k: f"{'ABCD'[k - 1]}) {o[k]}")), "the key is ambiguous", TABLE),
+    "columns from 1, keys from 0": (table(MADE.spread([f"option{n}" for n in range(1, 5)], answer=index)), "--map key_is=index", {"key_is": "index"}),
+    "no prompt beside chosen": (lines([{"chosen": "a", "rejected": "b"}]), "the replies have no prompt", lines(MADE.rows(chosen=text, rejected=lambda o, k: "x"))),
 }  # fmt: skip
 
 
