@@ -1,11 +1,15 @@
 """Real items, and the workloads of the speed table: the items under our own templates."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from robustify.base.arrays import Ints
 from robustify.items.item import Item
 from robustify.items.views import Request, View
 from robustify.models.asking import Asking, plan
@@ -57,6 +61,17 @@ def items_at(*place: str) -> list[Item]:
         Item(str(row["id"]), row["stem"], tuple(row["choices"]), row["key"], row.get("topic", ""))
         for row in json_lines(*place)
     ]
+
+
+def picks_at(items: Sequence[Item], *place: str, view: str = "full") -> dict[str, Ints]:
+    """Return the index of each model's pick (n,) under a view, -1 if none was read, from a table of letters."""
+    path, at = folder().joinpath(*place), {item.id: i for i, item in enumerate(items)}
+    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype=str)
+    found: dict[str, Ints] = {}
+    for model, of in table[table["view"] == view].dropna(subset="pick").groupby("model", sort=False):
+        picks = found.setdefault(str(model), np.full(len(items), -1))
+        picks[[at[name] for name in of["item"]]] = [ord(pick.strip()) - ord("A") for pick in of["pick"]]
+    return found
 
 
 def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:

@@ -6,18 +6,16 @@ and conversion therefore count. Writes `results/bench/demo.json`. Run it on an i
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench.results import RESULTS, ROOT, commit, measured
 from robustify.base.files import write_json
 from robustify.models.names import ENCODER, KNOWN
 
-ROOT = Path(__file__).parents[1]
-RESULT = ROOT / "results" / "bench" / "demo.json"
 GOALS = {"seconds": 220, "processor_seconds": 330, "gibibytes": 2, "first_page_seconds": 60}
 
 
@@ -30,29 +28,35 @@ def main() -> int:
         models = [cache / "models" / name for name in (*KNOWN, ENCODER.name)]
         places = {"models": models, "page": [clone / "runs" / "benign_demo" / "report.html"]}
         kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HF_HUB_OFFLINE")}
-        load, start, seen = os.getloadavg()[0], time.monotonic(), dict[str, float]()
-        demo = subprocess.Popen(
-            ["make", "demo"], cwd=clone, env={**kept, "ROBUSTIFY_CACHE": str(cache)}, stdout=sys.stderr
-        )
-        while demo.poll() is None:
-            time.sleep(0.2)
+        seen: dict[str, float] = {}
+
+        def look(_: int) -> None:
             there = [name for name, paths in places.items() if all(path.exists() for path in paths)]
-            seen |= {name: time.monotonic() for name in there if name not in seen}
-        seconds, used = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if not demo.returncode:
+            seen.update({name: time.monotonic() for name in there if name not in seen})
+
+        how = {
+            "cwd": clone,
+            "env": {**kept, "ROBUSTIFY_CACHE": str(cache)},
+            "stdout": sys.stderr,
+            "stderr": None,
+        }
+        took = measured(["make", "demo"], look, **how)
+    if not took["exit_code"]:
         figures = {
-            "seconds": round(seconds),
-            "processor_seconds": round(used.ru_utime + used.ru_stime),
-            "gibibytes": round(used.ru_maxrss / 2**20, 2),
+            "seconds": round(took["seconds"]),
+            "processor_seconds": round(took["processor_seconds"]),
+            "gibibytes": round(took["peak_mib"] / 2**10, 2),
             "first_page_seconds": round(seen["page"] - seen["models"], 1),
         }
-        commit = subprocess.check_output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], text=True)
-        write_json(
-            RESULT,
-            {"commit": commit.strip(), "load_before": round(load, 1), "measured": figures, "goals": GOALS},
-        )
+        tree = {
+            "commit": commit(),
+            "load_before": round(took["load_before"], 1),
+            "measured": figures,
+            "goals": GOALS,
+        }
+        write_json(RESULTS / "bench" / "demo.json", tree)
         print(json.dumps(figures))
-    return demo.returncode
+    return int(took["exit_code"])
 
 
 if __name__ == "__main__":

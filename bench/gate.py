@@ -8,9 +8,7 @@ as a peer if `$DETECT_SECRETS` names it.
 text of a file.
 """
 
-import json
 import os
-import platform
 import random
 import shutil
 import statistics
@@ -20,19 +18,16 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
 from itertools import product
 from pathlib import Path
-from typing import Any
 
+from bench.results import RESULTS, ROOT, Tree, machine, measure
 from robustify.gate.fingerprints import Fingerprints, build_index, write_index
 from robustify.judging.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, FORMS, GOALS, made
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.repo import KEY, key_file, scan
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "bench" / "gate.json"
 ITEMS, FILES, RUNS = 200, 4000, 7
 TEXTS = {".py", ".pyi", ".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".html", ".css",
          ".js", ".csv", ".tsv", ".xml", ".c", ".h", ".hpp", ".pyx", ".sh", ".ipynb", ".tex"}  # fmt: skip
@@ -43,7 +38,7 @@ LAYERS = {"fingerprints": {"RBG301"}, "structure": {"RBG101", "RBG201"}, "state"
 Content = str | bytes
 
 
-def rate(hits: Iterable[bool]) -> dict[str, Any]:
+def rate(hits: Iterable[bool]) -> Tree:
     found = list(hits)
     n, k = len(found), sum(found)
     lo, hi = clopper_pearson(k, n) if k in (0, n) else wilson(k, n)
@@ -59,12 +54,12 @@ def _prints() -> Fingerprints:
     return Fingerprints(build_index({"mock": [item.texts for item in made(ITEMS, 2026)]}, KEY), KEY)
 
 
-def recall() -> dict[str, Any]:
+def recall() -> Tree:
     """Return how often edited and disguised items, complete or as stems alone, are refused in several types of files."""
     items, prints = made(ITEMS, 2026), _prints()
     edits: dict[str, Callable[[str, random.Random], Content]] = {"verbatim": lambda text, _: text, **EDITS}
     parts = (("edits", edits, {"RBG301"}), ("disguises", DISGUISES, {"RBG301", "RBG501", "RBG502"}))
-    out: dict[str, Any] = {}
+    out: Tree = {}
     for kind, changes, refusals in parts:
         out[kind] = {}
         for name, change in changes.items():
@@ -81,7 +76,7 @@ def _carried(content: Content) -> list[Content]:
     return [content] if isinstance(content, bytes) else [carrier(content) for carrier in CARRIERS.values()]
 
 
-def layouts() -> dict[str, Any]:
+def layouts() -> Tree:
     """Return how often files of five items and of one item are refused by shape alone, in every layout."""
     out = {}
     for size in (5, 1):
@@ -103,7 +98,7 @@ def installed(limit: int) -> list[Path]:
     return sorted(kept, key=lambda p: random.Random(p.as_posix().split("site-packages")[-1]).random())[:limit]
 
 
-def false_positives() -> dict[str, Any]:
+def false_positives() -> Tree:
     """Return the harmless files that each layer refuses."""
     library = (p for p in _below(Path(sysconfig.get_path("stdlib"))) if "site-packages" not in p.parts)
     files = {
@@ -114,10 +109,10 @@ def false_positives() -> dict[str, Any]:
     return {name: _alarms(paths, _prints()) for name, paths in files.items()}
 
 
-def _alarms(files: Sequence[Path], prints: Fingerprints) -> dict[str, Any]:
+def _alarms(files: Sequence[Path], prints: Fingerprints) -> Tree:
     found = [(path, {one.rule.id for one in scan(path.read_bytes(), prints)}) for path in files]
     size = sum(path.stat().st_size for path in files)
-    out: dict[str, Any] = {"files": len(files), "megabytes": round(size / 1e6, 1)}
+    out: Tree = {"files": len(files), "megabytes": round(size / 1e6, 1)}
     out["warned"] = rate(bool(ids & {"RBG104"}) for _, ids in found)
     for layer, wanted in LAYERS.items():
         names = ["/".join(path.parts[-3:]) for path, ids in found if ids & wanted]
@@ -125,7 +120,7 @@ def _alarms(files: Sequence[Path], prints: Fingerprints) -> dict[str, Any]:
     return out
 
 
-def speed() -> dict[str, Any]:
+def speed() -> Tree:
     """Return the median seconds of processes over 20 files of about 2 MB, alternating with detect-secrets."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -158,19 +153,12 @@ def _seconds(command: Sequence[str], env: dict[str, str]) -> float:
     return time.perf_counter() - begin
 
 
-def main() -> int:
+def main(names: Sequence[str]) -> int:
+    """Measure the named parts, or all parts."""
     parts = {"recall": recall, "layouts": layouts, "false_positives": false_positives, "speed": speed}
-    for name in sys.argv[1:] or parts:
-        measured = parts[name]()
-        out = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-        cores, today = len(os.sched_getaffinity(0)), date.today().isoformat()
-        out |= {"machine": {"cores": cores, "python": platform.python_version(), "date": today}}
-        out |= {"items": ITEMS, name: measured}
-        text = json.dumps(out, indent=1, ensure_ascii=False, sort_keys=True)
-        RESULTS.write_text(text + "\n", encoding="utf-8")
-        print(f"{name} measured", flush=True)
-    return 0
+    path = RESULTS / "bench" / "gate.json"
+    return measure(path, parts, names, lambda: {"machine": machine(), "items": ITEMS})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

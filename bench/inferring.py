@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from bench.results import RESULTS, Tree
 from robustify.base.arrays import Bools, Floats
+from robustify.base.files import write_json
 from robustify.judging.audit.people import auroc
 from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
 from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
-RESULTS = Path(__file__).parents[1] / "results" / "bench" / "inferred.json"
 SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"
 
 
@@ -35,7 +36,7 @@ def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
     return {"meaning": (one * two).sum(axis=1), "words": np.array(by_words)}
 
 
-def measured(like: Floats, same: Bools, least: float) -> dict[str, Any]:
+def measured(like: Floats, same: Bools, least: float) -> Tree:
     """Return the AUROC of a similarity, and the true and false positive rates from `least`."""
     value, ci = auroc(like, same)
     from_there_on = (like >= least).astype(np.float64)
@@ -60,7 +61,7 @@ def main(path: Path) -> None:
         by_set[name] = {"n": int(mine.sum()), "inferred": int(same[mine].sum()), "auroc": value}
     kinds = {kind: measured(values, same, LEAST_LIKENESS[kind]) for kind, values in like.items()}
     tree = {"source": SOURCE, "n": len(rows), "inferred": int(same.sum()), **kinds, "by_set": by_set}
-    RESULTS.write_text(json.dumps(tree, indent=2) + "\n")
+    write_json(RESULTS / "bench" / "inferred.json", tree)
 
 
 if __name__ == "__main__":

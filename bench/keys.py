@@ -4,11 +4,8 @@
 in simulated answers, whose models share their errors. Keys of MMLU-Pro that are wrong already count as right.
 """
 
-import json
 import sys
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +13,9 @@ from bench.atlas.blind import keys_of
 from bench.atlas.mmlu_pro import ITEMS
 from bench.atlas.mmlu_pro import picks as picks_of
 from bench.cases import items_at
+from bench.results import RESULTS, Tree
 from robustify.base.arrays import Floats, Ints
+from robustify.base.files import write_json
 from robustify.judging.audit.item_analysis import (
     LEAST_PRECISION,
     MOST_KEYS,
@@ -27,7 +26,6 @@ from robustify.judging.audit.item_analysis import (
     weighted_votes,
 )
 
-RESULT = Path(__file__).parents[1] / "results" / "bench" / "keys.json"
 DRAWS = 40
 RATES = (0.01, 0.02, PLANTED, 0.1)
 FEW = 5
@@ -46,8 +44,8 @@ def main() -> int:
         "simulated_21": simulated,
         "simulated_5": (simulated[0][:, :: len(order) // FEW + 1], *simulated[1:]),
     }
-    tree: dict[str, Any] = {"at": datetime.now(timezone.utc).isoformat(timespec="seconds"), "draws": DRAWS,
-                            "listed": MOST_KEYS, "least_precision": LEAST_PRECISION, "sources": {}}  # fmt: skip
+    tree: Tree = {"at": datetime.now(timezone.utc).isoformat(timespec="seconds"), "draws": DRAWS,
+                  "listed": MOST_KEYS, "least_precision": LEAST_PRECISION, "sources": {}}  # fmt: skip
     for name, (picks, key, k) in sources.items():
         own, listed = keys_to_check(weighted_votes(picks, key, k), key, k)
         tree["sources"][name] = {
@@ -58,7 +56,7 @@ def main() -> int:
             "planted": {str(rate): planted(picks, key, k, rate) for rate in RATES},
         }
         print(name, tree["sources"][name], file=sys.stderr)
-    RESULT.write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
+    write_json(RESULTS / "bench" / "keys.json", tree)
     return 0
 
 

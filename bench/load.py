@@ -6,24 +6,23 @@ is made up except the encoded options (of ARC) and the audited items (of MMLU-Pr
 a thousandth of the items and writes nothing.
 """
 
+import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bench.cases import folder as shared
-from robustify.items.answers import SCHEMA, Answers
+from bench.results import RESULTS, Tree, measure, measured
+from bench.simulate.drawing import draw
+from bench.simulate.parameters import Simulation
+from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.views import View
 from robustify.judging.stats.balance import balancing, weights, worth
@@ -32,10 +31,7 @@ from robustify.models.folder import cache_folder
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "bench" / "load.json"
 MILLION, ASKED, LOGGED = 1_000_000, 100_000, 100_000
-VOTERS = ("one", "two", "three")
 CHOICES, TOPICS = 4, 20
 SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "five models": (5, ("choices_only",)),
@@ -44,24 +40,6 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
 }
 """Models of a log and the views in which each item is asked; they share the logged rows."""
 ENCODED, COLUMNS, WEIGHED, AUDITED = 10_000, 9, 2_000, 12_032
-
-Measured = dict[str, float | int]
-
-
-def measured(*arguments: str, module: str = "robustify") -> Measured:
-    """Run a module and return its exit code, wall and processor seconds, and peak memory in MiB."""
-    start, load = time.monotonic(), os.getloadavg()[0]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    _, status, used = os.wait4(process.pid, 0)
-    return {
-        "exit_code": os.waitstatus_to_exitcode(status),
-        "seconds": round(time.monotonic() - start, 1),
-        "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "peak_mib": used.ru_maxrss // 1024,
-        "load_before": round(load, 2),
-    }
 
 
 def made_up(n: int, draw: random.Random) -> Iterator[Item]:
@@ -86,33 +64,7 @@ def write_items(path: Path, n: int) -> None:
 
 def write_answers(path: Path, n: int) -> None:
     """Write an answer table in which every voter knows a tenth of the items and guesses partly alike."""
-    rng = np.random.default_rng(0)
-    key, known = rng.integers(CHOICES, size=n), rng.random(n) < 0.1
-    shared = rng.normal(size=(n, CHOICES))
-    starts = pa.array(np.arange(0, n * CHOICES + 1, CHOICES, dtype=np.int32))
-    lists = partial(pa.ListArray.from_arrays, starts)
-    lengths = lists(pa.array(np.full(n * CHOICES, 20, dtype=np.int32)))
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for voter in VOTERS:
-            scores = 0.7 * shared + 0.7 * rng.normal(size=(n, CHOICES))
-            scores[np.arange(n), key] += np.where(known, 3.0, 0.0)
-            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
-            pick = scores.argmax(axis=1)
-            columns = {
-                "item": pa.array([f"item-{i:07}" for i in range(n)]),
-                "view": pa.repeat("choices_only", n),
-                "model": pa.repeat(voter, n),
-                "order": lists(pa.array(np.tile(np.arange(CHOICES, dtype=np.int16), n))),
-                "template": pa.repeat("made-up", n),
-                "key": pa.array(key.astype(np.int16)),
-                "pick": pa.array(pick.astype(np.int16)),
-                "correct": pa.array((pick == key).astype(np.float64)),
-                "scores": lists(pa.array(scores.ravel())),
-                **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), lengths),
-                "tie": pa.repeat(np.int16(1), n),
-                "error": pa.nulls(n, pa.string()),
-            }
-            writer.write_table(pa.table(columns).cast(SCHEMA))
+    draw(Simulation(items=n, asked="own", graded=True, outside=0, tested=0)).answers().write(path)
 
 
 def judge_table(path: str) -> None:
@@ -181,84 +133,99 @@ def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
     return named
 
 
-def _on_items(folder: Path, n: int, *command: str, module: str = "robustify") -> dict[str, Measured]:
+def _command(*words: str) -> Tree:
+    return measured([sys.executable, "-m", "robustify", *words])
+
+
+def _work(name: str, *words: str) -> Tree:
+    """Run a function of `WORK` in a process of its own, and return what it takes."""
+    return measured([sys.executable, "-m", "bench.load", "--work", name, *words])
+
+
+def _on_items(folder: Path, n: int, work: Callable[[str], Tree]) -> Tree:
     path = folder / "items.jsonl"
     write_items(path, n)
-    return {f"{n:,} items": measured(*command, str(path), module=module)}
+    return {f"{n:,} items": work(str(path))}
 
 
-def _growing(folder: Path, n: int, command: str) -> dict[str, Measured]:
-    return {name: one for size in (n // 10, n) for name, one in _on_items(folder, size, command).items()}
+def _growing(command: str, folder: Path, n: int) -> Tree:
+    work = partial(_command, command)
+    return _on_items(folder, n // 10, work) | _on_items(folder, n, work)
 
 
-def _auditing(folder: Path, n: int) -> dict[str, Measured]:
+def _planning(folder: Path, n: int) -> Tree:
+    return _on_items(folder, n, partial(_work, "plan"))
+
+
+def _judging(folder: Path, n: int) -> Tree:
+    out, path = Tree(), folder / "answers.parquet"
+    for size in (n // 100, n // 10, n):
+        write_answers(path, size)
+        out[f"{size:,} items, 3 voters"] = _work("judge", str(path))
+    return out
+
+
+def _importing(folder: Path, rows: int) -> Tree:
+    out = Tree()
+    for shape in SHAPES:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            logs = write_logs(Path(place), shape, rows)
+            out[f"{rows:,} rows, {shape}"] = _command("import", *logs, "-o", f"{place}/out")
+    return out
+
+
+def _weighing(folder: Path, n: int) -> Tree:
+    columns = {f"{n:,} items, {COLUMNS} columns": _work("columns", str(n))}
+    texts = _on_items(folder, max(n * WEIGHED // MILLION, 200), partial(_work, "weigh"))
+    return columns | {f"{of}, texts": one for of, one in texts.items()}
+
+
+def _encoding(_: Path, n: int) -> Tree:
+    return {f"{n:,} options": _work("encode", str(n))}
+
+
+def _auditing(folder: Path, n: int) -> Tree:
     (folder / "cache").mkdir()
     (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
     items = shared() / "mmlu_pro_models" / "items.jsonl"
     options = ("--public", "--limit", str(n), "-o", str(folder / "run"), "--cache-dir", str(folder / "cache"))
-    return {f"{n:,} items of MMLU-Pro": measured("run", str(items), *options)}
+    return {f"{n:,} items of MMLU-Pro": _command("run", str(items), *options)}
 
 
-def _judging(folder: Path, n: int) -> dict[str, Measured]:
-    out = {}
-    for size in (n // 100, n // 10, n):
-        path = folder / "answers.parquet"
-        write_answers(path, size)
-        out[f"{size:,} items, {len(VOTERS)} voters"] = measured("judge", str(path), module="bench.load")
-    return out
-
-
-def _importing(folder: Path, rows: int) -> dict[str, Measured]:
-    out = {}
-    for shape in SHAPES:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            logs = write_logs(Path(place), shape, rows)
-            out[f"{rows:,} rows, {shape}"] = measured("import", *logs, "-o", f"{place}/out")
-    return out
-
-
-def _weighing(folder: Path, n: int) -> dict[str, Measured]:
-    texts = _on_items(folder, max(n * WEIGHED // MILLION, 200), "weigh", module="bench.load")
-    columns = measured("columns", str(n), module="bench.load")
-    return {f"{n:,} items, {COLUMNS} columns": columns, **{f"{of}, texts": one for of, one in texts.items()}}
-
-
-PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
-    "validate": (MILLION, lambda folder, n: _growing(folder, n, "validate")),
-    "heuristics": (MILLION, lambda folder, n: _growing(folder, n, "heuristics")),
-    "planning": (ASKED, lambda folder, n: _on_items(folder, n, "plan", module="bench.load")),
+PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
+    "validate": (MILLION, partial(_growing, "validate")),
+    "heuristics": (MILLION, partial(_growing, "heuristics")),
+    "planning": (ASKED, _planning),
     "judging": (MILLION, _judging),
     "importing": (LOGGED, _importing),
     "weighing": (MILLION, _weighing),
-    "encoding": (ENCODED, lambda _, n: {f"{n:,} options": measured("encode", str(n), module="bench.load")}),
+    "encoding": (ENCODED, _encoding),
     "auditing": (AUDITED, _auditing),
 }
+WORK: Mapping[str, Callable[[str], None]] = {
+    "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items, "encode": encode_options,
+}  # fmt: skip
+
+
+def _part(name: str, share: int) -> Tree:
+    size, part = PARTS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        return part(Path(folder), size // share)
 
 
 def main(arguments: list[str]) -> int:
     """Measure the named parts, or all parts."""
-    quick = "--quick" in arguments
-    named = [word for word in arguments if word != "--quick"]
-    if unknown := set(named) - set(PARTS):
-        raise SystemExit(f"Unknown parts: {', '.join(sorted(unknown))}. Expected some of {', '.join(PARTS)}.")
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in named or PARTS:
-        size, part = PARTS[name]
-        with tempfile.TemporaryDirectory() as folder:
-            kept[name] = part(Path(folder), size // 1000 if quick else size)
-        print(json.dumps({name: kept[name]}), flush=True)
-        if not quick:
-            RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
-    return 0
+    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.work:
+        WORK[given.work[0]](given.work[1])
+        return 0
+    parts = {name: partial(_part, name, 1000 if given.quick else 1) for name in PARTS}
+    return measure(None if given.quick else RESULTS / "bench" / "load.json", parts, given.parts)
 
-
-WORK: Mapping[str, Callable[[str], None]] = {
-    "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items, "encode": encode_options,
-}  # fmt: skip
-"""What a measured process does."""
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] in WORK:
-        WORK[sys.argv[1]](sys.argv[2])
-    else:
-        sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from functools import partial
 from importlib.metadata import version
 from itertools import groupby
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import CASES, Case, arc, asked
+from bench.results import RESULTS, Tree, machine, measure
 from robustify.items.views import Request
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.downloads import locate
@@ -36,8 +36,6 @@ from robustify.models.engines.plan import encode, plan_batches
 from robustify.models.engines.settings import HFModel
 from robustify.models.folder import cache_folder
 
-ROOT = Path(__file__).parents[1]
-RESULT = ROOT / "results" / "bench" / "scoring.json"
 MODEL = "smollm2-135m"
 PAIRS = 3
 BATCH_SIZES = (8, 16, 32)
@@ -53,35 +51,30 @@ SIDE, PRODUCTS = 2048, 8
 
 def main(wanted: Sequence[str]) -> int:
     """Measure the named cases, or all cases."""
-    result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-    todo: dict[str, Callable[[], dict[str, Any]]] = {
+    todo: dict[str, Callable[[], Tree]] = {
         "matrix_rate": matrix_rate,
         **{case.name: partial(_measured, case) for case in CASES},
         "warm": warm,
         **{f"size_{size}": partial(_sized, size) for size in SIZES},
     }
-    if unknown := set(wanted) - set(todo):
-        print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
-        return 2
-    for name in wanted or todo:
-        load = round(os.getloadavg()[0], 2)
-        result[name] = {**todo[name](), "load_before": load}
-        packages = ("torch", "transformers", "lm-eval")
-        result["machine"] = {
-            "cores": len(os.sched_getaffinity(0)),
-            "cpu": platform.machine(),
-            "model": MODEL,
-            "dtype": "float32",
-            **{package.replace("-", "_"): version(package) for package in packages},
-            "date": datetime.now(timezone.utc).date().isoformat(),
-        }
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-        print(name, json.dumps(result[name]), flush=True)
-        gc.collect()
-    return 0
+    parts = {name: partial(_loaded, part) for name, part in todo.items()}
+    return measure(RESULTS / "bench" / "scoring.json", parts, wanted, _machine)
 
 
-def _sized(size: str) -> dict[str, Any]:
+def _loaded(part: Callable[[], Tree]) -> Tree:
+    gc.collect()
+    load = round(os.getloadavg()[0], 2)
+    return {**part(), "load_before": load}
+
+
+def _machine() -> Tree:
+    packages = {name.replace("-", "_"): version(name) for name in ("torch", "transformers", "lm-eval")}
+    return {
+        "machine": {**machine(), "cpu": platform.machine(), "model": MODEL, "dtype": "float32", **packages}
+    }
+
+
+def _sized(size: str) -> Tree:
     """Measure a temporary model of this size with random weights and SmolLM2's tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
@@ -99,7 +92,7 @@ def _sized(size: str) -> dict[str, Any]:
         return {"parameters": n, **_measured(SIZED, Path(folder))}
 
 
-def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
+def _measured(case: Case, folder: Path | None = None) -> Tree:
     """Return the ratios of neighbouring runs, and the largest difference between the numbers of both sides."""
     from lm_eval.models.huggingface import HFLM
 
@@ -168,7 +161,7 @@ def _other_picks(requests: Sequence[Request], ours: Sequence[float], theirs: Seq
     return other
 
 
-def warm() -> dict[str, Any]:
+def warm() -> Tree:
     """Measure a cold run and three repeats, from the start of the process to the last answer row."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "models").symlink_to(cache_folder() / "models")
@@ -197,7 +190,7 @@ def run(folder: str) -> int:
     return 0
 
 
-def matrix_rate() -> dict[str, Any]:
+def matrix_rate() -> Tree:
     """Return our share of the machine's float32 matrix rate, counted in distinct prefix tokens.
 
     The count includes the linear layers once per token and the output head once per scored position, but not attention. The

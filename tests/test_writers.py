@@ -95,7 +95,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]
         )
         pool[-1] |= {"gpt52": wrong[:3], "gpt52_nine": [key, *wrong[1:]] if len(pool) < 21 else wrong}
     _lines(tmp_path / "distractors" / "mmlu_pro" / "pool.jsonl", pool)
-    for module in (cases, mmlu_pro, writers):
+    for module in (cases, mmlu_pro):
         monkeypatch.setattr(module, "folder", lambda: tmp_path)
     monkeypatch.setattr(writers, "text_vectors", lambda *_, **__: None)
     return made_up

@@ -8,7 +8,6 @@ which git ignores.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,17 +15,17 @@ from pathlib import Path
 
 import yaml
 
-from bench.atlas.audit import Data, loaded, publish, without_models, write_index
+from bench.atlas.audit import Data, loaded, without_models, write_index
 from bench.atlas.fitted import Entry
 from bench.atlas.mmlu_pro import mmlu_pro
 from bench.atlas.others import all_larger, judged
 from bench.atlas.table import write_table
 from bench.atlas.writers import writers
-from robustify.base.errors import RobustifyError
+from bench.results import RESULTS as ALL
+from bench.results import left_out, publish, read
 from robustify.runs.run import MANIFEST
 
-ROOT = Path(__file__).parents[2]
-RESULTS, WORK = ROOT / "results" / "atlas", ROOT / "runs" / "atlas"
+RESULTS, WORK = ALL / "atlas", ALL.parent / "runs" / "atlas"
 SETS = Path(__file__).with_name("sets.yaml")
 
 
@@ -45,14 +44,12 @@ def main(arguments: list[str]) -> int:
         parser.error(f"{strangers[0]}: is no set of {SETS.name}; expected some of {', '.join(sets)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in [] if given.index else given.names or (*sets, *studies):
-        try:
+        with left_out(name):
             if name in studies:
                 publish(RESULTS / f"{name}.json", studies[name](WORK))
             elif given.again or not _is_current(name, sets[name]):
                 publish(RESULTS / f"{name}.json", without_models(name, sets[name], WORK))
             print(f"{name}: done", file=sys.stderr)
-        except RobustifyError as error:  # noqa: PERF203
-            print(f"{name}: left out: {error.lines[0]}", file=sys.stderr)
     write_index(RESULTS, list(sets))
     write_table(RESULTS)
     return 0
@@ -60,10 +57,8 @@ def main(arguments: list[str]) -> int:
 
 def _is_current(name: str, data: Data) -> bool:
     """Return whether the set has a result and a run's folder, and its files are unchanged."""
-    path = RESULTS / f"{name}.json"
-    if not path.is_file() or not (WORK / f"free-{name}" / MANIFEST).is_file():
-        return False
-    return bool(json.loads(path.read_text(encoding="utf-8"))["sha256"] == loaded(data).sha256)
+    there = (WORK / f"free-{name}" / MANIFEST).is_file()
+    return there and read(RESULTS / f"{name}.json").get("sha256") == loaded(data).sha256
 
 
 if __name__ == "__main__":

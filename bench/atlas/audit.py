@@ -10,14 +10,12 @@
   correction.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.atlas.fitted import SEEDS, Entry, over_seeds
-from robustify.base.files import write_json
+from bench.results import publish, read
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -62,26 +60,9 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
     }
 
 
-def publish(path: Path, found: Entry) -> None:
-    """Write a file of results/atlas with six significant digits."""
-    write_json(path, _rounded(found))
-
-
-def _rounded(value: Any) -> Any:
-    match value:
-        case float():
-            return float(f"{value:.6g}")
-        case dict():
-            return {name: _rounded(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_rounded(one) for one in value]
-    return value
-
-
 def write_index(folder: Path, names: Sequence[str]) -> None:
     """Write index.json from the files of the sets; list sets without a file under `left_out`."""
-    files = {name: folder / f"{name}.json" for name in names}
-    there = {name: json.loads(path.read_text("utf-8")) for name, path in files.items() if path.is_file()}
+    there = {name: found for name in names if (found := read(folder / f"{name}.json"))}
     rows = {name: _row(found) for name, found in there.items()}
     tested = [r["p"] for of in there.values() for one, r in of["heuristics"].items() if one not in BY_PLACE]
     p = [1.0 if row["probe"]["p"] is None else row["probe"]["p"] for row in rows.values()]

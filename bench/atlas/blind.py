@@ -16,7 +16,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import best
 from robustify.judging.audit.probing import FROM_TEXT, Kind, compared, probed
 from robustify.judging.baselines.artifact_probe import crossfit, padded
-from robustify.judging.baselines.conditional_logit import centred
+from robustify.judging.baselines.conditional_logit import boosting, centred
 from robustify.judging.baselines.features import amounts, matrix
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.baselines.relatives import joined
@@ -73,16 +73,11 @@ def comparisons(items: Sequence[Item]) -> Floats:
 
 def comparing(table: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
     """Return cross-fitted logits (n, K), centered within the item, from the features `table` (sum of k, f)."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-
     there = np.arange(int(k.max())) < k[:, None]
     is_key, logits = (np.arange(there.shape[1]) == key[:, None])[there], np.zeros(len(table))
     for f in np.unique(fold).tolist():
         test = np.repeat(fold == f, k)
-        model = HistGradientBoostingClassifier(
-            max_iter=150, max_leaf_nodes=8, max_bins=64, early_stopping=False, random_state=0
-        )
-        logits[test] = model.fit(table[~test], is_key[~test]).decision_function(table[test])
+        logits[test] = boosting(150, 8).fit(table[~test], is_key[~test]).decision_function(table[test])
     return centred(padded(logits[:, None], there)[:, :, 0], there)
 
 

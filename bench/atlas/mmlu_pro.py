@@ -23,7 +23,7 @@ from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
 from bench.atlas.fitted import Entry, tie_fair
 from bench.atlas.others import Scores, by_part
 from bench.atlas.writers import added, cues_in_words
-from bench.cases import folder, items_at, json_lines
+from bench.cases import folder, items_at, json_lines, picks_at
 from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
@@ -84,14 +84,7 @@ def mmlu_pro(_work: Path) -> Entry:
 
 def picks(items: Sequence[Item]) -> dict[str, Ints]:
     """Return the index of each model's pick (n,), -1 if none was read."""
-    import pyarrow.parquet as pq
-
-    rows = pq.read_table(folder() / "mmlu_pro_models" / "picks.parquet").to_pydict()
-    place = {item.id: at for at, item in enumerate(items)}
-    found = {model: np.full(len(items), -1) for model in sorted(set(rows["model"]))}
-    for name, model, pick in zip(rows["item"], rows["model"], rows["pick"], strict=True):
-        found[model][place[name]] = -1 if pick is None else ord(pick) - ord("A")
-    return found
+    return dict(sorted(picks_at(items, "mmlu_pro_models", "picks.parquet").items()))
 
 
 def placebos(

@@ -8,15 +8,14 @@ The rows come from index.json, mmlu_pro.json (also by source and topic), and wri
 - `signature`: set, number of items, digest of its data, and file of results.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import jinja2
 
-from bench.atlas.audit import publish
 from bench.atlas.fitted import Entry
 from bench.cases import folder as shared
+from bench.results import publish, read
 from robustify.base.files import sha256, write_text
 from robustify.judging.lint.rules import CUES, RULES
 
@@ -52,23 +51,17 @@ def write_table(folder: Path) -> None:
     write_text(folder / "atlas.html", page.render(sets=found))
 
 
-def _read(folder: Path, name: str) -> Entry:
-    """Return a file of results, or nothing if it does not exist."""
-    path = folder / f"{name}.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
-
-
 def _index(folder: Path) -> Iterator[tuple[str, Entry]]:
-    for name, row in _read(folder, "index").get("sets", {}).items():
+    for name, row in read(folder / "index.json").get("sets", {}).items():
         cue = row["strongest_cue"]
         says, advice = GROUPS.get(cue["cue"], (cue["cue"].replace("_", " "), GROUPS["form"][1]))
         named = {"cue": f"{says}: {100 * cue['value']:.1f} % alone", "advice": advice}
-        flagged, digest = round(row["flagged"]["value"] * row["n"]), _read(folder, name)["sha256"]
+        flagged, digest = round(row["flagged"]["value"] * row["n"]), read(folder / f"{name}.json")["sha256"]
         yield name, _row(name, {**row, **row["scorer"]}, "scorer", named, flagged, (digest, f"{name}.json"))
 
 
 def _whole(folder: Path) -> Iterator[tuple[str, Entry]]:
-    if found := _read(folder, "mmlu_pro"):
+    if found := read(folder / "mmlu_pro.json"):
         best = found["worth"]["best"]
         parts = found["probes"][best]
         for name, row in {"all": parts["all"], **parts["source"], **parts["topic"]}.items():
@@ -79,7 +72,7 @@ def _whole(folder: Path) -> Iterator[tuple[str, Entry]]:
 
 
 def _writers(folder: Path) -> Iterator[tuple[str, Entry]]:
-    found = _read(folder, "writers")
+    found = read(folder / "writers.json")
     for name in ("arc", "mmlu_pro") if found else ():
         for writer, row in found[name]["writers"].items():
             best = max(row["accuracy"], key=lambda one: row["accuracy"][one]["value"])

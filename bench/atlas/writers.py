@@ -8,7 +8,6 @@ easier or harder); and accuracy without it beside people's distractors. Weights 
 results/calibration/real.json.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from bench.atlas.blind import blind, keys_of
 from bench.atlas.fitted import Entry, tie_fair
-from bench.cases import folder, items_at, json_lines
+from bench.cases import items_at, json_lines, picks_at
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.audit.probing import KINDS
@@ -215,14 +214,7 @@ def pick_credit(items: Sequence[Item], picks: Ints) -> Floats:
 def votes(place: str, view: str) -> tuple[list[Item], dict[str, Ints]]:
     """Return the items of a folder, and the picks of each model (n,) under a view, -1 if none was read."""
     items = items_at(place, "items.jsonl")
-    at = {item.id: i for i, item in enumerate(items)}
-    found: dict[str, Ints] = {}
-    with (folder() / place / "picks.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["view"] == view and row["pick"]:
-                of = found.setdefault(row["model"], np.full(len(items), -1))
-                of[at[row["item"]]] = ord(row["pick"].strip()) - ord("A")
-    return items, found
+    return items, picks_at(items, place, "picks.csv", view=view)
 
 
 def _beside(

@@ -1,0 +1,105 @@
+"""Files of results/: parts are measured by name and written one by one, with what says when and where."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from robustify.base.errors import RobustifyError
+from robustify.base.files import write_json
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+Tree = dict[str, Any]
+
+
+def read(path: Path) -> Tree:
+    """Return the content of a file of results, or nothing if it does not exist."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def measure(
+    path: Path | None,
+    parts: Mapping[str, Callable[[], Tree]],
+    names: Sequence[str],
+    stamp: Callable[[], Tree] = dict,
+) -> int:
+    """Run the named parts, or all, and write each into a file at once, whose other parts stay. Return an exit code.
+
+    `stamp` gives fields of the whole file, such as the machine. Without a path, the parts are only printed.
+    """
+    if unknown := set(names) - set(parts):
+        print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(parts)}", file=sys.stderr)
+        return 2
+    for name in names or parts:
+        found = {name: parts[name]()}
+        print(json.dumps(found), flush=True)
+        if path is not None:
+            write_json(path, read(path) | found | stamp())
+    return 0
+
+
+@contextmanager
+def left_out(name: str) -> Iterator[None]:
+    """Print why a part is left out, instead of raising, if its files are missing or unreadable."""
+    try:
+        yield
+    except RobustifyError as error:
+        print(f"{name}: left out: {error.lines[0]}", file=sys.stderr)
+
+
+def measured(command: Sequence[str], look: Callable[[int], None] | None = None, **how: Any) -> Tree:
+    """Run a command, and return its exit code, wall and processor seconds, peak memory in MiB, and the load before it.
+
+    Children that it waits for count, and of memory, the largest process. `look` gets its process ID five times a second.
+    """
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start, load = time.monotonic(), os.getloadavg()[0]
+    process = subprocess.Popen(command, **{**quiet, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, **how})
+    while not (ended := os.wait4(process.pid, os.WNOHANG if look else 0))[0]:
+        assert look is not None
+        look(process.pid)
+        time.sleep(0.2)
+    _, status, used = ended
+    return {
+        "exit_code": os.waitstatus_to_exitcode(status),
+        "seconds": round(time.monotonic() - start, 1),
+        "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "peak_mib": used.ru_maxrss // 1024,
+        "load_before": round(load, 2),
+    }
+
+
+def publish(path: Path, found: Tree) -> None:
+    """Write a file of results with six significant digits."""
+    write_json(path, rounded(found))
+
+
+def rounded(value: Any) -> Any:
+    """Return a tree with six significant digits."""
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case dict():
+            return {name: rounded(one) for name, one in value.items()}
+        case list() | tuple():
+            return [rounded(one) for one in value]
+    return value
+
+
+def commit() -> str:
+    """Return the short hash of the commit that is measured."""
+    return subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+
+
+def machine() -> Tree:
+    """Return the number of cores, the version of Python, and the date."""
+    cores, today = len(os.sched_getaffinity(0)), date.today().isoformat()
+    return {"cores": cores, "python": platform.python_version(), "date": today}
