@@ -7,13 +7,10 @@ In `real`, the keys are the sets' own, and the encoder is asked. Fresh probes of
 the weights, look for the keys before and after weighting. Texts stay in the process.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from subprocess import check_output
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +18,9 @@ from numpy.random import Generator
 
 from bench.atlas.audit import items_of
 from bench.atlas.fitted import tie_fair
-from bench.calibrate.grid import rounded, share_of
+from bench.calibrate.grid import Files, rounded, share_of
+from bench.results import commit
 from robustify.base.arrays import Bools, Floats
-from robustify.base.errors import RobustifyError
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.adjusted import balanced
@@ -127,14 +124,9 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
     return Weighed(found.part.worth / found.part.n, found.part.status, means, within)
 
 
-def real(pool: Executor) -> dict[str, Any] | None:
-    """Return the content of real.json: what is left under the weights of each real set; None without the sets."""
-    try:
-        rows = list(pool.map(remaining, REAL))
-    except RobustifyError as error:
-        print(f"real.json: left out: {error.lines[0]}", file=sys.stderr)
-        return None
-    return {"format": 1, "commit": _commit(), "sets": rows}
+def real(pool: Executor, _scale: float) -> Files:
+    """Return the content of real.json: what is left under the weights of each real set. Raise `DataError` without a set."""
+    return {"real": {"format": 1, "commit": commit(), "sets": list(pool.map(remaining, REAL))}}
 
 
 def remaining(name: str) -> dict[str, Any]:
@@ -171,23 +163,16 @@ def _points(found: Sequence[LeftToFind]) -> dict[str, float]:
     return {name: rounded(100 * float(np.mean(column))) for name, column in columns.items()}
 
 
-def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
-    """Return the content of adjusted.json: the bias of three scores by set and arm; None without any set."""
+def adjusted(pool: Executor, scale: float) -> Files:
+    """Return the content of adjusted.json: the bias of three scores by set and arm. Raise `DataError` without a set."""
     rows = []
     for i, (name, arm) in enumerate((name, arm) for arm in DRAWS for name in SETS):
         draws, first = max(2, round(scale * DRAWS[arm])), SEEDS + 10_000 * i
         seeds = range(first, first + draws)
-        try:
-            found = list(pool.map(weighed, [name] * draws, [arm] * draws, seeds))
-            rows.append(measured(name, arm, first, found))
-        except RobustifyError as error:
-            print(f"{name}: left out of adjusted.json: {error.lines[0]}", file=sys.stderr)
+        found = list(pool.map(weighed, [name] * draws, [arm] * draws, seeds))
+        rows.append(measured(name, arm, first, found))
     fixed = {"knows": KNOWS, "planted": PLANTED, "models_of_a_kind": MODELS, "goals": GOALS}
-    return {"format": 1, "commit": _commit(), **fixed, "simulations": rows} if rows else None
-
-
-def _commit() -> str:
-    return check_output(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True).strip()
+    return {"adjusted": {"format": 1, "commit": commit(), **fixed, "simulations": rows}}
 
 
 def measured(name: str, arm: Arm, first: int, found: Sequence[Weighed]) -> dict[str, Any]:

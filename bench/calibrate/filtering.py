@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate.grid import alarm_verdict, rounded
+from bench.calibrate.grid import Files, alarm_verdict, rounded
 from bench.simulate import dependent
 from bench.simulate.dependent import DEPENDENT
 from bench.simulate.drawing import Drawn, draw
@@ -146,7 +146,7 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
     return len(found)
 
 
-def fdr(pool: Executor, scale: float) -> dict[str, Any]:
+def fdr(pool: Executor, scale: float) -> Files:
     """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power."""
     rows = []
     for i, scenario in enumerate(scenarios()):
@@ -158,7 +158,7 @@ def fdr(pool: Executor, scale: float) -> dict[str, Any]:
         draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
     ]
     named = {"items": 60, "copies": NAMES, "sets": len(sets), "verdicts": max(map(names_permuted, sets))}
-    return {"format": 2, "q": Q, "names_permuted": named, "simulations": rows}
+    return {"fdr": {"format": 2, "q": Q, "names_permuted": named, "simulations": rows}}
 
 
 def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Verdicts depend on the Monte Carlo interval of a share rather than on its estima
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -14,7 +15,7 @@ import numpy as np
 
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
-from bench.simulate.truth import true_values
+from bench.simulate.truth import Known, true_values
 from robustify.judging.context import Rules, context
 from robustify.judging.judgement import judge
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -23,6 +24,8 @@ from robustify.judging.stats.intervals import wilson
 
 Depth = Literal["screen", "whole", "worded"]
 """Depth of judging: the screen alone, everything that needs no text, or everything."""
+SEEDS = 100_000
+"""Distance between the first seeds of two cells, so that no two benchmarks share a seed."""
 ERRORS = {"low": 0.2, "high": 0.8}
 """Correlation of the voters' errors."""
 REPEATS: dict[Depth, int] = {"screen": 10, "whole": 5, "worded": 1}
@@ -101,16 +104,16 @@ def trial(cell: Cell, seed: int) -> Trial:
     return Trial(found, alarms(tree))
 
 
-def _beside(known: Mapping[str, float], tree: Mapping[str, object]) -> Iterator[Interval]:
+def _beside(known: Sequence[Known], tree: Mapping[str, object]) -> Iterator[Interval]:
     """Yield each interval of a summary whose true value is known."""
-    for path, truth in known.items():
+    for estimator, path, truth in known:
         node = value_at(tree, path)
         value, ci = (
             (node["value"], node["ci"]) if isinstance(node, Mapping) else (node, value_at(tree, f"{path}_ci"))
         )
         if value is not None and ci is not None:
             inside = ci[0] - 1e-12 <= truth <= ci[1] + 1e-12
-            yield Interval(estimator(path), inside, value - truth, ci[1] - ci[0])
+            yield Interval(estimator, inside, value - truth, ci[1] - ci[0])
 
 
 def value_at(tree: Any, path: str) -> Any:
@@ -131,32 +134,6 @@ def _false_share(drawn: Drawn, tree: Any) -> Iterator[Interval]:
         agreed = (drawn.picks[:, : drawn.sim.voters] == drawn.key[:, None]).all(axis=1)
         lost, (low, high) = int((clean & agreed).sum()) / n, share["ci"]
         yield Interval("false_share", low - 1e-9 <= lost <= high + 1e-9, share["value"] - lost, high - low)
-
-
-def estimator(path: str) -> str:
-    """Return the estimator of a path in summary.json, without names of models and topics."""
-    match path.split("/"):
-        case ["measures", _, "choices_only", _, _]:
-            return "voter_choices_only_accuracy"
-        case ["screen", name]:
-            return "flagged_rate" if name == "flagged" else name
-        case ["measures", _, "format_gap", _, _]:
-            return "format_gap"
-        case ["measures", _, "longest_gap", _, _]:
-            return "heuristic_gap_full"
-        case ["measures", _, measure, _, part]:
-            return f"accuracy_{measure}_{part}"
-        case ["topics", *_]:
-            return "topic_retention"
-        case ["residual", kind, *_]:
-            return f"residual_{kind}"
-        case ["pairs", _, _, split, _]:
-            return f"pair_difference_{split}"
-        case ["calibration" | "permutation", *_, name]:
-            return name
-        case ["label_noise", name]:
-            return f"label_noise_{name}"
-    raise ValueError(path)
 
 
 def alarms(tree: Any) -> dict[str, bool]:
@@ -184,6 +161,8 @@ def alarms(tree: Any) -> dict[str, bool]:
 
 
 Pairs = Sequence[tuple[Cell, Trial]]
+Files = dict[str, dict[str, Any]]
+"""Contents of files in results/calibration by name."""
 BAND = (0.93, 0.97)
 """Goal for the coverage of a 95 % interval."""
 ALARM = 0.05
@@ -212,7 +191,15 @@ def share_of(said: Sequence[bool], benchmarks: int | None = None) -> dict[str, A
     return {"share": rounded(share), "ci": [rounded(x) for x in wilson(share * n, n)], "benchmarks": n}
 
 
-def gathered(pairs: Pairs) -> dict[str, dict[str, Any]]:
+def grid(pool: Executor, scale: float) -> Files:
+    """Return the content of calibration.json and power.json."""
+    cells = all_cells(scale)
+    work = [(cell, SEEDS * (i + 1) + at) for i, cell in enumerate(cells) for at in range(cell.repeats)]
+    found = pool.map(trial, *zip(*work, strict=True), chunksize=8)
+    return gathered([(cell, one) for (cell, _), one in zip(work, found, strict=True)])
+
+
+def gathered(pairs: Pairs) -> Files:
     """Return the files by name: `calibration` over the grid, `power` by size and rate."""
     grid = [(c, t) for c, t in pairs if c.arm == "grid"]
     clean = [(c, t) for c, t in grid if not c.sim.shortcut_rate]
