@@ -1,8 +1,8 @@
 """Measure what composing reaches on real pools of distractors: writes results/bench/compose.json.
 
-The parts are `arc` (people's distractors and GPT-5.2's three), `machine` (GPT-5.2's twelve candidates alone, then answered
-requests), `mmlu_pro` (three of nine on 997 items), `clean` (redraws of a clean set), and `whole` (three of nine on all
-of MMLU-Pro's items with ten). Characters and the encoder take no part in choosing. Times include the audits.
+The parts are `arc` (people's distractors and GPT-5.2's three), `machine` (GPT-5.2's twelve candidates alone), `mmlu_pro`
+(three of nine on 997 items), and `clean` (redraws of a clean set). Characters and the encoder take no part in choosing.
+Times include the audits.
 
 `published` chooses four options of each item of MMLU-Pro, and writes results/atlas/mmlu_pro_composed.csv with their indices
 in the public set, and the audit beside it. `lm_eval_tasks/mmlu_pro_composed` applies them.
@@ -12,7 +12,6 @@ in the public set, and the audit beside it. `lm_eval_tasks/mmlu_pro_composed` ap
 
 import csv
 import hashlib
-import json
 import platform
 import resource
 import sys
@@ -20,15 +19,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bench.atlas.audit import publish
 from bench.atlas.mmlu_pro import ITEMS
 from bench.atlas.writers import pools as rows_by
 from bench.cases import items_at
+from bench.results import RESULTS, Tree, measure, publish, rounded
 from robustify.base.arrays import Floats
 from robustify.cli.composing import PREFERENCE
 from robustify.composing.choosing import Choosing
@@ -41,11 +40,9 @@ from robustify.judging.summary.scored import LeftToFind
 from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
-ROOT = Path(__file__).parents[1] / "results"
-RESULTS, PUBLISHED = ROOT / "bench" / "compose.json", ROOT / "atlas" / "mmlu_pro_composed.csv"
+PUBLISHED = RESULTS / "atlas" / "mmlu_pro_composed.csv"
 SEEDS, SHOWN = (0, 1, 2), 4
 REDRAWS, CLEAN = 20, 400
-Result = dict[str, Any]
 
 
 def read(name: str, *writers: str) -> tuple[list[Item], list[list[Candidate]]]:
@@ -56,11 +53,6 @@ def read(name: str, *writers: str) -> tuple[list[Item], list[list[Candidate]]]:
         items.append(Item(str(row["id"]), row["stem"], choices, 0, row["topic"]))
         offered.append([Candidate(text, writer) for writer in writers[1:] for text in row[writer]])
     return items, offered
-
-
-def whole(fewest: int) -> list[Item]:
-    """Return MMLU-Pro's items with at least so many options."""
-    return [item for item in items_at(*ITEMS) if item.k >= fewest]
 
 
 def vectors(texts: Sequence[str]) -> Floats | None:
@@ -74,7 +66,7 @@ def blind(_: Sequence[str]) -> None:
 
 def measured(
     items: Sequence[Item], pools: Sequence[Pool], how: Choosing, seen: Vectors = vectors
-) -> tuple[Composed, Result]:
+) -> tuple[Composed, Tree]:
     """Return a composed set with what the audits found and what it took."""
     start, wall = time.process_time(), time.perf_counter()
     found = compose(items, pools, how, seen)
@@ -103,57 +95,29 @@ def measured(
     }
 
 
-def accuracy(one: LeftToFind) -> Result:
+def accuracy(one: LeftToFind) -> Tree:
     """Return what an auditor finds, with chance added to its gain."""
     even, value, ends = one.chance or 0.0, one.value or 0.0, one.ci or (0.0, 0.0)
-    return {
-        "accuracy": even + value,
-        "n": one.n,
-        "ci": [even + end for end in ends],
-        "p_holm": one.p_holm,
-    }
+    return {"accuracy": even + value, "n": one.n, "ci": [even + end for end in ends], "p_holm": one.p_holm}
 
 
-def audited(found: Proof) -> Result:
+def audited(found: Proof) -> Tree:
     """Return what each auditor and reader finds in each version of a set."""
-    families = {"auditors": found.auditors, "readers": found.readers}
-    return {
-        **{
-            family: {one.name: {name: accuracy(gain) for name, gain in one.gain.items()} for one in of}
-            for family, of in families.items()
-        },
-        "hidden": found.hidden,
-        "plausible": found.plausible,
-    }
+    auditors, readers = (
+        {one.name: {name: accuracy(gain) for name, gain in one.gain.items()} for one in of}
+        for of in (found.auditors, found.readers)
+    )
+    return {"auditors": auditors, "readers": readers, "hidden": found.hidden, "plausible": found.plausible}
 
 
-def arc() -> Result:
-    """Choose from people's and GPT-5.2's three."""
-    items, offered = read("arc", "people", "gpt52")
+def chosen(name: str, *writers: str, seeds: Sequence[int] = SEEDS, prefer_own: float = 0.0) -> list[Tree]:
+    """Choose from the pools of a file of `distractors`, once for each seed."""
+    items, offered = read(name, *writers)
     pools = pools_of(items, offered)
-    seeds = [measured(items, pools, Choosing(seed=seed, prefer_own=PREFERENCE))[1] for seed in SEEDS]
-    return {"seeds": seeds}
+    return [measured(items, pools, Choosing(seed=seed, prefer_own=prefer_own))[1] for seed in seeds]
 
 
-def machine() -> Result:
-    """Choose from GPT-5.2's twelve alone, then let people's distractors answer the requests."""
-    items, offered = read("arc", "gpt52", "gpt52_nine")
-    alone, first = measured(items, pools_of(items, offered), Choosing())
-    people = {item.id: item.choices[1:] for item in read("arc", "people")[0]}
-    for at in {request.at for request in alone.requests}:
-        offered[at] += [Candidate(text, "people") for text in people[items[at].id]]
-    return {"alone": first, "answered": measured(items, pools_of(items, offered), Choosing())[1]}
-
-
-def mmlu_pro() -> Result:
-    """Choose three of MMLU-Pro's nine."""
-    items, offered = read("mmlu_pro", "people", "mmlu_pro")
-    pools = pools_of(items, offered)
-    seeds = [measured(items, pools, Choosing(seed=seed))[1] for seed in SEEDS]
-    return {"seeds": seeds}
-
-
-def clean() -> Result:
+def clean() -> Tree:
     """Count alarms in composed redraws of a clean set, in which any of the seven texts of an item may be called the key."""
     pools, least = pools_of(*read("arc", "people", "gpt52"))[:CLEAN], list[float]()
     found: dict[str, list[float]] = {}
@@ -176,16 +140,9 @@ def clean() -> Result:
     }
 
 
-def largest() -> Result:
-    """Choose three of nine on MMLU-Pro as a whole."""
-    items = whole(10)
-    pools = pools_of(items, [()] * len(items))
-    return {"seeds": [measured(items, pools, Choosing(seed=seed), blind)[1] for seed in SEEDS[:1]]}
-
-
-def published() -> Result:
+def published() -> Tree:
     """Choose four options of each item of MMLU-Pro, as they are typed, because the task shows them so."""
-    items = [item.trimmed() for item in whole(SHOWN)]
+    items = [item.trimmed() for item in items_at(*ITEMS) if item.k >= SHOWN]
     pools = pools_of(items, [()] * len(items), same_typography=False)
     usable = [at for at, pool in enumerate(pools) if len(pool.texts) >= SHOWN]
     items, of = [items[at] for at in usable], [pools[at] for at in usable]
@@ -211,24 +168,27 @@ def digest(question: str, options: Sequence[str]) -> int:
     return int(hashlib.sha256(plain.encode()).hexdigest()[:8], 16)
 
 
-PARTS: dict[str, Callable[[], Result]] = {
-    "arc": arc, "machine": machine, "mmlu_pro": mmlu_pro, "clean": clean, "whole": largest,
-    "published": published,
-}  # fmt: skip
+PARTS: dict[str, Callable[[], Tree]] = {
+    "arc": lambda: {"seeds": chosen("arc", "people", "gpt52", prefer_own=PREFERENCE)},
+    "machine": lambda: {"alone": chosen("arc", "gpt52", "gpt52_nine", seeds=SEEDS[:1])[0]},
+    "mmlu_pro": lambda: {"seeds": chosen("mmlu_pro", "people", "mmlu_pro")},
+    "clean": clean,
+}
 
 
-def main(names: Sequence[str]) -> None:
-    """Measure parts and keep what stands in the file for the others."""
-    if unknown := set(names) - set(PARTS):
-        raise SystemExit(f"unknown parts: {', '.join(sorted(unknown))}. Expected {', '.join(PARTS)}.")
-    for name in names or PARTS:
-        found = PARTS[name]() | {"date": date.today().isoformat(), "python": platform.python_version()}
-        if name == "published":
-            publish(PUBLISHED.with_suffix(".json"), found)
-        else:
-            publish(RESULTS, (json.loads(RESULTS.read_text()) if RESULTS.exists() else {}) | {name: found})
-        print(name, "measured", file=sys.stderr)
+def dated(part: Callable[[], Tree]) -> Tree:
+    """Run a part, and return its numbers with the date and the version of Python."""
+    return rounded(part()) | {"date": date.today().isoformat(), "python": platform.python_version()}
+
+
+def main(names: Sequence[str]) -> int:
+    """Measure the named parts, or all parts."""
+    if not names or "published" in names:
+        publish(PUBLISHED.with_suffix(".json"), dated(published))
+    others = [name for name in names if name != "published"]
+    parts = {name: partial(dated, part) for name, part in PARTS.items()}
+    return measure(RESULTS / "bench" / "compose.json", parts, others) if others or not names else 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
