@@ -1,25 +1,21 @@
-"""Grade tests/data/hard_answers.yaml by our rules, lm-eval's exact match, and math-verify: `python -m bench.freeform`.
+"""Grade tests/data/hard_answers.yaml by the rules, without a judge: writes results/bench/hard_cases.json.
 
-lm-eval takes the last number of a numeric answer. Only our rules can be undecided. Writes results/bench/hard_cases.json.
+`python -m bench.freeform` exits with code 1 if an answer is graded with certainty, and wrongly.
 """
 
-import json
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import yaml
 
+from bench.results import RESULTS, ROOT, Tree
+from robustify.base.files import write_json
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Kind
 
-ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"
-RESULTS = ROOT / "results" / "bench" / "hard_cases.json"
 Expected = Literal["right", "wrong", "undecided"]
 VERDICTS: tuple[Expected, ...] = ("right", "wrong", "undecided")
 _RULES = FreeSettings(mode="deterministic")
@@ -58,69 +54,30 @@ def ours(case: Case) -> Expected:
     return "undecided" if score is None else "right" if score == 1 else "wrong"
 
 
-def lm_eval(case: Case) -> Expected:
-    """Return lm-eval's exact match without case and punctuation, or of the last number (its GSM8K filter)."""
-    from lm_eval.api.metrics import exact_match_hf_evaluate
-
-    said, key = case.answer, case.options[0]
-    if case.kind == "numeric":
-        found = re.findall(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", said)
-        said = next((part for part in found[-1] if part), "") if found else "[invalid]"
-    score = exact_match_hf_evaluate(
-        predictions=[said], references=[key], regexes_to_ignore=[",", r"\$", r"\.$"], ignore_case=True,
-        ignore_punctuation=case.kind != "numeric",
-    )  # fmt: skip
-    return "right" if score["exact_match"] else "wrong"
-
-
-def math_verify(case: Case) -> Expected:
-    """Return the verdict of math-verify's `verify` on the two parsed answers."""
-    import math_verify as library
-
-    key = library.parse(f"${case.options[0]}$") or library.parse(case.options[0])
-    return "right" if library.verify(key, library.parse(case.answer)) else "wrong"
-
-
-def counted(table: Sequence[Case], grader: Callable[[Case], Expected]) -> dict[str, Any]:
-    """Count how often a grader is certain, is certain and wrong, and decides an undecidable answer."""
-    verdicts = [grader(case) for case in table]
-    pairs = list(zip(table, verdicts, strict=True))
-    clear = [(case, verdict) for case, verdict in pairs if case.expected != "undecided"]
-    wrong = [case for case, verdict in clear if verdict not in (case.expected, "undecided")]
-    return {
-        "cases": len(clear),
-        "decided": sum(verdict != "undecided" for _, verdict in clear),
-        "certain_and_wrong": len(wrong),
-        "wrong_called_right": sum(case.expected == "wrong" for case in wrong),
-        "right_called_wrong": sum(case.expected == "right" for case in wrong),
-        "unclear_cases": len(pairs) - len(clear),
-        "unclear_decided": sum(v != "undecided" for c, v in pairs if c.expected == "undecided"),
-    }
-
-
-def hard() -> dict[str, Any]:
-    """Grade the table with every grader."""
+def hard() -> Tree:
+    """Count how often the rules decide an answer, are wrong, and decide an undecidable answer."""
     table = cases()
-    numbers = [case for case in table if case.kind == "numeric"]
+    verdicts = Counter((case.expected, ours(case)) for case in table)
+    clear = {pair: n for pair, n in verdicts.items() if pair[0] != "undecided"}
+    unclear = {pair: n for pair, n in verdicts.items() if pair[0] == "undecided"}
     return {
-        "says": "Hard answers with a person's verdict, graded without a judge; certain and wrong is the worst outcome",
-        "by_topic": dict(Counter(case.topic for case in table)),
-        "by_language": dict(Counter(case.lang for case in table)),
-        "graders": {
-            "ours": counted(table, ours),
-            "lm_eval": counted(table, lm_eval) | {"version": version("lm_eval")},
-            "math_verify": counted(numbers, math_verify)
-            | {"version": version("math-verify"), "only": "numeric"},
-        },
+        "by_topic": Counter(case.topic for case in table),
+        "by_language": Counter(case.lang for case in table),
+        "cases": sum(clear.values()),
+        "decided": sum(n for (_, said), n in clear.items() if said != "undecided"),
+        "wrong_called_right": verdicts["wrong", "right"],
+        "right_called_wrong": verdicts["right", "wrong"],
+        "unclear_cases": sum(unclear.values()),
+        "unclear_decided": sum(n for (_, said), n in unclear.items() if said != "undecided"),
     }
 
 
 def main() -> int:
     """Grade, print, and write the results."""
     found = hard()
-    print(json.dumps(found, indent=1))
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return int(bool(found["graders"]["ours"]["certain_and_wrong"]))
+    print(found)
+    write_json(RESULTS / "bench" / "hard_cases.json", found)
+    return int(found["wrong_called_right"] + found["right_called_wrong"] > 0)
 
 
 if __name__ == "__main__":
