@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.results import ROOT
 from bench.torture import trial
 from bench.torture.__main__ import SHORT
-from bench.torture.runs import REPOSITORY
 from bench.torture.seeds import Seed, seeds
 from bench.torture.trial import CODES, SURROUNDINGS, surrounded
 
@@ -17,9 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def alone(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@
 import argparse
 import json
 import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,11 +16,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from bench.torture.runs import REPOSITORY, killed_often, undisturbed
+from bench.results import RESULTS, Tree, commit, machine, measure, read
+from bench.torture.runs import killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
 from bench.torture.trial import MEMORY, SECONDS, Fault, forking, one, surrounded, tried
 
-RESULTS = REPOSITORY / "results" / "bench" / "torture.json"
+FILE = RESULTS / "bench" / "torture.json"
 SLOWER = 20
 """A command that loads torch is tried this many times less often."""
 KILLS = 200
@@ -57,8 +56,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help="run for a few minutes and write nothing")
     parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"), help="repeat one draw")
     given = parser.parse_args(arguments)
-    if unknown := set(given.parts) - set(PARTS):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
         found = seeds(folder / "seeds", models=not given.short)
@@ -71,17 +68,22 @@ def main(arguments: list[str]) -> int:
         if given.short:
             counts, faults = fuzzed(found, SHORT, 1)
             print(json.dumps(counts))
-        else:
-            faults = [fault for part in given.parts or PARTS for fault in _full(part, folder, found)]
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    return int(bool(faults))
+            print(*faults, sep="\n", file=sys.stderr)
+            return int(bool(faults))
+        stamp = {
+            "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
+            "seeds": [s.name for s in found],
+            "machine": machine(),
+        }
+        parts = {name: partial(_part, name, folder, found) for name in PARTS}
+        code = measure(FILE, parts, given.parts, lambda: stamp)
+    return code or int(any(read(FILE)[name]["faults"] for name in given.parts or PARTS))
 
 
-def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> list[Fault]:
-    """Run a part and save it, so that an interrupted run keeps its results; return the faults."""
+def _part(name: str, folder: Path, found: tuple[Seed, ...]) -> Tree:
+    """Run a part, and return its counts and faults."""
     begin, faults = time.monotonic(), list[Fault]()
-    match part:
+    match name:
         case "surroundings":
             n, faults = surrounded(folder / "seeds", folder)
             counts = {"tried": n}
@@ -91,19 +93,10 @@ def _full(part: str, folder: Path, found: tuple[Seed, ...]) -> list[Fault]:
             # It raises if the bytes differ or a score was lost.
             started = killed_often(undisturbed(folder / "killed"), folder, KILLS)
             counts = {"killed": KILLS, "started": started}
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True)
-    result = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-    result[part] = {
-        "commit": commit.strip(), **counts, "faults": [asdict(fault) for fault in faults],
+    return {
+        "commit": commit(), **counts, "faults": [asdict(fault) for fault in faults],
         "minutes": round((time.monotonic() - begin) / 60, 1), "load_after": round(os.getloadavg()[0], 2),
     }  # fmt: skip
-    result |= {
-        "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
-        "seeds": [s.name for s in found],
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
-    }
-    RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    return faults
 
 
 if __name__ == "__main__":

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from robustify.items.item import Item
+from bench.results import ROOT
 from robustify.models.engines.cache import FILE, Cache
 from robustify.runs.run import OUTSIDE_THE_CLAIM, write_items
+from tests.support.fake_logs import boxes
 from tests.support.model_cache import tiny_llama
 
-REPOSITORY = Path(__file__).parents[2]
 SAFE = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 """Without a network, and with one thread, so that two processes at once do not compete for the cores."""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY), **SAFE}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), **SAFE}
 CONFIG = """\
 name: tiny
 sensitivity: public
@@ -32,7 +32,6 @@ data: items.jsonl
 models: [{name: tiny, model: model, max_batch_tokens: 64}]
 limits: {min_kept: 1}
 """
-COLOURS = ("red", "green", "blue", "grey")
 GIVE_UP = 1200.0
 """Time limit in seconds, generous because other programs may use the machine."""
 IN_A_ROW = 3
@@ -61,11 +60,9 @@ class Ended:
     err: str
 
 
-def command(out: Path, cache: Path) -> list[str]:
-    return [
-        sys.executable, "-m", "robustify", "run", "c.yaml",
-        "--out", str(out), "--cache-dir", str(cache), "--no-progress",
-    ]  # fmt: skip
+def command(out: Path, cache: Path, config: str = "c.yaml") -> list[str]:
+    options = ["--out", str(out), "--cache-dir", str(cache), "--no-progress"]
+    return [sys.executable, "-m", "robustify", "run", config, *options]
 
 
 def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
@@ -154,22 +151,10 @@ def one_line(done: Ended) -> str:
     return line
 
 
-def made_up() -> list[Item]:
-    sums = [
-        Item(f"sum{i}", f"What is {i} and {i + 3}?", tuple(str(2 * i + d) for d in (3, 4, 6, 9)), 0, "sums")
-        for i in range(15)
-    ]
-    boxes = [
-        Item(f"box{i}", f"Which colour has box {i}?", tuple(f"{c} {i}" for c in COLOURS), i % 4, "boxes")
-        for i in range(15)
-    ]
-    return sums + boxes
-
-
 def undisturbed(folder: Path) -> Undisturbed:
     """Write a config, its items and its model into `folder`, and run there without a disturbance."""
     folder.mkdir()
-    write_items(folder / "items.jsonl", made_up())
+    write_items(folder / "items.jsonl", boxes(30))
     (folder / "c.yaml").write_text(CONFIG)
     tiny_llama(folder / "model")
     out, cache = folder / "undisturbed", folder / "undisturbed-cache"

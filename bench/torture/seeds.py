@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from bench.torture.runs import REPOSITORY
+from bench.results import ROOT
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
@@ -33,6 +33,20 @@ ODD: tuple[Json, ...] = (
     [], {}, [[]], [None], {"": ""}, {"a": {"a": {}}}, ["a", 1, None], [[[[[[[[]]]]]]]], list(range(300)),
 )  # fmt: skip
 CELLS = (None, 0.5, 7, b"\xff", "x", True, [1, 2], {"a": 1}, float("nan"))
+
+
+def _delimited(mark: str) -> tuple[Callable[[bytes], Json], Callable[[Json], str]]:
+    """Return how the lines of a text are read as rows of fields and written."""
+
+    def written(rows: Json) -> str:
+        out = io.StringIO()
+        cells = (row if isinstance(row, list) else [row] for row in rows)
+        csv.writer(out, delimiter=mark, lineterminator="\n").writerows(cells)
+        return out.getvalue()
+
+    return lambda data: list(csv.reader(data.decode().splitlines(), delimiter=mark)), written
+
+
 TREES: dict[str, tuple[Callable[[bytes], Json], Callable[[Json], str]]] = {
     "json": (json.loads, json.dumps),
     "jsonl": (
@@ -40,6 +54,8 @@ TREES: dict[str, tuple[Callable[[bytes], Json], Callable[[Json], str]]] = {
         lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows),
     ),
     "yaml": (yaml.safe_load, lambda tree: yaml.safe_dump(tree, allow_unicode=True)),
+    "text": _delimited(","),
+    "tabs": _delimited("\t"),
 }
 
 
@@ -96,21 +112,6 @@ def retyped(tree: Json, chance: random.Random) -> Json:
     return tree
 
 
-def _edited_text(data: bytes, chance: random.Random) -> bytes:
-    """Replace a field of a delimited file, or a part of a line of any other text, with an odd one."""
-    lines = data.decode().splitlines()
-    at = chance.randrange(len(lines))
-    mark = "\t" if "\t" in lines[at] else ","
-    cells = next(csv.reader([lines[at]], delimiter=mark)) or [""]
-    cells[chance.randrange(len(cells))] = str(chance.choice(ODD))
-    out = io.StringIO()
-    csv.writer(out, delimiter=mark, lineterminator="").writerow(
-        chance.choice((cells, cells, cells[:-1], [*cells, "more"]))
-    )
-    lines[at] = out.getvalue()
-    return "\n".join(lines).encode(errors="surrogatepass")
-
-
 def _edited_parquet(data: bytes, chance: random.Random) -> bytes:
     table = pq.read_table(pa.BufferReader(data))
     at, n = chance.randrange(table.num_columns), table.num_rows
@@ -130,18 +131,18 @@ def _edited_parquet(data: bytes, chance: random.Random) -> bytes:
 
 
 def structured(path: Path, form: str, chance: random.Random) -> bytes:
-    """Return the file with valid syntax and odd values; `form` is json, jsonl, yaml, text, parquet, or else bytes."""
+    """Return the file with valid syntax and odd values; `form` is one of `TREES`, parquet, or else bytes."""
     data = path.read_bytes()
     if form in TREES:
         parse, dump = TREES[form]
-        return dump(retyped(parse(data), chance)).encode(errors="replace")
-    return {"text": _edited_text, "parquet": _edited_parquet}.get(form, bytewise)(data, chance)
+        return dump(retyped(parse(data), chance)).encode(errors="surrogatepass")
+    return _edited_parquet(data, chance) if form == "parquet" else bytewise(data, chance)
 
 
-FIELD, SMALL = REPOSITORY / "tests" / "data" / "field", 20_000
+FIELD, SMALL = ROOT / "tests" / "data" / "field", 20_000
 """Cases whose files have at most `SMALL` bytes are used, because larger ones take seconds."""
 FORMS = {
-    ".json": "json", ".jsonl": "jsonl", ".csv": "text", ".tsv": "text", ".md": "text", ".yaml": "yaml",
+    ".json": "json", ".jsonl": "jsonl", ".csv": "text", ".tsv": "tabs", ".md": "text", ".yaml": "yaml",
     ".parquet": "parquet",
 }  # fmt: skip
 """How a structured change reads a file. Only bytes of other files are changed."""

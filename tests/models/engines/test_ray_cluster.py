@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from robustify.base.errors import ResourceError
 from robustify.models.engines.ray_workers import cluster
 from robustify.models.engines.settings import RayModel
 from robustify.runs.run import write_items
+from tests.support.fake_logs import boxes
 from tests.support.model_cache import tiny_llama
 
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 pytest.importorskip("ray", reason="the ray extra is not installed")
 
-from bench.torture.runs import ended, files_of, kept_so_far, made_up, rows, start, wait_until
+from bench.torture.runs import command, ended, files_of, kept_so_far, rows, start, wait_until
 
 REAL = """\
 name: tiny
@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Items, a model, and a config for the engine ray and for a local run."""
     folder = tmp_path_factory.mktemp("ray") / "home"
     folder.mkdir()
-    write_items(folder / "items.jsonl", made_up())
+    write_items(folder / "items.jsonl", boxes(30))
     tiny_llama(folder / "model")
     (folder / "workers.yaml").write_text(REAL % WORKERS)
     (folder / "here.yaml").write_text(REAL % "engine: hf")
@@ -48,18 +48,11 @@ def undisturbed(home: Path) -> dict[str, dict[str, bytes]]:
     """What is left by a run on workers, and by a local run of one thread."""
     found = {}
     for name in ("workers", "here"):
-        told = ended(start(home, told_to_run(f"{name}.yaml", home / name, home / f"{name}-cache")))
+        told = ended(start(home, command(home / name, home / f"{name}-cache", f"{name}.yaml")))
         assert told.code in (0, 7), told.err
         assert "Traceback" not in told.err
         found[name] = files_of(home / name)
     return found
-
-
-def told_to_run(config: str, out: Path, cache: Path) -> list[str]:
-    return [
-        sys.executable, "-m", "robustify", "run", config,
-        "--out", str(out), "--cache-dir", str(cache), "--no-progress",
-    ]  # fmt: skip
 
 
 @pytest.mark.proof
@@ -76,7 +69,7 @@ def test_a_run_whose_worker_is_killed_leaves_the_same_bytes(
     home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
-    process = start(home, told_to_run("workers.yaml", out, cache))
+    process = start(home, command(out, cache, "workers.yaml"))
     wait_until(lambda: kept_so_far(cache) > 100, process)
     victims = workers_of(process.pid)
     assert len(victims) == 2
@@ -91,7 +84,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
     home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
-    process = start(home, told_to_run("workers.yaml", out, cache))
+    process = start(home, command(out, cache, "workers.yaml"))
     wait_until(lambda: kept_so_far(cache) > 100, process)
     workers = workers_of(process.pid)
     process.kill()
@@ -102,7 +95,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
         assert time.monotonic() < stop, "workers outlive the run"
         time.sleep(0.1)
     so_far = rows(cache)
-    told = ended(start(home, told_to_run("workers.yaml", out, cache)))
+    told = ended(start(home, command(out, cache, "workers.yaml")))
     assert told.code in (0, 7), told.err
     assert rows(cache) > so_far > 100
     assert files_of(out) == undisturbed["workers"]
