@@ -19,6 +19,7 @@ LOCK = ROOT / ".ci" / "requirements.lock"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 EPOCH = "1767225600"
 """Date of every archive member in seconds since 1970; it makes two builds identical."""
+RESOLVED = ("--universal", "--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "-q")
 COMMANDS = ("--version", "validate ITEMS", "heuristics ITEMS", "judge DEMO -o OUT", "check OUT", "gate ITEMS")
 
 
@@ -73,16 +74,8 @@ def tried(python: str, made: Path, folder: Path) -> dict[str, int]:
 def main() -> int:
     """Build, compare, install, and test the wheels, and print the result."""
     if "--lock" in sys.argv:
-        options = [
-            "--universal",
-            "--generate-hashes",
-            "--no-emit-index-url",
-            "--no-header",
-            "--no-annotate",
-            "-q",
-        ]
         target = ("--python-version", PYTHONS[0], "-o", LOCK, ROOT / "pyproject.toml")
-        must("uv", "pip", "compile", *options, *target)
+        must("uv", "pip", "compile", *RESOLVED, *target)
     with tempfile.TemporaryDirectory(prefix="dist-") as folder:
         wheels = [wheel(Path(folder) / name) for name in ("one", "two")]
         same = len({hashlib.sha256(made.read_bytes()).hexdigest() for made in wheels}) == 1

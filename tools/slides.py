@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import RobustifyError, UsageError
-from robustify.judging.stats.intervals import Rate
 from robustify.runs.run import Run, open_run
 from tools.planted import CLEAN, by_rule
 
@@ -39,14 +38,10 @@ def planted(run: Run) -> dict[str, Any]:
     done = dict(by_rule(run))
     first = next(iter(done.values()))
     rules = [
-        {"name": name, "removed": one.false_share.n, "clean": _rate(one.false_share)}
+        {"name": name, "removed": one.false_share.n, "clean": one.false_share.json()}
         for name, one in done.items()
     ]
-    return {"rules": rules, "planted": _rate(first.of["planted"]), CLEAN: _rate(first.of[CLEAN])}
-
-
-def _rate(rate: Rate) -> dict[str, Any]:
-    return {"value": rate.value, "n": rate.n, "ci": rate.ci}
+    return {"rules": rules, "planted": first.of["planted"].json(), CLEAN: first.of[CLEAN].json()}
 
 
 def built(out: Path, pictures: Path | None = None) -> Path:
