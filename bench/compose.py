@@ -178,7 +178,8 @@ PARTS: dict[str, Callable[[], Tree]] = {
 
 def dated(part: Callable[[], Tree]) -> Tree:
     """Run a part, and return its numbers with the date and the version of Python."""
-    return rounded(part()) | {"date": date.today().isoformat(), "python": platform.python_version()}
+    found: Tree = rounded(part())
+    return found | {"date": date.today().isoformat(), "python": platform.python_version()}
 
 
 def main(names: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 Kind = Literal["clean", "length", "hedge", "wordless"]
 
@@ -67,14 +67,6 @@ class Simulation(BaseModel):
     firmness: float = Field(default=0.85, ge=0, le=1)
     orders: int = Field(default=5, ge=1, le=24)
     seed: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _possible(self) -> "Simulation":
-        if not self.options or not all(2 <= k <= 26 for k in self.options):
-            raise ValueError(f"options is {list(self.options)}. Expected numbers from 2 to 26.")
-        if not self.planted or not set(self.planted) <= {"length", "hedge", "wordless"}:
-            raise ValueError(f"planted is {list(self.planted)}. Expected some of length, hedge, wordless.")
-        return self
 
     @property
     def kinds(self) -> dict[Kind, float]:

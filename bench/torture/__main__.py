@@ -14,12 +14,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from bench.results import RESULTS, Tree, commit, machine, measure, read
 from bench.torture.runs import killed_often, undisturbed
 from bench.torture.seeds import Seed, seeds
-from bench.torture.trial import MEMORY, SECONDS, Fault, forking, one, surrounded, tried
+from bench.torture.trial import MEMORY, SECONDS, Fault, forking, surrounded, tried
 
 FILE = RESULTS / "bench" / "torture.json"
 SLOWER = 20
@@ -45,7 +46,10 @@ def fuzzed(
     """Run every draw of both types, and return their numbers and the faults."""
     todo = {kind: draws(found, total) for kind, total in amount.items()}
     with forking(workers) as pool:
-        ended = [pool.map(partial(one, kind), some, chunksize=8) for kind, some in todo.items()]
+        ended = [
+            pool.map(tried, *zip(*some, strict=True), repeat(kind), chunksize=8)
+            for kind, some in todo.items()
+        ]
         faults = [fault for faults in ended for fault in faults if fault]
     return {kind: len(some) for kind, some in todo.items()}, faults
 
@@ -63,7 +67,7 @@ def main(arguments: list[str]) -> int:
             name, kind, draw = given.again
             seed = next(s for s in found if s.name == name)
             with forking(1) as pool:
-                print(pool.submit(tried, seed, kind, int(draw)).result() or "every promise was kept")
+                print(pool.submit(tried, seed, int(draw), kind).result() or "every promise was kept")
             return 0
         if given.short:
             counts, faults = fuzzed(found, SHORT, 1)

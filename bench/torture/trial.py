@@ -83,7 +83,7 @@ def _renew_digest(file: Path) -> None:
             manifest.write_text(json.dumps(tree))
 
 
-def tried(seed: Seed, kind: str, draw: int) -> Fault | None:
+def tried(seed: Seed, draw: int, kind: str) -> Fault | None:
     """Return the promise that a draw broke; None if every promise was kept.
 
     Promises: a documented exit code, never 1 and never a signal; no traceback; at most `SECONDS` of processor time and
@@ -127,10 +127,6 @@ def ended_badly(code: int, said: str) -> str | None:
     if "Traceback (most recent call last)" in said:
         return f"exit {code} with a traceback"
     return f"exit {code} without a message" if code not in (0, 7) and not said.strip() else None
-
-
-def one(kind: str, drawn: tuple[Seed, int]) -> Fault | None:
-    return tried(drawn[0], kind, drawn[1])
 
 
 def forking(workers: int) -> ProcessPoolExecutor:
