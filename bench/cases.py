@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 
 from robustify.base.arrays import Ints
 from robustify.items.item import Item
@@ -65,6 +64,8 @@ def items_at(*place: str) -> list[Item]:
 
 def picks_at(items: Sequence[Item], *place: str, view: str = "full") -> dict[str, Ints]:
     """Return the index of each model's pick (n,) under a view, -1 if none was read, from a table of letters."""
+    import pandas as pd  # type: ignore[import-untyped]
+
     path, at = folder().joinpath(*place), {item.id: i for i, item in enumerate(items)}
     table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype=str)
     found: dict[str, Ints] = {}

@@ -20,8 +20,6 @@ import numpy as np
 
 from bench.cases import folder as shared
 from bench.results import RESULTS, Tree, measure, measured
-from bench.simulate.drawing import draw
-from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.views import View
@@ -62,9 +60,13 @@ def write_items(path: Path, n: int) -> None:
             file.write(json.dumps(fields) + "\n")
 
 
-def write_answers(path: Path, n: int) -> None:
+def write_answers(path: str, n: str) -> None:
     """Write an answer table in which every voter knows a tenth of the items and guesses partly alike."""
-    draw(Simulation(items=n, asked="own", graded=True, outside=0, tested=0)).answers().write(path)
+    from bench.simulate.drawing import draw
+    from bench.simulate.parameters import Simulation
+
+    drawn = draw(Simulation(items=int(n), asked="own", graded=True, outside=0, tested=0))
+    drawn.answers().write(Path(path))
 
 
 def judge_table(path: str) -> None:
@@ -160,7 +162,7 @@ def _planning(folder: Path, n: int) -> Tree:
 def _judging(folder: Path, n: int) -> Tree:
     out, path = Tree(), folder / "answers.parquet"
     for size in (n // 100, n // 10, n):
-        write_answers(path, size)
+        _work("answers", str(path), str(size))
         out[f"{size:,} items, 3 voters"] = _work("judge", str(path))
     return out
 
@@ -202,9 +204,11 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
     "encoding": (ENCODED, _encoding),
     "auditing": (AUDITED, _auditing),
 }
-WORK: Mapping[str, Callable[[str], None]] = {
-    "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items, "encode": encode_options,
+WORK: Mapping[str, Callable[..., None]] = {
+    "answers": write_answers, "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items,
+    "encode": encode_options,
 }  # fmt: skip
+"""Work for a process of its own. What needs much memory must not be done here, because children inherit the peak."""
 
 
 def _part(name: str, share: int) -> Tree:
@@ -218,10 +222,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.work:
-        WORK[given.work[0]](given.work[1])
+        WORK[given.work[0]](*given.work[1:])
         return 0
     parts = {name: partial(_part, name, 1000 if given.quick else 1) for name in PARTS}
     return measure(None if given.quick else RESULTS / "bench" / "load.json", parts, given.parts)

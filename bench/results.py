@@ -58,7 +58,8 @@ def left_out(name: str) -> Iterator[None]:
 def measured(command: Sequence[str], look: Callable[[int], None] | None = None, **how: Any) -> Tree:
     """Run a command, and return its exit code, wall and processor seconds, peak memory in MiB, and the load before it.
 
-    Children that it waits for count, and of memory, the largest process. `look` gets its process ID five times a second.
+    Children that it waits for count, and of memory, the largest process, or this one at its start. `look` gets its process
+    ID five times a second.
     """
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     start, load = time.monotonic(), os.getloadavg()[0]
