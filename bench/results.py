@@ -40,9 +40,11 @@ def measure(
         return 2
     for name in names or parts:
         found = {name: parts[name]()}
-        print(json.dumps(found), flush=True)
-        if path is not None:
+        if path is None:
+            print(json.dumps(found), flush=True)
+        else:
             write_json(path, read(path) | found | stamp())
+            print(f"{name}: measured", file=sys.stderr)
     return 0
 
 

@@ -7,7 +7,7 @@ In Python files, the docstring of a function must begin with a verb of `VERBS`. 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -81,22 +81,23 @@ def page_faults(path: Path) -> Iterator[tuple[int, str]]:
             start, paragraph = start if paragraph else n, f"{paragraph} {bare}"
 
 
-def main() -> int:
-    """Print the faults of the given paths, or of the whole repository."""
+def faults(path: Path) -> Iterable[tuple[int, str]]:
+    """Return the lines and the faults of a file."""
+    if path.suffix == ".py":
+        return docstring_faults(path)
+    return page_faults(path) if path.suffix == ".md" and path.name != "changelog.md" else ()
+
+
+def report(faults_in: Callable[[Path], Iterable[tuple[int, str]]], read: Sequence[str]) -> int:
+    """Print the faults of the files below the paths of the command line, or below `read`. Return 1 if there are any."""
     found = 0
-    for top in [Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in READ]:
+    for top in [Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in read]:
         for file in [top] if top.is_file() else sorted(top.rglob("*")):
-            if file.suffix == ".py":
-                faults = docstring_faults(file)
-            elif file.suffix == ".md" and file.name != "changelog.md":
-                faults = page_faults(file)
-            else:
-                continue
-            for line, fault in faults:
+            for line, fault in faults_in(file):
                 found += 1
                 print(f"{file.relative_to(ROOT)}:{line}: {fault}")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(faults, READ))

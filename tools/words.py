@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.prose import ROOT, report
+
 READ = ("robustify", "bench", "tools", "docs", "README.md", "configs", "adapters/README.md")
 SUFFIXES = {".py", ".md", ".j2", ".yaml", ".txt", ".typ"}
 # The changelog quotes old names; this file and the glossary list the words.
@@ -38,31 +39,13 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def found_in(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line number of each retired word in a file, with the word."""
-    for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        for word in _WORD.findall(line):
-            for part in _PARTS.findall(word):
-                if part.lower() in RETIRED:
-                    yield n, part.lower()
-
-
-def files(paths: list[Path]) -> Iterator[Path]:
-    """Yield the files to check below the paths."""
-    for path in paths:
-        for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.suffix in SUFFIXES and str(file.relative_to(ROOT)) not in EXEMPT:
-                yield file
-
-
-def main() -> int:
-    """Print every retired word found."""
-    n = 0
-    for file in files([Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in READ]):
-        for line, word in found_in(file):
-            n += 1
-            print(f"{file.relative_to(ROOT)}:{line}: {word}: {RETIRED[word]}")
-    return 1 if n else 0
+    """Yield the line number of each retired word in a file, with the word and its replacement."""
+    if path.suffix in SUFFIXES and str(path.relative_to(ROOT)) not in EXEMPT:
+        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            for part in (part.lower() for word in _WORD.findall(line) for part in _PARTS.findall(word)):
+                if part in RETIRED:
+                    yield n, f"{part}: {RETIRED[part]}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(found_in, READ))

@@ -91,7 +91,7 @@ class Drawn:
 
     def _screen(self, person: int, name: str) -> Answers:
         own = self.sim.asked == "own"
-        shown = _own(self.k)[:, None] if own else rotations(self.ids, self.k)
+        shown = _own(self.k)[:, None] if own else _shown(self.ids, self.k, None)
         item, order = _rows_of(shown)
         pick = self.picks[item, person]
         k = self.k[item]
@@ -223,12 +223,8 @@ def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Ge
     return np.where(rng.random(key_.shape) < chance[:, None], key_, wrong)
 
 
-def rotations(ids: Sequence[str], k: Ints) -> Ints:
-    """Return the rotations in which each item is shown, (n, K, K): item, rotation, position; -1 beyond its choices."""
-    return _shown(ids, k, None)
-
-
 def _shown(ids: Sequence[str], k: Ints, n: int | None) -> Ints:
+    """Return the orders in which each item is shown, (n, orders, K): item, order, position; -1 beyond its choices."""
     out = np.full((len(ids), n or int(k.max()), int(k.max())), -1)
     for i, (name, options) in enumerate(zip(ids, k.tolist(), strict=True)):
         known = _orders(name, options, n)
