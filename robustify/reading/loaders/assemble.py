@@ -74,11 +74,11 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     if faults:
         raise DataError(*faults)
     single = len(parts) == 1
-    packed, lines, files = packed_items(), array("q"), list[str]()
+    packed, lines = packed_items(), array("q")
+    files = tuple(part.path.name for part in parts for _ in part.lines)
     for part in parts:
         packed.extend(part.items)
         lines.extend(part.lines)
-        files += [part.path.name] * len(part.items)
     if not single:
         for at, before in repeats(array("q", (hash(item.id) for item in packed))):
             faults.append(
@@ -101,7 +101,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         ),
         sha256=digests[0] if single else hashlib.sha256("".join(digests).encode()).hexdigest(),
         path=str(path if single else path.parent),
-        files=tuple(files),
+        files=files,
         recognised=tuple(part.how for part in parts),
     )
 
@@ -149,12 +149,14 @@ def _items(
             names.append(hash(name))
         else:
             faults.append(Fault(line, BLANK_STEM))
-    keep = [True] * len(items)
-    for at, before in repeats(names):
-        keep[at] = False
+    again = dict(repeats(names))
+    for at, before in again.items():
         used = f"the ID is already used on line {lines[before]}. Make each ID unique."
         faults.append(Fault(lines[at], used))
-    return items.where(keep), array("q", compress(lines, keep)), faults
+    if again:
+        keep = [at not in again for at in range(len(items))]
+        items, lines = items.where(keep), array("q", compress(lines, keep))
+    return items, lines, faults
 
 
 def _base(source: Source) -> str:
