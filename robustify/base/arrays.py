@@ -1,7 +1,7 @@
 """Array types, and functions that encode values as integers and find tied best scores."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 T = TypeVar("T", np.float64, np.int64)
+ROWS = 1 << 18
+"""Rows of a large table that are computed at once, so that intermediate arrays stay small."""
+
+
+def by_rows(of: Callable[..., npt.NDArray[Any]], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the rows (n, ...) that a function computes row by row from tables (n, ...), some rows at a time."""
+    starts = range(0, max(len(tables[0]), 1), ROWS)
+    parts = [of(*(table[start : start + ROWS] for table in tables)) for start in starts]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:

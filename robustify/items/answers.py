@@ -4,7 +4,7 @@ A row records one item, asked of one model in one order under one template. The 
 the first rotation for the screen, and the benchmark's order for the full view.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from typing_extensions import Unpack
 
-from robustify.base.arrays import Floats, Ints, tied_best
+from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
 from robustify.items.item import MOST
 
@@ -154,7 +154,7 @@ class Block:
                 return _ints(column, 0 if name == "draws" else -1)
             case "correct" | "at_most":
                 return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-        dtype, fill = (np.int64, -1) if name == "order" else (np.float64, np.nan)
+        dtype, fill = (np.int16, -1) if name == "order" else (np.float64, np.nan)
         return _padded(column, dtype, self._width, fill=fill)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
@@ -162,9 +162,21 @@ class Block:
         if mask.all():
             return self
         rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
-        part = Block(self._table, self.item[mask], rows, self._width)
+        return self._part(self._table, rows, mask)
+
+    def parts(self) -> Iterator["Block"]:
+        """Yield the rows in blocks that are small enough for many intermediate arrays."""
+        for start in range(0, len(self), ROWS):
+            some = slice(start, start + ROWS)
+            if self._rows is None:
+                yield self._part(self._table.slice(start, ROWS), None, some)
+            else:
+                yield self._part(self._table, self._rows[some], some)
+
+    def _part(self, table: pa.Table, rows: Ints | None, place: slice | npt.NDArray[np.bool_]) -> "Block":
+        part = Block(table, self.item[place], rows, self._width)
         known = self.__dict__.keys() & Block.__annotations__.keys()
-        part.__dict__.update({name: self.__dict__[name][mask] for name in known})
+        part.__dict__.update({name: self.__dict__[name][place] for name in known})
         return part
 
     def first(self) -> "Block":

@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints, coded
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
@@ -100,9 +100,14 @@ class Evidence:
     @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """Voters that agree with the ranking's pick, for each item."""
-        pick = self.ranking.top[:, None]
-        agree = (pick >= 0) & (self.votes.pick == pick)
-        return tuple(tuple(compress(self.votes.voters, row)) for row in agree.tolist())
+        pick, code = self.ranking.top, np.zeros(len(self.ranking.top), dtype=np.int64)
+        for own in self.votes.pick.T:
+            code = coded(code * 2 + ((pick >= 0) & (own == pick)))[1]
+        # Items share a few sets of voters.
+        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        agree = (pick[first, None] >= 0) & (self.votes.pick[first] == pick[first, None])
+        named = [tuple(compress(self.votes.voters, row)) for row in agree.tolist()]
+        return tuple(map(named.__getitem__, which.tolist()))
 
     @cached_property
     def named(self) -> Ints:

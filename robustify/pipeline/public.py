@@ -2,13 +2,17 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from robustify.base.arrays import ROWS
 from robustify.base.files import neutral, write_json
 from robustify.export.tasks import write_tasks
 from robustify.export.writing import Heading
@@ -148,14 +152,15 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
     quoted. Columns without evidence or weights are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
-    kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T
+    kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4).T.tolist()
+    of_kind = (map(kind.__getitem__, _each(verdicts.which)) for kind in kinds)
     columns: dict[str, Iterable[object]] = {
-        "item": list(map(neutral, items)),
+        "item": map(neutral, items),
         "topic": (spelled[topics[item]] if item in topics else "" for item in items),
-        **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
-        "cloze_excluded": [judgement.cloze_excluded.get(item, "") for item in items],
+        **dict(zip(("verdict", "votes", "of", "reason"), of_kind, strict=True)),
+        "cloze_excluded": (judgement.cloze_excluded.get(item, "") for item in items),
         **_evidence(judgement.evidence, len(items)),
-        "adjusted_weight": [""] * len(items) if judgement.balance is None else judgement.balance.weight,
+        "adjusted_weight": repeat("", len(items)) if judgement.balance is None else judgement.balance.weight,
     }
     _write_csv(path, columns, "%.4f")
 
@@ -177,7 +182,7 @@ def _write_by_item(
 def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str) -> None:
     """Write columns as CSV: arrays of floats in the format `numbers`, where NaN is empty, and other values as they are."""
     cells = (
-        ("" if x != x else numbers % x for x in column.tolist())
+        ("" if x != x else numbers % x for x in _each(column))
         if isinstance(column, np.ndarray) and column.dtype.kind == "f"
         else column
         for column in columns.values()
@@ -190,6 +195,12 @@ def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str
         os.fsync(file.fileno())
 
 
+def _each(values: npt.NDArray[Any]) -> Iterator[Any]:
+    """Yield the values of an array, with few of them as objects at a time."""
+    for start in range(0, len(values), ROWS):
+        yield from values[start : start + ROWS].tolist()
+
+
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     """Return columns by item: pick, W, c, h, P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
     names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
@@ -197,6 +208,6 @@ def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
         return dict.fromkeys(names, [""] * n)
     joined = {voters: neutral("; ".join(voters)) for voters in set(found.picked_by)}
     by = map(joined.__getitem__, found.picked_by)
-    picks = [pick if pick >= 0 else "" for pick in found.ranking.top.tolist()]
+    picks = (pick if pick >= 0 else "" for pick in _each(found.ranking.top))
     shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
     return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))

@@ -76,8 +76,8 @@ def content_hashes(items: Sequence[Item]) -> Floats:
 
 def unit_hashes(texts: Sequence[str]) -> Floats:
     """Return a reproducible hash in [0, 1) of each text (n,)."""
-    digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
-    return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
+    digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts)
+    return np.asarray(np.frombuffer(b"".join(digests), dtype=">u8") / 2.0**64)
 
 
 def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
@@ -89,9 +89,13 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
     shuffled = np.empty(len(kinds))
     shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
     fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds
-    for at in np.lexsort((shuffled, -sizes)).tolist():
+    order, single = np.lexsort((shuffled, -sizes)), int(np.count_nonzero(sizes == 1))
+    for at in order[: len(order) - single].tolist():
         fold[at] = size_of.index(min(size_of))
         size_of[fold[at]] += int(sizes[at])
+    # Single items take the free places of each level in turn, which are the smallest fold's.
+    level = np.arange(min(size_of), max(size_of) + single // folds + 1)[:, None]
+    fold[order[len(order) - single :]] = np.nonzero(level >= size_of)[1][:single]
     return fold[inverse]
 
 

@@ -29,13 +29,13 @@ _LEAST = 1e-3
 
 class CrossFit:
     """Cross-fitted logits (n, K) of the options `there` (n, K), filled fold by fold (n,). `probable` (n,) is the chance
-    of a shortcut if the favorite is the key, and `reachable` (n, K) the same for an option that all missing answers
-    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
+    of a shortcut if the favorite is the key, and `reachable` (n, K), or (n, 1) if no answer is missing, the same for an
+    option that all missing answers prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
 
     def __init__(self, fold: Ints, there: Bools) -> None:
         n = len(there)
         self.fold, self.there, self.logits = fold, there, np.zeros(there.shape)
-        self.probable, self.reachable = np.full(n, np.nan), np.full(there.shape, np.nan)
+        self.probable, self.reachable = np.full(n, np.nan), np.full((n, 1), np.nan)
         self.missing = np.zeros(n)
 
     def fill(
@@ -54,6 +54,8 @@ class CrossFit:
         favorite = _log_p(parts, there).argmax(axis=1)
         self.probable[rows] = _shortcut(certain(parts, there, favorite, shown), there)
         some = np.flatnonzero(self.missing[rows] > 0)
+        if len(some) and self.reachable.shape != self.there.shape:
+            self.reachable = np.full(self.there.shape, np.nan)
         for j in range(there.shape[1]) if len(some) else ():
             liked = alone(there[some], j)
             would = {
@@ -156,18 +158,25 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
     """Return the strength (n, K) of an item if all missing answers were for one option and made it the top, otherwise
-    NaN."""
-    logits = np.mean([fit.logits for fit in fits], axis=0)
+    NaN, or (n, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
-    out = np.full(logits.shape, np.nan)
     some = np.flatnonzero(ranked & (missing > 0))
-    there = fits[0].there[some]
-    for j in range(logits.shape[1]) if len(some) else ():
-        would = log_probabilities(logits[some] + missing[some, None] * alone(there, j), there)
-        reached = np.zeros(len(logits), dtype=bool)
+    if not len(some):
+        return np.full((len(ranked), 1), np.nan)
+    logits, there = mean_logits(fits)[some], fits[0].there[some]
+    out = np.full(fits[0].there.shape, np.nan)
+    for j in range(out.shape[1]):
+        would = log_probabilities(logits + missing[some, None] * alone(there, j), there)
+        reached = np.zeros(len(out), dtype=bool)
+        probable = [np.broadcast_to(fit.reachable, out.shape)[:, j] for fit in fits]
         reached[some] = there[:, j] & (top_options(would)[0] == j)
-        out[:, j] = mean_ranks(fits, counted, reached, [fit.reachable[:, j] for fit in fits])
+        out[:, j] = mean_ranks(fits, counted, reached, probable)
     return out
+
+
+def mean_logits(fits: Sequence[CrossFit]) -> Floats:
+    """Return the mean logits (n, K) of some partitions."""
+    return fits[0].logits if len(fits) == 1 else np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 
 def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Floats, Ints, group_numbers
+from robustify.base.arrays import Bools, Floats, Ints, by_rows, group_numbers
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines import near_duplicates as copies
@@ -52,10 +52,11 @@ class Ranking:
     `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known. `top` (n,) is the best option, -1 for
     none or -2 for a tie, and `p_pick` (n,) its probability W. `probable` (n,) is the mean over partitions of the
     probability of a shortcut if the top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the
-    strength if missing answers made option j the top: NaN if they cannot, inf if unknown. `null` (n,) is c, an upper
-    bound of the probability that the top is the key without a shortcut. `group` (n,) represents the item's
-    near-duplicates, chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface`
-    are centered contributions (n, K) to each option's logit by name, and `surface` sums to its part.
+    strength if missing answers made option j the top: NaN if they cannot, inf if unknown. It is (n, 1)
+    if no answer is missing. `null` (n,) is c, an upper bound of the probability that the top is the key without a
+    shortcut. `group` (n,) represents the item's near-duplicates, chosen without keys. `complete` (n,) marks items that
+    every voter answered. `parts` and `surface` are centered contributions (n, K) to each option's logit by name, and
+    `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -119,8 +120,8 @@ class Ranker:
         said = np.full_like(known, bool(surface))
         for part in parts.values():
             said |= (part != 0).any(axis=1)
-        logits = np.mean([fit.logits for fit in fits], axis=0)
-        log_p = np.where((known & said)[:, None], log_probabilities(logits, there), np.nan)
+        log_p = by_rows(log_probabilities, certainty.mean_logits(fits), there)
+        log_p[~(known & said)] = np.nan
         top, best = certainty.top_options(log_p)
         null = 1 / np.maximum(index.k, 1)
         if preferences.placed and known.all():
@@ -171,7 +172,8 @@ class Ranker:
 
     @cached_property
     def _passages(self) -> Ints:
-        return group_numbers(self._index.items, self._groups)
+        items = self._index.items
+        return group_numbers(items, self._groups) if self._groups else np.arange(len(items))
 
     @cached_property
     def _independent(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_softmax
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, tied
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, by_rows, tied
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import VIEW_OF, Mode, TextNorm, best, credit, normalised
 from robustify.judging.baselines.conditional_logit import centred
@@ -110,27 +110,29 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
     """Return the choices (n, K) with the best mean preference over an item's rows. There are none if a row is
     unanswered, or if the best one relies on an upper bound, because a server reported no score."""
-    top = best(mean_preferences(block, mode, index, norm), index.k)
+    top = by_rows(best, mean_preferences(block, mode, index, norm), index.k)
     if np.isnan(block.at_most).all():
         return top
     rows = block.where(index.index_of[block.item] >= 0)
     hidden = np.isnan(_widened(rows.scores, index.width)) & ~np.isnan(rows.at_most)[:, None]
-    bounded = hidden[:, : index.width] & (np.arange(index.width) < rows.k[:, None])
-    return np.asarray(
-        top & ~(top & (_sums(index.index_of[rows.item], bounded, index) > 0)).any(axis=1, keepdims=True)
-    )
+    hidden &= np.arange(hidden.shape[1]) < rows.k[:, None]
+    bounded = np.zeros_like(top)
+    np.logical_or.at(bounded, index.index_of[rows.item], hidden[:, : index.width])
+    return np.asarray(top & ~(top & bounded).any(axis=1, keepdims=True))
 
 
 def mean_preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Floats:
     """Return the mean preferences over the rows of each item (n, K), NaN for an item without rows."""
-    at = index.index_of[block.item]
-    values = row_preferences(block.where(at >= 0), mode, norm, index.width)[:, : index.width]
-    asked = np.bincount(at[at >= 0], minlength=len(index))[:, None]
-    return np.where(asked > 0, _sums(at[at >= 0], values, index) / np.maximum(asked, 1), np.nan)
-
-
-def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
-    return np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
+    total, asked = np.zeros((len(index), index.width)), np.zeros(len(index))
+    for rows in block.parts():
+        rows = rows.where(index.index_of[rows.item] >= 0)
+        at, values = index.index_of[rows.item], row_preferences(rows, mode, norm, index.width)
+        np.add.at(asked, at, 1)
+        for column, own in zip(total.T, values.T, strict=False):
+            np.add.at(column, at, own)
+    total /= np.maximum(asked, 1)[:, None]
+    total[asked == 0] = np.nan
+    return total
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
@@ -173,17 +175,32 @@ def in_own_order(block: Block) -> bool:
 
 @dataclass(frozen=True)
 class _Preferences:
-    """One voter's preferences (n, K) in one mode, with mean 0 and deviation 1 within the item, or 0 if unanswered.
-    `graded` are on one scale for all items, `largest` is their largest deviation. `bare` is true if no answer has
-    scores."""
+    """One voter's preferences in one mode: `middle` (n, K), with mean 0 within the item, or 0 if unanswered, and their
+    deviation `spread` (n,), typically `scale`. `bare` is true if no answer has scores."""
 
-    values: Floats
-    graded: Floats
-    largest: float
+    middle: Floats
+    spread: Floats
+    scale: float
     answered: Bools
     placed: bool
     asked: Bools
     bare: bool
+
+    @property
+    def values(self) -> Floats:
+        """Preferences (n, K) with deviation 1, or 0 if there are none."""
+        alive = self.spread > ROUNDING
+        return self.middle * (alive / np.where(alive, self.spread, 1.0))[:, None]
+
+    @property
+    def graded(self) -> Floats:
+        """Preferences (n, K) on one scale for all items."""
+        return self.middle / self.scale
+
+    @property
+    def largest(self) -> float:
+        """Largest deviation of `graded`."""
+        return float(self.spread.max(initial=0.0)) / self.scale
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,18 +273,24 @@ class VoterPreferences:
             block = self._answers.block(VIEW_OF[mode], name, template)
             preference = mean_preferences(block, mode, self._index, norm)
             answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
-            middle = np.where(answered[:, None], centred(np.nan_to_num(preference), self._there), 0.0)
-            spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(self._index.k, 1))
+            middle = by_rows(_middle, preference, self._there, answered)
+            spread = by_rows(_spread, middle, self._index.k)
             alive = spread > ROUNDING
             scale = float(np.sqrt((spread[alive] ** 2).mean())) if alive.any() else 1.0
-            values = middle * (alive / np.where(alive, spread, 1.0))[:, None]
-            graded, largest = middle / scale, float(spread.max(initial=0.0)) / scale
             there = self._index.index_of[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             placed = mode == "letter" and in_own_order(block)
             bare = not np.isfinite(block.scores).any()
-            self._read[asking] = _Preferences(values, graded, largest, answered, placed, asked, bare)
+            self._read[asking] = _Preferences(middle, spread, scale, answered, placed, asked, bare)
         return self._read[asking]
+
+
+def _middle(preference: Floats, there: Bools, answered: Bools) -> Floats:
+    return np.where(answered[:, None], centred(np.nan_to_num(preference), there), 0.0)
+
+
+def _spread(middle: Floats, k: Ints) -> Floats:
+    return np.asarray(np.sqrt((middle**2).sum(axis=1) / np.maximum(k, 1)))
 
 
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:

@@ -52,6 +52,20 @@ def test_every_near_pair_is_found(choices: list[list[str]]) -> None:
     )
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=30), st.integers(2, 6))
+def test_each_group_goes_to_the_smallest_fold_the_largest_groups_first(sizes: list[int], folds: int) -> None:
+    group, rng = np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng(len(sizes))
+    content = rng.random(len(group))
+    shuffled, smallest = np.empty(len(sizes)), [content[group == g].min() for g in range(len(sizes))]
+    shuffled[np.argsort(smallest)] = np.random.default_rng(3).permutation(len(sizes))
+    filled, expected = [0] * folds, {}
+    for g in sorted(range(len(sizes)), key=lambda g: (-sizes[g], shuffled[g])):
+        expected[g] = filled.index(min(filled))
+        filled[expected[g]] += sizes[g]
+    assert balanced_folds(group, content, folds, 3).tolist() == [expected[g] for g in group.tolist()]
+
+
 def test_choices_of_symbols_compare_by_their_texts() -> None:
     items = [Item("a", "?", ("+", "-"), 0), Item("b", "?", ("-", "+"), 0), Item("c", "?", ("*", "/"), 0)]
     assert near_duplicates(items).tolist() == [0, 0, 2]

@@ -51,6 +51,23 @@ def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[I
     return b, items, has.astype(np.int64)
 
 
+def test_answers_that_are_read_in_pieces_rank_items_by_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = bench(160, 3, s=0.3, options=(3, 4), seed=1)
+    b.picks[5, 0], b.picks[9, 1] = -1, -2
+    made = [*rows(b), *text_rows(b)]
+    for mixed in (made, [made[at] for at in np.random.default_rng(0).permutation(len(made)).tolist()]):
+        whole, _ = ranked(b, made=mixed)
+        with monkeypatch.context() as small:
+            for module in ("base.arrays", "items.answers"):
+                small.setattr(f"robustify.{module}.ROWS", 7)
+            pieces, _ = ranked(b, made=mixed)
+        assert np.isfinite(whole.reachable).any()
+        for name in ("log_p", "top", "strength", "reachable", "null", "fold"):
+            np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+
+
 def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
     found, false, planted = 0, 0, 0
     for seed in range(2):
