@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -21,18 +22,7 @@ from typing_extensions import Unpack
 
 from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
-from robustify.items.item import MOST
-
-_WORDS = dict.fromkeys(("item", "view", "model"), pa.string())
-_COUNTS = dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), pa.list_(pa.int32()))
-SCHEMA = pa.schema({
-    **_WORDS, "order": pa.list_(pa.int16()), "template": pa.string(), "key": pa.int16(), "pick": pa.int16(),
-    "correct": pa.float64(), "scores": pa.list_(pa.float64()), **_COUNTS, "tie": pa.int16(), "error": pa.string(),
-})  # fmt: skip
-ROTATION = "rotation"
-"""Column that `Answers` adds to tables without it, such as older files."""
-OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.float64()})
-"""Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
+from robustify.items.columns import ASKING, OPTIONAL, PACKED, ROTATION, SCHEMA, checked, ints, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +116,9 @@ class Block:
     n_tokens: Floats
     at_most: Floats
 
-    def __init__(
-        self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
-    ) -> None:
-        """Select `rows` (r,) by number, or all rows if None. `item` has shape (r,), and `width` is K if known."""
-        self.item, self._table, self._rows = item, table, rows
+    def __init__(self, answers: "Answers", rows: slice | Ints, item: Ints, width: int | None = None) -> None:
+        """Select `rows` (r,) of a table, whose items are `item` (r,). `width` is K if known."""
+        self.item, self._answers, self.rows = item, answers, rows
         self._width = int(self.k.max(initial=0)) if width is None else width
 
     def __len__(self) -> int:
@@ -143,40 +131,42 @@ class Block:
         return values
 
     def _read(self, name: str) -> npt.NDArray[Any]:
-        if name in OPTIONAL.names and name not in self._table.column_names:
+        column = self._answers.column("order" if name == "k" else name)
+        if column is None:
             return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
-        column = self._table["order" if name == "k" else name]
-        column = column if self._rows is None else column.take(pa.array(self._rows))
+        if isinstance(self.rows, slice):
+            column = column.slice(self.rows.start, len(self))
+        else:
+            column = column.take(pa.array(self.rows))
         match name:
             case "k":
-                return _ints(pc.list_value_length(column))
+                return ints(pc.list_value_length(column))
             case "key" | "pick" | "tie" | "rotation" | "draws":
-                return _ints(column, 0 if name == "draws" else -1)
+                return ints(column, 0 if name == "draws" else -1)
             case "correct" | "at_most":
                 return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
         dtype, fill = (np.int16, -1) if name == "order" else (np.float64, np.nan)
-        return _padded(column, dtype, self._width, fill=fill)
+        return padded(column, dtype, self._width, fill=fill)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """Return the rows for which `mask` (r,) is true."""
-        if mask.all():
-            return self
-        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
-        return self._part(self._table, rows, mask)
+        return self if mask.all() else self._at(np.flatnonzero(mask))
 
     def parts(self) -> Iterator["Block"]:
         """Yield the rows in blocks that are small enough for many intermediate arrays."""
         for start in range(0, len(self), ROWS):
-            some = slice(start, start + ROWS)
-            if self._rows is None:
-                yield self._part(self._table.slice(start, ROWS), None, some)
-            else:
-                yield self._part(self._table, self._rows[some], some)
+            yield self._at(slice(start, start + ROWS))
 
-    def _part(self, table: pa.Table, rows: Ints | None, place: slice | npt.NDArray[np.bool_]) -> "Block":
-        part = Block(table, self.item[place], rows, self._width)
+    def _at(self, at: slice | Ints) -> "Block":
+        if isinstance(self.rows, slice) and isinstance(at, slice):
+            rows: slice | Ints = slice(
+                self.rows.start + at.start, min(self.rows.start + at.stop, self.rows.stop)
+            )
+        else:
+            rows = self.rows.start + at if isinstance(self.rows, slice) else self.rows[at]
+        part = Block(self._answers, rows, self.item[at], self._width)
         known = self.__dict__.keys() & Block.__annotations__.keys()
-        part.__dict__.update({name: self.__dict__[name][place] for name in known})
+        part.__dict__.update({name: self.__dict__[name][at] for name in known})
         return part
 
     def first(self) -> "Block":
@@ -194,21 +184,30 @@ class Block:
         return new
 
 
-class Answers:
-    """Answer table in memory, with the columns of `SCHEMA`."""
+_GROUP = 1 << 20
+"""Rows of a row group, the standard of Parquet."""
+_Asking = tuple[str, str, str]
+_Runs = dict[_Asking, Ints]
+"""Runs of rows of each (view, model, template), as first row and end (s, 2), in the order of their first row."""
 
-    def __init__(self, table: pa.Table) -> None:
-        """Keep a table with the columns of `SCHEMA`, and add `rotation` if it has none."""
-        self.table = table
+
+class Answers:
+    """Answer table in memory, with the columns of `SCHEMA`. A table that was read from a file takes half of the bytes."""
+
+    def __init__(self, table: pa.Table, runs: _Runs | None = None, packed: Sequence[pa.Buffer] = ()) -> None:
+        """Keep a table with the columns of `SCHEMA`, and add `rotation` if it has none. The table may lack view, model,
+        and template if it comes with its `runs`, and the columns that successive rows have in `packed`."""
+        self._table, self._packed = table, packed
+        self._runs = _runs(table) if runs is None else runs
         if ROTATION not in table.column_names:
-            rotation = np.empty(len(self), dtype=np.int64)
-            for asking, rows in self._rows.items():
-                rotation[rows] = _rotations(self.block(*asking))
-            column = pa.array(rotation, pa.int16(), mask=rotation < 0)
-            self.table = table.add_column(len(SCHEMA), OPTIONAL.field(ROTATION), column)
+            rotation = np.empty(len(self), dtype=np.int16)
+            for asking in self._runs:
+                block = self.block(*asking)
+                rotation[block.rows] = _rotations(block)
+            self._table = table.append_column(OPTIONAL.field(ROTATION), pa.array(rotation, mask=rotation < 0))
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return int(self._table.num_rows)
 
     @classmethod
     def of(cls, rows: Iterable[Answer]) -> "Answers":
@@ -229,38 +228,76 @@ class Answers:
     @classmethod
     def read(cls, path: Path) -> "Answers":
         """Read `answers.parquet`. Raise `DataError` if it is no Parquet file or its columns do not match `SCHEMA`."""
+        parts, packed, runs = list[pa.Table](), list[pa.Buffer](), _Runs()
         try:
             # ParquetFile imports far less than the reader of data sets.
             with pq.ParquetFile(path) as file:
-                table = file.read(use_threads=False)
+                batches = file.iter_batches(ROWS, use_threads=False)
+                tables = (pa.Table.from_batches([batch]) for batch in batches)
+                for table in chain([file.schema_arrow.empty_table()], tables):
+                    part = checked(path, table)
+                    if not len(part) and file.metadata.num_rows:
+                        continue
+                    for asking, own in _runs(part, sum(map(len, parts))).items():
+                        runs[asking] = np.concatenate([runs.get(asking, own[:0]), own])
+                    packed.append(_pack(part.select(PACKED)))
+                    parts.append(part.drop_columns([*ASKING, *PACKED]))
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
-        found = table.column_names
-        wrong = [name for name in dict.fromkeys((*SCHEMA.names, *found)) if found.count(name) != 1]
-        fault = None
-        if wrong:
-            fault = f"columns {', '.join(wrong)} are missing or repeated"
-        elif empty := [c for c in (*_WORDS, "template", "order") if table[c].null_count]:
-            fault = f"column {empty[0]} has empty cells"
-        else:
-            schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
-            try:
-                table = table.select(schema.names).cast(schema).combine_chunks()
-                table.validate(full=True)
-                fault = _odd_values(table)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-                fault = "a column has the wrong type"
-            if fault is None:
-                return cls(table)
-        raise DataError(
-            f"{path}: {fault}; expected an answer table written by robustify. Run the audit again."
+        table = pa.concat_tables(parts)
+        return cls(
+            table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks()), runs, packed
         )
 
     def write(self, path: Path) -> None:
         """Write the table to a Parquet file. The same rows always give the same bytes."""
-        pq.write_table(self.table, path, compression="zstd", write_statistics=False, store_schema=False)
+        settings = {"compression": "zstd", "write_statistics": False, "store_schema": False}
+        with pq.ParquetWriter(path, self._schema, **settings) as file:
+            rows = self._schema.empty_table()
+            for table in self._tables():
+                rows = pa.concat_tables([rows, table])
+                while len(rows) > _GROUP:
+                    file.write_table(rows.slice(0, _GROUP).combine_chunks())
+                    rows = rows.slice(_GROUP)
+            file.write_table(rows.combine_chunks())
+
+    @property
+    def table(self) -> pa.Table:
+        """All rows and columns."""
+        return pa.concat_tables(self._tables())
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in self._table.column_names)])
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """Yield the rows with all columns, of a table from a file as many at a time as were read."""
+        if not self._packed:
+            yield self._table.select(self._schema.names)
+            return
+        runs = np.concatenate([np.empty((0, 2), np.int64), *self._runs.values()])
+        order, kinds = np.argsort(runs[:, 0]), np.arange(len(self._runs), dtype=np.int16)
+        kind = np.repeat(kinds, list(map(len, self._runs.values())))[order]
+        asked, start = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0])), 0
+        words = dict(zip(ASKING, zip(*self._runs, strict=True), strict=False))
+        for packed in self._packed:
+            rest = _unpacked(packed)
+            part = self._table.slice(start, len(rest))
+            which = asked.slice(start, len(rest))
+            columns = {name: part[name] for name in part.column_names} | dict(zip(PACKED, rest, strict=True))
+            columns |= {name: pa.array(words.get(name, ()), pa.string()).take(which) for name in ASKING}
+            columns["item"] = part["item"].cast(pa.string())
+            yield pa.table([columns[name] for name in self._schema.names], schema=self._schema)
+            start += len(rest)
+
+    def column(self, name: str) -> pa.ChunkedArray | None:
+        """Return a column for judging, or None if it is optional and there is none."""
+        if name in PACKED and name not in self._table.column_names:
+            whole = pa.concat_tables(_unpacked(packed).select([name]) for packed in self._packed)
+            self._table = self._table.append_column(name, whole[name])
+        return self._table[name] if name in self._table.column_names else None
 
     @cached_property
     def items(self) -> tuple[str, ...]:
@@ -269,43 +306,59 @@ class Answers:
 
     @cached_property
     def _encoded(self) -> pa.DictionaryArray:
-        return _one(self.table["item"].dictionary_encode())
+        return self._table["item"].dictionary_encode().combine_chunks()
 
     @cached_property
     def item_of(self) -> Ints:
-        """Index into `items` for each row (rows,)."""
-        return np.asarray(self._encoded.indices, dtype=np.int64)
+        """Index into `items` for each row (rows,), in 4 bytes."""
+        return np.asarray(self._encoded.indices)
 
-    def askings(self) -> list[tuple[str, str, str]]:
+    def askings(self) -> list[_Asking]:
         """Return the distinct (view, model, template) triples in the order of their first row."""
-        return list(self._rows)
-
-    @cached_property
-    def _rows(self) -> dict[tuple[str, str, str], Ints]:
-        """Row numbers for each (view, model, template), in the order of their first row."""
-        columns = ("view", "model", "template")
-        asking = np.zeros(len(self), dtype=np.int64)
-        for column in columns:
-            encoded = _one(self.table[column].dictionary_encode())
-            asking = asking * len(encoded.dictionary) + np.asarray(encoded.indices, dtype=np.int64)
-        _, first, which, n = np.unique(asking, return_index=True, return_inverse=True, return_counts=True)
-        parts = np.split(np.argsort(which, kind="stable"), np.cumsum(n)[:-1])
-        rows = {}
-        for kind in np.argsort(first).tolist():
-            view, model, template = (self.table[name][int(first[kind])].as_py() for name in columns)
-            rows[view, model, template] = parts[kind]
-        return rows
+        return list(self._runs)
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
         """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
         asked = [
-            r for (v, m, t), r in self._rows.items() if (v, m) == (view, model) and template in (None, t)
+            r for (v, m, t), r in self._runs.items() if (v, m) == (view, model) and template in (None, t)
         ]
-        rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
-        # Contiguous rows are sliced without a copy.
-        whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
-        table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
-        return Block(table, self.item_of[rows], None if whole else rows)
+        runs = np.concatenate([np.zeros((0, 2), np.int64), *asked])
+        first, end = runs[np.argsort(runs[:, 0])].T
+        if (first[1:] == end[:-1]).all():
+            # Contiguous rows are sliced without a copy.
+            rows: slice | Ints = slice(int(first.min(initial=len(self))), int(end.max(initial=0)))
+        else:
+            size = end - first
+            rows = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
+        return Block(self, rows, self.item_of[rows].astype(np.int64))
+
+
+def _runs(table: pa.Table, start: int = 0) -> _Runs:
+    """Return the runs of rows of each asking, if the first row has the number `start`."""
+    asking = np.zeros(len(table), dtype=np.int64)
+    for name in ASKING:
+        encoded = table[name].dictionary_encode().combine_chunks()
+        asking = asking * len(encoded.dictionary) + np.asarray(encoded.indices)
+    first = np.flatnonzero(np.diff(asking, prepend=-1))
+    runs = np.column_stack([first, np.append(first, len(table))[1:]]) + start
+    _, kinds, which, n = np.unique(asking[first], return_index=True, return_inverse=True, return_counts=True)
+    parts = np.split(runs[np.argsort(which, kind="stable")], np.cumsum(n)[:-1])
+    out = _Runs()
+    for kind in np.argsort(kinds).tolist():
+        view, model, template = (table[name][int(first[kinds[kind]])].as_py() for name in ASKING)
+        out[view, model, template] = parts[kind]
+    return out
+
+
+def _pack(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(table)
+    return sink.getvalue()
+
+
+def _unpacked(packed: pa.Buffer) -> pa.Table:
+    return pa.ipc.open_file(packed).read_all()
 
 
 def _rotations(block: Block) -> Ints:
@@ -323,39 +376,3 @@ def _rotations(block: Block) -> Ints:
     from_zero = np.where(position < k, (position + zero[:, None]) % k, position)
     ring = np.take_along_axis(block.order, from_zero, axis=1)
     return np.where((ring == ring[first]).all(axis=1), (zero[first] - zero) % k[:, 0], -1)
-
-
-def _odd_values(table: pa.Table) -> str | None:
-    """Return which column has a value that no row can have, or None."""
-    k, pick = _ints(pc.list_value_length(table["order"])), _ints(table["pick"])
-    correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
-    order, position = _padded(table["order"], np.int64, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
-    right = {
-        "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all() and (k >= 2).all(),
-        "pick": ((pick >= -1) & (pick < k)).all(),
-        "correct": np.where(pick < 0, np.isnan(correct), (correct >= 0) & (correct <= 1)).all(),
-    }
-    for name in ("scores", "n_chars", "n_bytes", "n_tokens"):
-        length = _ints(pc.list_value_length(table[name]))
-        right[name] = ((length <= 0) | (length == k)).all()
-    return next((f"column {name} has an impossible value" for name, all_ in right.items() if not all_), None)
-
-
-def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:
-    return np.asarray(pc.fill_null(column, missing).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
-    """Convert a column of lists to a padded array with one row per list and at least `width` columns."""
-    lengths = np.maximum(_ints(pc.list_value_length(column)), 0)
-    widest = max(width, int(lengths.max(initial=0)))
-    flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)
-    if len(flat) == len(lengths) * widest:
-        return flat.reshape(len(lengths), widest)
-    out: npt.NDArray[Any] = np.full((len(lengths), widest), fill, dtype=dtype)
-    out[np.arange(widest) < lengths[:, None]] = flat
-    return out

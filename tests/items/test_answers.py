@@ -84,6 +84,53 @@ def test_askings_come_in_the_order_of_their_first_row() -> None:
     assert Answers.of(rows).askings() == [("full", "m", "t"), ("cloze", "m", "q")]
 
 
+def cells(kind: pa.DataType, table: pa.Table) -> pa.Table:
+    """The table with its words in another type, a further column, and its columns in another order."""
+    for name in ("item", "view", "model", "template", "error"):
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
+    further = table.append_column("further", pa.array([{"a": [1]}] * len(table)))
+    return further.select(further.column_names[::-1])
+
+
+LAYOUTS = {"large strings": pa.large_string(), "dictionaries": pa.dictionary(pa.int16(), pa.string())}
+
+
+@pytest.mark.parametrize("kind", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_table_is_the_same_however_its_file_is_laid_out(
+    tmp_path: Path, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robustify.items.answers.ROWS", 8)
+    monkeypatch.setattr("robustify.items.answers._GROUP", 16)
+    views, order = ("cloze", "full", "cloze"), np.random.default_rng(0).permutation(40).tolist()
+    rows = [
+        answer(
+            Asked(f"i{at % 13}", views[at % 3], f"m{at % 2}", (0, 1), "t", 1), [-1.0, -2.0], n_chars=[at, 3]
+        )
+        if at % 5
+        else unanswered(Asked(f"i{at % 13}", views[at % 3], "m0", (0, 1, 2), "q", 2), f"why {at}")
+        for at in order
+    ]
+    for made in (rows, sorted(rows, key=lambda row: (row.view, row.model, row.template)), rows[:1], []):
+        table = Answers.of(made)
+        pq.write_table(cells(kind, table.table), tmp_path / "other.parquet", row_group_size=7)
+        read = Answers.read(tmp_path / "other.parquet")
+        assert (read.table, read.items, read.askings()) == (table.table, table.items, table.askings())
+        for asking in table.askings():
+            for name in ("item", "key", "order", "scores", "n_chars", "rotation"):
+                of = (getattr(one.block(*asking), name) for one in (read, table))
+                np.testing.assert_array_equal(*of)
+        assert read.table == table.table, "as before the columns were used"
+        whole = {
+            "compression": "zstd",
+            "write_statistics": False,
+            "store_schema": False,
+            "row_group_size": 16,
+        }
+        pq.write_table(table.table, tmp_path / "whole.parquet", **whole)
+        read.write(tmp_path / "written.parquet")
+        assert (tmp_path / "written.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
 def other_column(name: str, values: list[str | None]) -> pa.Table:
     table = Answers.of(three()).table
     return table.set_column(table.column_names.index(name), name, pa.array(values))

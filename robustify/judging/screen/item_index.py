@@ -56,10 +56,9 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
         found = pc.index_in(there, value_set=pa.array(items, pa.string()))
         index = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
     at = index[answers.item_of]
-    known = at >= 0
-    keys = np.asarray(answers.table["key"], dtype=np.int64)[known]
-    ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[known]
-    at = at[known]
+    keys, ks = np.asarray(answers.column("key")), np.asarray(pc.list_value_length(answers.column("order")))
+    if not (known := at >= 0).all():
+        at, keys, ks = at[known], keys[known], ks[known]
     key, k = np.full(len(items), -1), np.zeros(len(items), dtype=np.int64)
     key[at], k[at] = keys, ks
     wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))

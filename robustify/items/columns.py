@@ -1,0 +1,81 @@
+"""Columns of the answer table: their types, what makes a value impossible, and their values as arrays."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from robustify.base.arrays import Ints
+from robustify.base.errors import DataError
+from robustify.items.item import MOST
+
+ASKING = ("view", "model", "template")
+LENGTHS = ("n_chars", "n_bytes", "n_tokens")
+SCHEMA = pa.schema({
+    **dict.fromkeys(("item", "view", "model"), pa.string()), "order": pa.list_(pa.int16()), "template": pa.string(),
+    "key": pa.int16(), "pick": pa.int16(), "correct": pa.float64(), "scores": pa.list_(pa.float64()),
+    **dict.fromkeys(LENGTHS, pa.list_(pa.int32())), "tie": pa.int16(), "error": pa.string(),
+})  # fmt: skip
+PACKED = ("correct", *LENGTHS, "error")
+"""Columns of a file that stay compressed until they are used, because a screen by letter uses none of them."""
+ROTATION = "rotation"
+"""Column that `Answers` adds to tables without it, such as older files."""
+OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.float64()})
+"""Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
+
+
+def checked(path: Path, table: pa.Table) -> pa.Table:
+    """Return the rows with the types of `SCHEMA`. Raise `DataError` if they are not those of an answer table."""
+    found, fault = table.column_names, None
+    wrong = [name for name in dict.fromkeys((*SCHEMA.names, *found)) if found.count(name) != 1]
+    if wrong:
+        fault = f"columns {', '.join(wrong)} are missing or repeated"
+    elif empty := [name for name in ("item", *ASKING, "order") if table[name].null_count]:
+        fault = f"column {empty[0]} has empty cells"
+    else:
+        schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
+        try:
+            table = table.select(schema.names).cast(schema)
+            table.validate(full=True)
+            fault = _odd_values(table)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            fault = "a column has the wrong type"
+    if fault is None:
+        return table
+    raise DataError(f"{path}: {fault}; expected an answer table written by robustify. Run the audit again.")
+
+
+def _odd_values(table: pa.Table) -> str | None:
+    """Return which column has a value that no row can have, or None."""
+    k, pick = ints(pc.list_value_length(table["order"])), ints(table["pick"])
+    correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
+    order, position = padded(table["order"], np.int16, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
+    right = {
+        "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all() and (k >= 2).all(),
+        "pick": ((pick >= -1) & (pick < k)).all(),
+        "correct": np.where(pick < 0, np.isnan(correct), (correct >= 0) & (correct <= 1)).all(),
+    }
+    for name in ("scores", *LENGTHS):
+        length = ints(pc.list_value_length(table[name]))
+        right[name] = ((length <= 0) | (length == k)).all()
+    return next((f"column {name} has an impossible value" for name, all_ in right.items() if not all_), None)
+
+
+def ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:
+    """Convert a column of integers to an array, with `missing` for empty cells."""
+    return np.asarray(pc.fill_null(column, missing).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
+    """Convert a column of lists to a padded array with one row per list and at least `width` columns."""
+    lengths = np.maximum(ints(pc.list_value_length(column)), 0)
+    widest = max(width, int(lengths.max(initial=0)))
+    flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)
+    if len(flat) == len(lengths) * widest:
+        return flat.reshape(len(lengths), widest)
+    out: npt.NDArray[Any] = np.full((len(lengths), widest), fill, dtype=dtype)
+    out[np.arange(widest) < lengths[:, None]] = flat
+    return out
