@@ -10,7 +10,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 T = TypeVar("T", np.float64, np.int64)
-ROWS = 1 << 18
+ROWS = 1 << 16
 """Rows of a large table that are computed at once, so that intermediate arrays stay small."""
 
 

@@ -84,8 +84,8 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
     """Assign each item to a fold (n,), as even as the `group` (n,) that share one allow. Groups are sorted by their
     smallest hash in `content` (n,) and shuffled by `seed`. Then each, largest first, is added to the smallest fold."""
     kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    smallest = np.full(len(kinds), np.inf)
-    np.minimum.at(smallest, inverse, content)
+    smallest, falling = np.empty(len(kinds)), np.argsort(-content)
+    smallest[inverse[falling]] = content[falling]
     shuffled = np.empty(len(kinds))
     shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
     fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds

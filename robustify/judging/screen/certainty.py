@@ -165,7 +165,7 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
         return np.full((len(ranked), 1), np.nan)
     logits, there = mean_logits(fits)[some], fits[0].there[some]
     out = np.full(fits[0].there.shape, np.nan)
-    for j in range(out.shape[1]):
+    for j in range(there.shape[1]):
         would = log_probabilities(logits + missing[some, None] * alone(there, j), there)
         reached = np.zeros(len(out), dtype=bool)
         probable = [np.broadcast_to(fit.reachable, out.shape)[:, j] for fit in fits]
@@ -186,6 +186,8 @@ def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Se
     for rank, fit, own in zip(ranks, fits, probable, strict=True):
         for f in np.flatnonzero(np.bincount(fit.fold)).tolist():
             here = np.flatnonzero(at & (fit.fold == f))
+            # Sorted values are found many times faster.
+            here = here[np.argsort(own[here])]
             others = np.sort(fit.probable[counted & (fit.fold == f)])
             below, upto = (np.searchsorted(others, own[here], side) for side in ("left", "right"))
             rank[here] = (below + upto) / (2 * max(len(others), 1))

@@ -9,6 +9,7 @@ near-duplicates, only one counts for it.
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -114,8 +115,7 @@ class Decision:
 
     `would` (n, K) marks the option for which the item would be flagged if it were the key, and `open` (n, K) those for
     which a missing answer could still flag it, or for which this is unknown. `hit` (n,) marks items whose top is the
-    key. `posterior` (n,) is h, the probability that the top is the key, calibrated on items of other folds, NaN without
-    a top. `shortcut` (n,) is the probability of a shortcut, NaN without a hit.
+    key (n,) in the `ranking`.
     """
 
     outcome: Ints
@@ -123,8 +123,25 @@ class Decision:
     would: Bools
     open: Bools
     hit: Bools
-    posterior: Floats
-    shortcut: Floats
+    ranking: Ranking
+    key: Ints
+
+    @cached_property
+    def posterior(self) -> Floats:
+        """Probability h that the top is the key (n,), calibrated on items of other folds, NaN without a top."""
+        ranking, (ranked, hit, enter) = self.ranking, _entered(self.ranking, self.key)
+        share, won, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
+        for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
+            # An item's own hit must not affect the probability of its shortcut.
+            mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
+            sure = ranking.probable[enter][others]
+            share[mine] = shortcut_share(sure, won[others], null[others], ranking.probable[mine])
+        return share + (1 - share) * ranking.null
+
+    @cached_property
+    def shortcut(self) -> Floats:
+        """Probability of a shortcut (n,), NaN without a hit."""
+        return np.where(self.hit, shortcut_if_hit(self.posterior, self.ranking.null), np.nan)
 
 
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
@@ -133,21 +150,13 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
     cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
-    share = np.full(n, np.nan)
-    for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
-        # An item's own hit must not affect the probability of its shortcut.
-        mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
-        sure = ranking.probable[enter][others]
-        share[mine] = shortcut_share(sure, won[others], null[others], ranking.probable[mine])
-    posterior = share + (1 - share) * ranking.null
     would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
     open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
     open_ |= cutoff.groups is not None
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
-    shortcut = np.where(hit, shortcut_if_hit(posterior, ranking.null), np.nan)
-    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
+    return Decision(outcome, cutoff, would, open_, hit, ranking, key)
 
 
 def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
@@ -182,6 +191,8 @@ def _logits(probable: Floats) -> Floats:
 def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
     """Return the cutoff for each requested false share. `key` is (n,)."""
     _, hit, enter = _entered(ranking, key)
+    # What is sorted once is sorted fast again.
+    enter = enter[np.argsort(-ranking.strength[enter], kind="stable")]
     rho = hits_per_miss(ranking.null[enter])
     return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent) for q in shares]
 

@@ -33,7 +33,7 @@ from robustify.judging.baselines.words import LEAST, scorer
 from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import GRADED, TIED, MeanPreferences, VoterPreferences
+from robustify.judging.screen.votes import GRADED, TIED, MeanPreference, MeanPreferences, VoterPreferences
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -41,6 +41,7 @@ FOLD_SEEDS, MANY = 5, 5_000
 """Number of fold partitions to average, and number of items from which one partition is enough."""
 FEWEST_OF_KIND, SMALLEST_KIND = 100, 0.05
 """Fewest items of a kind, and their smallest share, for its own fit."""
+_Columns = Mapping[str, Floats | MeanPreference]
 _OF_KIND = " of its kind"
 """End of the name of a column that is fitted on items of the same kind only."""
 
@@ -178,7 +179,7 @@ class Ranker:
     @cached_property
     def _independent(self) -> int:
         if self._items is None:
-            return len(np.unique(self._passages))
+            return int(self._passages.max(initial=-1)) + 1
         parallel = copies.parallel_items(self._items)
         unpaired = bool(parallel.unnamed) and not len(parallel.pairs[0])
         return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
@@ -292,9 +293,7 @@ class Ranker:
             fits.append(fit)
         return fits, parts, surface
 
-    def _parts(
-        self, columns: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints
-    ) -> dict[str, Floats]:
+    def _parts(self, columns: _Columns, weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
         """Return the contributions (m, K) of each part to the logits of the items `rows` (m,), centered."""
         parts: dict[str, Floats] = {}
         for name, weight in weights.items():
@@ -302,7 +301,7 @@ class Ranker:
             parts[_part(name)] = parts.get(_part(name), 0.0) + adds
         return parts
 
-    def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
+    def _weights(self, columns: _Columns, train: Bools) -> dict[str, float]:
         """Return the coefficient of each column (n, K), fitted on `train` (n,). Words get 0 if they would point away
         from keys, as if options come from a pool and each is the key once, because a solver that does not know the
         other keys cannot use this."""

@@ -24,6 +24,7 @@ FLAGGED, KEPT, UNDECIDED = 1, 0, -1
 """Outcomes of the screen."""
 GRADED = " by degree"
 """End of the name of a column of votes on one scale for all items."""
+_EVERY = slice(None)
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
 
@@ -186,16 +187,15 @@ class _Preferences:
     asked: Bools
     bare: bool
 
-    @property
-    def values(self) -> Floats:
-        """Preferences (n, K) with deviation 1, or 0 if there are none."""
-        alive = self.spread > ROUNDING
-        return self.middle * (alive / np.where(alive, self.spread, 1.0))[:, None]
+    def values(self, rows: slice | Ints = _EVERY) -> Floats:
+        """Return the preferences of some items (r, K) with deviation 1, or 0 if there are none."""
+        spread = self.spread[rows]
+        alive = spread > ROUNDING
+        return self.middle[rows] * (alive / np.where(alive, spread, 1.0))[:, None]
 
-    @property
-    def graded(self) -> Floats:
-        """Preferences (n, K) on one scale for all items."""
-        return self.middle / self.scale
+    def graded(self, rows: slice | Ints = _EVERY) -> Floats:
+        """Return the preferences of some items (r, K) on one scale for all items."""
+        return self.middle[rows] / self.scale
 
     @property
     def largest(self) -> float:
@@ -204,12 +204,24 @@ class _Preferences:
 
 
 @dataclass(frozen=True, repr=False)
+class MeanPreference:
+    """Mean preferences of voters, which are computed for the items that are asked for."""
+
+    voters: Sequence[_Preferences]
+    graded: bool
+
+    def __getitem__(self, rows: slice | Ints) -> Floats:
+        each = (one.graded(rows) if self.graded else one.values(rows) for one in self.voters)
+        return np.asarray(sum(each)) / len(self.voters)
+
+
+@dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Means over the `voters` that answered, in each mode: `values` (n, K), and `missing`, the share of voters without
-    an answer (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions.
+    """Means over the `voters` that answered, in each mode: `values`, and `missing`, the share of voters without an
+    answer (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions.
     `selection` is how many times more often right answers may have been readable than wrong ones."""
 
-    values: dict[str, Floats]
+    values: dict[str, MeanPreference]
     missing: dict[str, Floats]
     complete: Bools
     placed: bool
@@ -220,7 +232,9 @@ class MeanPreferences:
         """Return each voter's values (n, K, m), NaN if unanswered, or None if a voter gave scores."""
         if not self.voters or not all(one.bare for one in self.voters):
             return None
-        return np.stack([np.where(one.answered[:, None], one.values, np.nan) for one in self.voters], axis=2)
+        return np.stack(
+            [np.where(one.answered[:, None], one.values(), np.nan) for one in self.voters], axis=2
+        )
 
 
 class VoterPreferences:
@@ -235,7 +249,7 @@ class VoterPreferences:
         """Return the mean preferences of the rules' voters. A missing answer has none, so that an item with few answers
         ranks lower."""
         template, voters = who_votes(self._answers, rules)
-        found: dict[str, Floats] = {}
+        found: dict[str, MeanPreference] = {}
         missing: dict[str, Floats] = {}
         every: list[_Preferences] = []
         modes: tuple[Mode, ...] = ("text", "letter")
@@ -251,8 +265,7 @@ class VoterPreferences:
                 silent = not all(one.answered.any() for one in read)
                 unheard = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
                 name = f"{mode} votes"
-                found[name] = np.asarray(sum(one.values for one in read)) / len(read)
-                found[name + GRADED] = np.asarray(sum(one.graded for one in read)) / len(read)
+                found |= {name: MeanPreference(read, False), name + GRADED: MeanPreference(read, True)}
                 missing |= {name: unheard, name + GRADED: unheard * max(one.largest for one in read)}
             every += read
         complete = np.ones(len(self._index), dtype=bool)
@@ -262,7 +275,9 @@ class VoterPreferences:
         selection, key = 1.0, np.maximum(self._index.key, 0)
         known = (self._index.key >= 0) & (self._index.k > 0)
         if not all((one.answered | ~one.asked | ~known).all() for one in spoke):
-            right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in spoke]
+            right = [
+                tied(of[np.arange(len(key)), key], of.max(axis=1)) for of in (one.values() for one in spoke)
+            ]
             asked, heard = [known & one.asked for one in spoke], [known & one.answered for one in spoke]
             selection = _reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, heard, right)))
         return MeanPreferences(found, missing, complete, placed, selection, spoke)
