@@ -14,11 +14,17 @@ ROWS = 1 << 16
 """Rows of a large table that are computed at once, so that intermediate arrays stay small."""
 
 
-def by_rows(of: Callable[..., npt.NDArray[Any]], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the rows (n, ...) that a function computes row by row from tables (n, ...), some rows at a time."""
+def by_rows(of: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
+    """Return the array (n, ...) or arrays that a function computes row by row from tables (n, ...), some rows at a time."""
     starts = range(0, max(len(tables[0]), 1), ROWS)
     parts = [of(*(table[start : start + ROWS] for table in tables)) for start in starts]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return (
+        tuple(map(np.concatenate, zip(*parts, strict=True)))
+        if isinstance(parts[0], tuple)
+        else np.concatenate(parts)
+    )
 
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:

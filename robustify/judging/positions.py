@@ -29,6 +29,10 @@ SAME_SCORE = 1e-3
 
 def picked_by_position(rows: Block) -> Floats:
     """Return each row's pick as shares of the displayed positions (r, width). Tied picks share equally."""
+    return np.concatenate([np.empty((0, rows.order.shape[1])), *map(_picked_by_position, rows.parts())])
+
+
+def _picked_by_position(rows: Block) -> Floats:
     width = rows.order.shape[1]
     tied = best(rows.scores, rows.k)
     tied = np.pad(tied, ((0, 0), (0, max(0, width - tied.shape[1]))))[:, :width]

@@ -74,7 +74,7 @@ def test_options_that_differ_in_number_are_counted_apart() -> None:
         "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
     }
     assert places.test == "drawn"
-    shares = key_shares(key, k, 5)
+    shares = key_shares(key, k, 5)[k]
     assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
     assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
     assert np.allclose(shares.sum(axis=1), 1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import Bools, Floats, Ints, by_rows
 from robustify.items.item import Item
 from robustify.items.scoring import credit
 from robustify.judging.baselines.artifact_probe import ProbeSettings
@@ -135,7 +135,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     if not there.any():
         return AuditRate(rate(np.empty(0)), None)
     best, key, k, would = best[there], key[there], k[there], would[there]
-    open_ = (best / tied[there, None] * ~would).sum(axis=1)
+    open_ = by_rows(lambda *of: (of[0] / of[1][:, None] * ~of[2]).sum(axis=1), best, tied[there], would)
     chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
     return AuditRate(rate(credit(best, key)), chance, float(np.mean(1 / k)), int(np.count_nonzero(open_)))
 

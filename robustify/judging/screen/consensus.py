@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, by_rows
 from robustify.items.answers import Answers
 from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.item_index import ItemIndex, key_shares, key_spread
@@ -96,18 +96,18 @@ def chance(
     null, room, ratio = options / k, 1 - 1 / k, 1 / (k - 1)
     over, decoys = flagged - null, (options - flagged) / (k - 1)
     if by_position is not None:
-        at = by_position[:, None]
         share = key_shares(by_position, k, would.shape[1])
-        null = np.minimum((would * share).sum(axis=1), 1.0)
-        drawn = np.zeros(would.shape)
-        for size in np.unique(k).tolist():
-            drawn[k == size] = would[k == size].mean(axis=0)
-        over = flagged - null - (np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1))
-        room = 1 + (share**2).sum(axis=1) - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
         # If all keys are at one position, no other option can be the key or a decoy.
         per_decoy = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
-        decoys = ((would & (np.arange(would.shape[1]) != at)) * per_decoy).sum(axis=1)
-        ratio = per_decoy.max(axis=1)
+        drawn = np.zeros(share.shape)
+        for size in np.unique(k).tolist():
+            drawn[size] = would[k == size].mean(axis=0)
+        null = np.minimum(by_rows(lambda mine, size: (mine * share[size]).sum(axis=1), would, k), 1.0)
+        decoy = would & (np.arange(would.shape[1]) != by_position[:, None])
+        decoys = by_rows(lambda mine, size: (mine * per_decoy[size]).sum(axis=1), decoy, k)
+        ratio = per_decoy.max(axis=1)[k]
+        over = flagged - null - (drawn[k, by_position] - (drawn * share).sum(axis=1)[k])
+        room = (1 + (share**2).sum(axis=1))[k] - 2 * share[k, by_position]
     pmf, count = poisson_binomial(null), int(flagged.sum())
     latent = excess_ci = latent_ci = None
     rated = _latent_contributions(over, room, k)

@@ -137,12 +137,12 @@ def key_spread(key: Ints, k: Ints) -> KeySpread:
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """Return, for each item, the share of keys at each position among items with as many options (n, width), itself
-    included, so that expected flags are exactly those of keys permuted among them."""
-    out = np.zeros((len(key), width))
+    """Return, for each number of options, the share of keys at each position (options, width), so that expected flags are
+    exactly those of keys permuted among items with as many options."""
+    out = np.zeros((width + 1, width))
     for options in np.unique(k).tolist():
         counts = _counts(key, k, options)
-        out[k == options, :options] = counts / counts.sum()
+        out[options, :options] = counts / counts.sum()
     return out
 
 

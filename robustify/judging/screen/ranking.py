@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Floats, Ints, by_rows, group_numbers
+from robustify.base.arrays import ROWS, Bools, Floats, Ints, by_rows, group_numbers
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines import near_duplicates as copies
@@ -123,11 +123,11 @@ class Ranker:
             said |= (part != 0).any(axis=1)
         log_p = by_rows(log_probabilities, certainty.mean_logits(fits), there)
         log_p[~(known & said)] = np.nan
-        top, best = certainty.top_options(log_p)
+        top, best = by_rows(certainty.top_options, log_p)
         null = 1 / np.maximum(index.k, 1)
         if preferences.placed and known.all():
             shares = key_shares(index.key, index.k, index.width)
-            null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
+            null = np.where(top >= 0, shares[index.k, np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
@@ -279,10 +279,12 @@ class Ranker:
                 learned = certainty.fitted_certainty(
                     self._parts(columns, weights, rows), there[rows], self._index.key[rows], shown[rows]
                 )
-                adds = self._parts(columns, weights, mine)
-                fit.fill(mine, adds, _missing(silence, weights, mine), shown[mine], learned)
-                for name, add in adds.items():
-                    parts[name][mine] += add / len(folds)
+                for at in range(0, len(mine), ROWS):
+                    some = mine[at : at + ROWS]
+                    adds = self._parts(columns, weights, some)
+                    fit.fill(some, adds, _missing(silence, weights, some), shown[some], learned)
+                    for name, add in adds.items():
+                        parts[name][some] += add / len(folds)
                 if x is not None:
                     weight = weights["surface"] * self._coefficients(others)
                     if (name := f"surface{_OF_KIND}") in weights:

@@ -5,7 +5,7 @@ is not finite, are unanswered. A preference also gives a degree, and is an input
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -111,7 +111,7 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
     """Return the choices (n, K) with the best mean preference over an item's rows. There are none if a row is
     unanswered, or if the best one relies on an upper bound, because a server reported no score."""
-    top = by_rows(best, mean_preferences(block, mode, index, norm), index.k)
+    top: Bools = by_rows(best, mean_preferences(block, mode, index, norm), index.k)
     if np.isnan(block.at_most).all():
         return top
     rows = block.where(index.index_of[block.item] >= 0)
@@ -193,7 +193,7 @@ class _Preferences:
         alive = spread > ROUNDING
         return self.middle[rows] * (alive / np.where(alive, spread, 1.0))[:, None]
 
-    def graded(self, rows: slice | Ints = _EVERY) -> Floats:
+    def graded(self, rows: Ints) -> Floats:
         """Return the preferences of some items (r, K) on one scale for all items."""
         return self.middle[rows] / self.scale
 
@@ -208,11 +208,10 @@ class MeanPreference:
     """Mean preferences of voters, which are computed for the items that are asked for."""
 
     voters: Sequence[_Preferences]
-    graded: bool
+    of: Callable[[_Preferences, Ints], Floats]
 
-    def __getitem__(self, rows: slice | Ints) -> Floats:
-        each = (one.graded(rows) if self.graded else one.values(rows) for one in self.voters)
-        return np.asarray(sum(each)) / len(self.voters)
+    def __getitem__(self, rows: Ints) -> Floats:
+        return np.asarray(sum(self.of(one, rows) for one in self.voters)) / len(self.voters)
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,7 +264,8 @@ class VoterPreferences:
                 silent = not all(one.answered.any() for one in read)
                 unheard = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
                 name = f"{mode} votes"
-                found |= {name: MeanPreference(read, False), name + GRADED: MeanPreference(read, True)}
+                found[name] = MeanPreference(read, _Preferences.values)
+                found[name + GRADED] = MeanPreference(read, _Preferences.graded)
                 missing |= {name: unheard, name + GRADED: unheard * max(one.largest for one in read)}
             every += read
         complete = np.ones(len(self._index), dtype=bool)

@@ -14,13 +14,14 @@ from robustify.items.scoring import picks
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.context import Facts, Rules, context
+from robustify.judging.judgement import judge
 from robustify.judging.screen.certainty import fitted_certainty, top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED
-from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
+from tests.support.fake_answers import Bench, bench, items_of, own_rows, rows, text_rows
 
 RULES = ScreenRules()
 
@@ -51,21 +52,23 @@ def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[I
     return b, items, has.astype(np.int64)
 
 
-def test_answers_that_are_read_in_pieces_rank_items_by_the_same_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    b = bench(160, 3, s=0.3, options=(3, 4), seed=1)
+def test_answers_that_are_judged_in_pieces_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench(400, 3, s=0.3, options=(3, 4), seed=1)
     b.picks[5, 0], b.picks[9, 1] = -1, -2
-    made = [*rows(b), *text_rows(b)]
+    made = [*own_rows(b), *text_rows(b)]
     for mixed in (made, [made[at] for at in np.random.default_rng(0).permutation(len(made)).tolist()]):
-        whole, _ = ranked(b, made=mixed)
-        with monkeypatch.context() as small:
-            for module in ("base.arrays", "items.answers"):
-                small.setattr(f"robustify.{module}.ROWS", 7)
-            pieces, _ = ranked(b, made=mixed)
-        assert np.isfinite(whole.reachable).any()
-        for name in ("log_p", "top", "strength", "reachable", "null", "fold"):
-            np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+        for rule in (ScreenRules(), ScreenRules(criterion="majority")):
+            whole = judge(Answers.of(mixed), Facts("made up"), Rules(rule))
+            with monkeypatch.context() as small:
+                for module in ("base.arrays", "items.answers", "judging.screen.ranking"):
+                    small.setattr(f"robustify.{module}.ROWS", 7)
+                pieces = judge(Answers.of(mixed), Facts("made up"), Rules(rule))
+            assert pieces.summary == whole.summary
+            assert whole.evidence is not None
+            assert pieces.evidence is not None
+            for name in ("log_p", "top", "probable", "strength", "reachable", "null", "fold"):
+                of = (getattr(one.evidence.ranking, name) for one in (pieces, whole))
+                np.testing.assert_array_equal(*of)
 
 
 def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
