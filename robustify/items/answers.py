@@ -247,9 +247,10 @@ class Answers:
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
         table = pa.concat_tables(parts)
-        return cls(
-            table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks()), runs, packed
-        )
+        table = table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks())
+        # The arrays of judging cannot use what the reader keeps for later files.
+        pa.default_memory_pool().release_unused()
+        return cls(table, runs, packed)
 
     def write(self, path: Path) -> None:
         """Write the table to a Parquet file. The same rows always give the same bytes."""

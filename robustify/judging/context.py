@@ -111,7 +111,7 @@ class Parts:
 class Context:
     """Shared inputs of all measures. `votes` and `screened` belong to the run's own rule. `ranking` is the
     question-free scorer's, and `decision` its cutoff at the run's q, whichever rule decides. `cloze_excluded` gives
-    reasons by item ID."""
+    reasons by item ID, and `topic_of` the topic of each item, or "" if it has none."""
 
     answers: Answers
     index: ItemIndex
@@ -126,6 +126,7 @@ class Context:
     verdicts: Verdicts
     parts: Parts
     cloze_excluded: Mapping[str, str]
+    topic_of: Sequence[str]
 
     def screen(self, votes: Votes, rules: ScreenRules) -> Screened:
         """Return the outcome of screening the items with other votes or another rule."""
@@ -158,11 +159,6 @@ class Context:
     def full(self) -> str:
         """View of the full question."""
         return FULL_OF[self.mode]
-
-    @cached_property
-    def topic_of(self) -> list[str]:
-        """Topic of each item, or "" if it has none."""
-        return [self.facts.topics.get(item, "") for item in self.index.items]
 
     @cached_property
     def repeated(self) -> Ints | None:
@@ -209,17 +205,18 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         verdicts = verdicts.undecided(conflict, _CONFLICT)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
+    topic_of = [facts.topics.get(item, "") for item in index.items]
     parts = Parts(
         flagged=found.outcome == FLAGGED,
         kept=(found.outcome == KEPT) & ~conflict,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=numbered([facts.topics.get(item, "") for item in index.items])[1],
+        topic=numbered(topic_of)[1],
         groups=group_numbers(index.items, facts.groups) if facts.groups else None,
         k=index.k,
     )
     return Context(
-        answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze
+        answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze, topic_of,
     )  # fmt: skip
 
 

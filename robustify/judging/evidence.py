@@ -6,13 +6,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
-from robustify.base.arrays import Bools, Floats, Ints, coded
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
@@ -100,14 +100,10 @@ class Evidence:
     @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """Voters that agree with the ranking's pick, for each item."""
-        pick, code = self.ranking.top, np.zeros(len(self.ranking.top), dtype=np.int64)
-        for own in self.votes.pick.T:
-            code = coded(code * 2 + ((pick >= 0) & (own == pick)))[1]
+        pick = self.ranking.top[:, None]
         # Items share a few sets of voters.
-        _, first, which = np.unique(code, return_index=True, return_inverse=True)
-        agree = (pick[first, None] >= 0) & (self.votes.pick[first] == pick[first, None])
-        named = [tuple(compress(self.votes.voters, row)) for row in agree.tolist()]
-        return tuple(map(named.__getitem__, which.tolist()))
+        named = cache(lambda row: tuple(compress(self.votes.voters, row)))
+        return tuple(named(row.tobytes()) for row in (pick >= 0) & (self.votes.pick == pick))
 
     @cached_property
     def named(self) -> Ints:

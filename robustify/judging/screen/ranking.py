@@ -172,6 +172,12 @@ class Ranker:
         return [copies.balanced_folds(together, self._content, settings.folds, s) for s in seeds.tolist()]
 
     @cached_property
+    def _fitted_rows(self) -> list[list[Ints]]:
+        """Items that are fitted for each fold of each partition."""
+        folds = ((fold, np.flatnonzero(np.bincount(fold)).tolist()) for fold in self._folds)
+        return [[drawn((fold != f) & self._known) for f in numbers] for fold, numbers in folds]
+
+    @cached_property
     def _passages(self) -> Ints:
         items = self._index.items
         return group_numbers(items, self._groups) if self._groups else np.arange(len(items))
@@ -270,12 +276,13 @@ class Ranker:
         parts = {_part(name): np.zeros(there.shape) for name in (*by_mode, *self._by_text[0])}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[certainty.CrossFit] = []
-        for fold, by_text in zip(folds, self._by_text, strict=False):
+        for fold, by_text, fitted_rows in zip(folds, self._by_text, self._fitted_rows, strict=False):
             fit = certainty.CrossFit(fold, there)
             for i, f in enumerate(np.flatnonzero(np.bincount(fold)).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
-                weights, rows = self._weights(columns, others), drawn(others)
+                rows = fitted_rows[i]
+                weights = self._weights(columns, rows)
                 learned = certainty.fitted_certainty(
                     self._parts(columns, weights, rows), there[rows], self._index.key[rows], shown[rows]
                 )
@@ -303,11 +310,11 @@ class Ranker:
             parts[_part(name)] = parts.get(_part(name), 0.0) + adds
         return parts
 
-    def _weights(self, columns: _Columns, train: Bools) -> dict[str, float]:
-        """Return the coefficient of each column (n, K), fitted on `train` (n,). Words get 0 if they would point away
+    def _weights(self, columns: _Columns, rows: Ints) -> dict[str, float]:
+        """Return the coefficient of each column (n, K), fitted on the items `rows`. Words get 0 if they would point away
         from keys, as if options come from a pool and each is the key once, because a solver that does not know the
         other keys cannot use this."""
-        rows, useful = drawn(train), list(columns)
+        useful = list(columns)
         while True:
             x = np.stack([columns[name][rows] for name in useful], axis=-1)
             found = dict(

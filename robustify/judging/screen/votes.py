@@ -288,8 +288,13 @@ class VoterPreferences:
             block = self._answers.block(VIEW_OF[mode], name, template)
             preference = mean_preferences(block, mode, self._index, norm)
             answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
-            middle = by_rows(_middle, preference, self._there, answered)
-            spread = by_rows(_spread, middle, self._index.k)
+            middle = by_rows(
+                lambda of, there, heard: np.where(heard[:, None], centred(np.nan_to_num(of), there), 0.0),
+                preference, self._there, answered,
+            )  # fmt: skip
+            spread = by_rows(
+                lambda of, k: np.sqrt((of**2).sum(axis=1) / np.maximum(k, 1)), middle, self._index.k
+            )
             alive = spread > ROUNDING
             scale = float(np.sqrt((spread[alive] ** 2).mean())) if alive.any() else 1.0
             there = self._index.index_of[block.item]
@@ -298,14 +303,6 @@ class VoterPreferences:
             bare = not np.isfinite(block.scores).any()
             self._read[asking] = _Preferences(middle, spread, scale, answered, placed, asked, bare)
         return self._read[asking]
-
-
-def _middle(preference: Floats, there: Bools, answered: Bools) -> Floats:
-    return np.where(answered[:, None], centred(np.nan_to_num(preference), there), 0.0)
-
-
-def _spread(middle: Floats, k: Ints) -> Floats:
-    return np.asarray(np.sqrt((middle**2).sum(axis=1) / np.maximum(k, 1)))
 
 
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
