@@ -25,7 +25,6 @@ from robustify.cli.free import free, prompts
 from robustify.cli.interop import export, import_
 from robustify.cli.lint import lint
 from robustify.cli.models import models
-from robustify.cli.options import printable
 from robustify.cli.restricted import restricted
 from robustify.cli.runs import (
     agree,
@@ -37,6 +36,7 @@ from robustify.cli.runs import (
     print_report,
     run_config,
 )
+from robustify.cli.terminal import printable
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

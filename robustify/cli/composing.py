@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import UsageError, counted
-from robustify.cli.options import DIR, FILE, F, gathered, print_result, say, watcher
+from robustify.cli.options import DIR, option, together
+from robustify.cli.terminal import print_result, say, watcher
 
 if TYPE_CHECKING:
     from robustify.composing.composed import Composed
@@ -32,46 +33,40 @@ def _sizes(said: str) -> tuple[int, int]:
     return sizes
 
 
-_about = partial(gathered, "pooling")
+_about = partial(option, into="pooling")
 _AMOUNT = click.FloatRange(min=0)
-_OPTIONS = (
+composing = together(
     _about(
-        "--pool", multiple=True, metavar="CANDIDATES",
-        help="Choose distractors from this file too: a set with the same questions, or candidates by ID or question "
+        "--pool CANDIDATES...",
+        "Choose distractors from this file too: a set with the same questions, or candidates by ID or question "
         "(repeatable). -o is then a new folder.",
     ),
-    _about("--candidates", multiple=True, metavar="COLUMN", help="Column of the pool with candidates (repeatable)."),
+    _about("--candidates COLUMN...", "Column of the pool with candidates (repeatable)."),
     _about(
-        "--options", "shown", read=_sizes, metavar="K|K-K",
-        help="Number of options of an item, or a range, chosen from a pool or from more options in DATA.",
+        "--options K|K-K", "Number of options of an item, or a range, chosen from a pool or from more options in DATA.",
+        to="shown", read=_sizes,
     ),
-    _about("--as-typed", is_flag=True, help="Keep quotes, dashes, spaces, final periods, and first letters of options."),
+    _about("--as-typed", "Keep quotes, dashes, spaces, final periods, and first letters of options."),
     _about(
-        "--auditor", "auditors", multiple=True, type=click.Choice(["characters", "meaning"]),
-        help="Prove the set by this auditor (repeatable) [default: characters and meaning].",
+        "--auditor characters|meaning...",
+        "Prove the set by this auditor (repeatable) [default: characters and meaning].", to="auditors",
     ),
-    _about("--meaning", is_flag=True, help="Let the encoder take part in choosing. It is then no proof."),
-    _about("--people", metavar="WRITER", help="Compare with the distractors of this column or file of the pool."),
-    _about("--writer", metavar="MODEL", help="Ask this model for lacking candidates: ID=openai:URL, hf:..., or a name."),
-    _about("--price", type=(_AMOUNT, _AMOUNT), metavar="IN OUT", help="Price of a million tokens of prompts and replies."),
-    _about("--budget", type=_AMOUNT, metavar="COST", help="Stop asking the writer before its replies cost more."),
-    _about("--dry-run", is_flag=True, help="Print the price of the writer, but ask and write nothing."),
+    _about("--meaning", "Let the encoder take part in choosing. It is then no proof."),
+    _about("--people WRITER", "Compare with the distractors of this column or file of the pool."),
+    _about("--writer MODEL", "Ask this model for lacking candidates: ID=openai:URL, hf:..., or a name."),
+    _about("--price IN OUT", "Price of a million tokens of prompts and replies.", type=(_AMOUNT, _AMOUNT)),
+    _about("--budget COST", "Stop asking the writer before its replies cost more.", type=_AMOUNT),
+    _about("--dry-run", "Print the price of the writer, but ask and write nothing."),
     _about(
-        "-m", "--models", multiple=True, metavar="NAME",
-        help="Show questions to this model, and set candidates aside that are as likely as the key (repeatable).",
+        "-m --models NAME...",
+        "Show questions to this model, and set candidates aside that are as likely as the key (repeatable).",
     ),
-    _about("--run", type=DIR, metavar="RUN", help="Do the same by the answers of this run."),
-    _about("--review", "reviews", multiple=True, type=FILE, help="Apply verdicts of a review sheet (repeatable)."),
-    _about("--cache-dir", "cache", type=DIR, help="Store models and replies here."),
-    _about("--prefer", type=click.Choice(["own"]), help="Keep as many of the author's own distractors as possible."),
+    _about("--run RUN", "Do the same by the answers of this run.", type=DIR),
+    _about("--review FILE...", "Apply verdicts of a review sheet (repeatable).", to="reviews"),
+    _about("--cache-dir DIRECTORY", "Store models and replies here.", to="cache"),
+    _about("--prefer own", "Keep as many of the author's own distractors as possible."),
 )  # fmt: skip
-
-
-def composing(command: F) -> F:
-    """Add the options of a composition to a command, which receives those that the user gives in `pooling`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""Options of a composition, which the command receives as `pooling` if the user gives them."""
 
 
 PREFERENCE = 1.0

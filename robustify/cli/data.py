@@ -15,17 +15,8 @@ import click
 
 from robustify.base.errors import GuardrailError, UsageError, counted
 from robustify.cli.composing import compose_set, composing
-from robustify.cli.options import (
-    FORCE,
-    F,
-    cache_dir,
-    gathered,
-    out_option,
-    output,
-    print_lines,
-    print_result,
-    say,
-)
+from robustify.cli.options import OUT, cache_dir, command, option, together
+from robustify.cli.terminal import print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.mending import Mended
@@ -42,11 +33,6 @@ DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
 ITEMS = click.argument("data", metavar="DATA", callback=_given)
 
 
-def reading(command: F) -> F:
-    """Add `--map`, `--split`, and `--skip-bad` to a command, which receives them as arguments of a `Source` in `how`."""
-    return _MAP(_SPLIT(_SKIP_BAD(command)))
-
-
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
     """Return the field map given by `--map`, or None if the option is not used. Raises as `said_columns`."""
     from robustify.reading.loaders.loaded import FieldMap, said_columns
@@ -54,16 +40,17 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
     return FieldMap.of(said_columns(columns, FieldMap.model_fields))
 
 
-_SKIP_BAD = gathered(
-    "how", "--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file."
-)
-_SPLIT = gathered(
-    "how", "--split", "--sheet", metavar="NAME", help="Read this split of a folder, or sheet of a workbook."
-)
-_MAP = gathered(
-    "how", "--map", "fields", multiple=True, metavar="PART=COLUMN", read=mapped,
-    help="Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+reading = together(
+    option(
+        "--map PART=COLUMN...",
+        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+        into="how", to="fields", read=mapped,
+    ),
+    option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="how"),
+    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="how"),
 )  # fmt: skip
+"""Options of reading a file, which the command receives as arguments of a `Source` in `how`."""
+FORCE = option("--force", "Replace an existing file.")
 
 
 def names_config(data: str) -> bool:
@@ -107,10 +94,9 @@ def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
     return load_bench(policy)
 
 
-@click.command()
+@command()
 @DATA
 @reading
-@output
 def validate(data: str, how: dict[str, Any]) -> int:
     """Check a file of items, and show its layout and defects.
 
@@ -146,10 +132,9 @@ def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, 
     return {"path": path, **how, **({"fields": fields} if fields else {})}
 
 
-@click.command("heuristics")
+@command("heuristics")
 @DATA
 @reading
-@output
 def rules_alone(data: str, how: dict[str, Any]) -> int:
     """Score simple rules that see only the choices.
 
@@ -171,14 +156,17 @@ def rules_alone(data: str, how: dict[str, Any]) -> int:
     return print_result(scores, rule_lines(scores))
 
 
-@click.command()
+@command()
 @ITEMS
 @reading
 @composing
-@out_option("Write this .csv or .jsonl file, or with a pool, the files into this new or empty folder.")
-@click.option("--seed", default=0, show_default=True, help="Order and choose options with this seed.")
+@option(
+    OUT,
+    "Write this .csv or .jsonl file, or with a pool, the files into this new or empty folder.",
+    required=True,
+)
+@option("--seed INTEGER", "Order and choose options with this seed.", default=0)
 @FORCE
-@output
 def mend(
     data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, force: bool
 ) -> int:  # fmt: skip
@@ -221,7 +209,7 @@ def mend(
 
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
     """Write and print a composed set. Then raise `GuardrailError` if its proof failed."""
-    from robustify.export.composed_folder import composed_lines, composed_tree, proof_failure, write_composed
+    from robustify.export import composed_folder as folder
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
@@ -231,13 +219,13 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
         raise UsageError(f"{out} is a file. With --pool or --options, -o names a new folder.")
     bench = public_items(data, how)
     found = compose_set(bench, pooling, seed)
-    paths = write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
-    tree = {"folder": str(out), "files": [path.name for path in paths], **composed_tree(found)}
+    paths = folder.write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
+    tree = {"folder": str(out), "files": [path.name for path in paths], **folder.composed_tree(found)}
     made = next(path for path in paths if path.stem == "composed" and path.suffix != ".json")
-    code = print_result(tree, [*composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
-    if failure := proof_failure(found):
+    print_result(tree, [*folder.composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
+    if failure := folder.proof_failure(found):
         raise GuardrailError(failure)
-    return code
+    return 0
 
 
 def _place(bench: "Loaded", at: int) -> dict[str, object]:
@@ -258,16 +246,13 @@ def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> It
     yield f"next: robustify lint {out}, edit it, then robustify {out} --public -o {out.stem}"
 
 
-@click.command()
+@command()
 @ITEMS
 @reading
-@click.option(
-    "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
-)
-@out_option("Write this file [default: NAME.yaml in the current folder].", required=False)
+@option("-m --models NAME...", "Add this model to the config (repeatable).")
+@option(OUT, "Write this file [default: NAME.yaml in the current folder].")
 @FORCE
 @cache_dir
-@output
 def init(
     data: str, how: dict[str, Any], models: tuple[str, ...], out: Path | None, force: bool, cache: Path
 ) -> int:

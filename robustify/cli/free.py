@@ -12,42 +12,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.data import public_items
-from robustify.cli.options import (
-    DIR,
-    FILE,
-    FORMAT_TYPE,
-    F,
-    cache_dir,
-    out_option,
-    output,
-    print_result,
-    watcher,
-)
+from robustify.cli.options import FILE, FORMAT_TYPE, Group, cache_dir, command, option, together
+from robustify.cli.terminal import print_result, watcher
 
 if TYPE_CHECKING:
     from robustify.freeform.questions import Rows
     from robustify.freeform.schema import FreeSettings
 
-OUT = out_option("Write grades, summary, and report here.", type=DIR)
-CONFIG = click.option("--config", type=FILE, help="Read other settings from the `free:` block of this file.")
-JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this server: http://HOST:PORT/v1.")
-JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
-HUMAN = click.option("--human", type=FILE, help="Read labels: item_id, annotator, and verdict or labels.")
-MAX_UNSCORED = click.option(
-    "--max-unscored",
-    type=click.FloatRange(0, 1),
-    default=0.02,
-    show_default=True,
-    help="Exit with code 7 if a larger share of answers has no score.",
-)
+HUMAN = option("--human FILE", "Read labels: item_id, annotator, and verdict or labels.")
+_judged = together(
+    option("-o --out --output DIRECTORY", "Write grades, summary, and report here.", required=True),
+    option("--config FILE", "Read other settings from the `free:` block of this file."),
+    option("--judge URL", "Use the judge at this server: http://HOST:PORT/v1."),
+    option("--judge-model NAME", "Use this model of the judge's server."),
+    HUMAN,
+    option(
+        "--max-unscored", "Exit with code 7 if a larger share of answers has no score.",
+        type=click.FloatRange(0, 1), default=0.02,
+    ),
+    cache_dir,
+)  # fmt: skip
+"""Options of commands that use a judge."""
 
 
-def _judged(command: F) -> F:
-    """Add the options of commands that use a judge."""
-    return OUT(CONFIG(JUDGE(JUDGE_MODEL(HUMAN(MAX_UNSCORED(cache_dir(output(command))))))))
-
-
-@click.group()
+@click.group(cls=Group)
 def free() -> None:
     """Grade free-text answers to the questions.
 
@@ -67,15 +55,11 @@ def free() -> None:
 
 @free.command("grade")
 @click.argument("rows", metavar="ROWS...", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--items", type=FILE, help="Read the questions from this file if ROWS have only IDs and predictions."
-)
-@click.option("--rel-tol", type=float, help="Accept numbers within this relative tolerance [default: 0.05].")
-@click.option(
-    "--rubric",
-    multiple=True,
-    metavar="KIND@VERSION",
-    help="Let the judge grade all mcq, numeric, or explanation answers with this template (repeatable).",
+@option("--items FILE", "Read the questions from this file if ROWS have only IDs and predictions.")
+@option("--rel-tol FLOAT", "Accept numbers within this relative tolerance [default: 0.05].")
+@option(
+    "--rubric KIND@VERSION...",
+    "Let the judge grade all mcq, numeric, or explanation answers with this template (repeatable).",
 )
 @_judged
 def grade_rows(
@@ -101,7 +85,7 @@ def grade_rows(
 
 @free.command()
 @click.argument("rows", metavar="FILE", type=FILE)
-@click.option("--template", help="Use this prompt template, e.g. legacy@1.0 [default: optimized@2.0].")
+@option("--template TEXT", "Use this prompt template, e.g. legacy@1.0 [default: optimized@2.0].")
 @FORMAT_TYPE
 @_judged
 def nuggets(rows: Path, template: str | None, format_type: str | None, **given: Any) -> int:
@@ -185,8 +169,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
 @free.command("agree")
 @click.argument("grades", metavar="GRADES [OTHER]", nargs=-1, required=True, type=FILE)
 @HUMAN
-@click.option("--seed", type=int, default=0, show_default=True, help="Use this seed for resampling.")
-@output
+@option("--seed INTEGER", "Use this seed for resampling.", default=0)
 def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     """Compare a judge with human labels, or compare two sets of grades.
 
@@ -213,16 +196,13 @@ def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int
     return print_result(result, json.dumps(result, indent=2).splitlines())
 
 
-@click.command()
+@command()
 @click.argument("prompt_id", metavar="[ID]", required=False)
-@click.option("--example", is_flag=True, help="Print the prompt for an invented item.")
-@click.option("--items", type=FILE, help="Print the prompt for an item of this public file.")
-@click.option("--item", "item_id", metavar="ID", help="Choose this item of the file [default: the first].")
+@option("--example", "Print the prompt for an invented item.")
+@option("--items FILE", "Print the prompt for an item of this public file.")
+@option("--item ID", "Choose this item of the file [default: the first].", to="item_id")
 @FORMAT_TYPE
-@click.option(
-    "--template-dir", multiple=True, type=DIR, help="Add the templates in this folder (repeatable)."
-)
-@output
+@option("--template-dir DIRECTORY...", "Add the templates in this folder (repeatable).")
 def prompts(
     prompt_id: str | None, example: bool, items: Path | None, item_id: str | None, format_type: str | None,
     template_dir: tuple[Path, ...],

@@ -7,53 +7,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.options import (
-    ENCODER,
-    HIDDEN,
-    PATH,
-    RUN,
-    out_option,
-    output,
-    print_lines,
-    print_result,
-    say,
-    screening,
-)
+from robustify.cli.options import ENCODER, HIDDEN, OUT, RUN, Command, Group, command, option, screening
+from robustify.cli.terminal import print_lines, print_result, say
 
 if TYPE_CHECKING:
     from robustify.export.writing import Exporter
     from robustify.runs.run import Run
 
 
-@click.command("import")
+@command("import")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@out_option("Write the run into this folder.")
-@click.option(
-    "--data",
-    multiple=True,
-    metavar="ITEMS",
-    type=PATH,
-    help="Match the logs with this file of items (repeatable) [default: the text in the logs].",
+@option(OUT, "Write the run into this folder.", required=True)
+@option(
+    "--data ITEMS...", "Match the logs with this file of items (repeatable) [default: the text in the logs]."
 )
-@click.option(
-    "--view",
-    type=click.Choice(["choices_only", "choices_only_text", "full", "cloze"]),
-    help="Treat the prompts as this view [default: as the log shows].",
+@option(
+    "--view choices_only|choices_only_text|full|cloze",
+    "Treat the prompts as this view [default: as the log shows].",
 )
-@click.option(
-    "--map",
-    "columns",
-    multiple=True,
-    metavar="PART=COLUMN",
-    help="Map a part to its column, or use PART==VALUE for all rows (repeatable).",
+@option(
+    "--map PART=COLUMN...",
+    "Map a part to its column, or use PART==VALUE for all rows (repeatable).",
+    to="columns",
 )
-@click.option("--filter", metavar="NAME", help="Use this filter of lm-eval or scorer of Inspect.")
-@click.option("--name", help="Name the benchmark [default: the name of the data or the task].")
+@option("--filter NAME", "Use this filter of lm-eval or scorer of Inspect.")
+@option("--name TEXT", "Name the benchmark [default: the name of the data or the task].")
 @HIDDEN
 @screening
 @ENCODER
-@click.option("--skip-bad", is_flag=True, help="Set unreadable rows aside instead of rejecting the log.")
-@output
+@option("--skip-bad", "Set unreadable rows aside instead of rejecting the log.")
 def import_(
     logs: tuple[str, ...],
     out: Path,
@@ -89,17 +71,13 @@ def import_(
     return 7 if summary.halting and not summary.trial else 0
 
 
-@click.command()
+@command()
 @RUN
-@out_option("Write the page into this new folder.")
-@click.option(
-    "--only",
-    "groups",
-    multiple=True,
-    type=click.Choice(["screen", "accuracy", "audit", "topics", "free", "cues"]),
-    help="Publish only these numbers, which uses less of the budget (repeatable).",
-)
-@output
+@option(OUT, "Write the page into this new folder.", required=True)
+@option(
+    "--only screen|accuracy|audit|topics|free|cues...",
+    "Publish only these numbers, which uses less of the budget (repeatable).", to="groups",
+)  # fmt: skip
 def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     """Publish the released page of a restricted run.
 
@@ -116,7 +94,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")
 
 
-class _Exports(click.Group):
+class _Exports(Group):
     """Command group of the exporters, which are imported only if one of them is used."""
 
     def __init__(self, **settings: Any) -> None:
@@ -132,12 +110,12 @@ class _Exports(click.Group):
         return {**made, "published": published}
 
 
-def _export_command(exporter: "Exporter") -> click.Command:
+def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         from robustify.reading.loaders.loaded import NOBODY
         from robustify.report.printing import standing
 
-        lines = exporter.export(run, out, **options)
+        lines = exporter(run, out, **options)
         say(f"State of the run: {standing(run.summary)}")
         for note in run.manifest["data"].get("notes", ()):
             if NOBODY in note:
@@ -155,16 +133,11 @@ def _export_command(exporter: "Exporter") -> click.Command:
             say("The card states no licence. To set one, use --licence ID.")
         return print_lines(*lines)
 
-    made = output(command)
-    for option, about in reversed([*exporter.options.items()]):
-        kind: dict[str, Any] = {"metavar": about.metavar} if about.metavar else {"is_flag": True}
-        if about.required:
-            kind |= {"multiple": True, "required": True, "type": PATH}
-        elif about.values:
-            kind = {"type": click.Choice(about.values), "show_default": True}
-        kind |= {} if about.default is None else {"default": about.default}
-        made = click.option(f"--{option}", help=about.says, **kind)(made)
-    return click.command(exporter.name, help=exporter.help)(RUN(out_option(exporter.out)(made)))
+    made = command
+    for usage, says, about in reversed(exporter.options):
+        made = option(usage, says, **about)(made)
+    made = RUN(option(OUT, exporter.out, required=True)(made))
+    return click.command(exporter.name, cls=Command, help=exporter.write.__doc__)(made)
 
 
 @click.group(cls=_Exports)

@@ -11,7 +11,8 @@ import click
 
 from robustify.base.errors import RobustifyError, UsageError, counted
 from robustify.cli.data import items_of, names_config, reading
-from robustify.cli.options import output, print_result, say
+from robustify.cli.options import command, option
+from robustify.cli.terminal import print_result, say
 
 if TYPE_CHECKING:
     from robustify.judging.lint.findings import Finding
@@ -33,28 +34,16 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
     return [code for code in RULES if any(code.startswith(one) for one in prefixes)]
 
 
-@click.command()
+@command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @reading
-@click.option(
-    "--select", multiple=True, metavar="CODE", callback=_codes, help="Use only these rules (R01,R031 ...)."
-)
-@click.option("--ignore", multiple=True, metavar="CODE", callback=_codes, help="Leave these rules out.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
-    default="text",
-    help="Print the findings in this form.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["warning", "note", "never"]),
-    default="warning",
-    show_default=True,
-    help="Exit with code 7 on findings of this severity.",
-)
-@output
+@option("--select CODE...", "Use only these rules (R01,R031 ...).", callback=_codes)
+@option("--ignore CODE...", "Leave these rules out.", callback=_codes)
+@option(
+    "--format text|json|sarif|github", "Print the findings in this form.",
+    to="form", default="text", show_default=False,
+)  # fmt: skip
+@option("--fail-on warning|note|never", "Exit with code 7 on findings of this severity.", default="warning")
 def lint(
     files: tuple[str, ...], how: dict[str, Any], select: list[str], ignore: list[str], form: str, fail_on: str
 ) -> int:

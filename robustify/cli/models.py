@@ -6,17 +6,17 @@ from pathlib import Path
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.options import cache_dir, output, print_lines, print_result, say
+from robustify.cli.options import Group, cache_dir
+from robustify.cli.terminal import print_lines, print_result, say
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """Manage embedded models and the score cache."""
 
 
 @models.command("list")
 @cache_dir
-@output
 def list_(cache: Path) -> int:
     """List the embedded models with their state and licence."""
     from robustify.models.folder import model_info
@@ -32,7 +32,6 @@ def list_(cache: Path) -> int:
 @models.command("pull")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cache_dir
-@output
 def pull_models(names: tuple[str, ...], cache: Path) -> int:
     """Download embedded models, and convert them once.
 
@@ -56,7 +55,6 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
 @models.command("info")
 @click.argument("name")
 @cache_dir
-@output
 def show_model(name: str, cache: Path) -> int:
     """Show the source, licence, and file digests of a model."""
     from robustify.models.folder import model_info
@@ -72,7 +70,6 @@ def score_cache() -> None:
 
 @score_cache.command("info")
 @cache_dir
-@output
 def cache_info(cache: Path) -> int:
     """Show the path, size, and number of scores of the cache."""
     from robustify.models.engines.cache import every
@@ -85,7 +82,6 @@ def cache_info(cache: Path) -> int:
 
 @score_cache.command()
 @cache_dir
-@output
 def clear(cache: Path) -> int:
     """Delete all scores and free-text replies, but keep the models.
 

@@ -1,30 +1,63 @@
-"""Options shared by several commands, printing of results, and progress on stderr."""
+"""Commands with `--json` and `--quiet`, and their options, each declared as its usage: `-m --models NAME...`."""
 
-import json
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from robustify.base.errors import counted
-
 if TYPE_CHECKING:
-    from robustify.models.forecast import Stopwatch
     from robustify.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
-FORMAT_TYPE = click.option(
-    "--format-type",
-    type=click.Choice(("json", "yaml", "xml", "csv", "markdown", "adaptive")),
-    help="Ask for labels in this format [default: by template].",
-)
+TYPES = {"PATH": PATH, "ITEMS": PATH, "FILE": FILE, "DIRECTORY": DIR, "INTEGER": int, "FLOAT": float}
+"""Types of values by their name in a usage. Others are strings."""
+
+
+def option(
+    usage: str, says: str, *, to: str = "", into: str = "", read: Callable[[Any], object] | None = None, **about: Any
+) -> Callable[[F], F]:  # fmt: skip
+    """Return the option with this usage, which the command receives under its name, or as `to`.
+
+    An option without a value is a flag. `NAME...` is repeatable, and `this|that`, in small letters, is one of these words.
+    With `into`, the command receives it in this dictionary, converted by `read`, if the user gives it. `about` are
+    arguments of Click.
+    """
+    names, value = usage.split(" "), ""
+    while not names[-1].startswith("-"):
+        value = f"{names.pop()} {value}".strip()
+    about["multiple"], value = value.endswith("..."), value.removesuffix("...")
+    if value.islower():
+        about["type"] = click.Choice(value.split("|"))
+    elif value:
+        about = {"metavar": value, "type": TYPES.get(value), **about}
+    elif "type" not in about:
+        about["is_flag"] = True
+    if into:
+
+        def given(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+            found = context.params.setdefault(into, {})
+            if value not in (None, (), ""):
+                found[to or parameter.name] = read(value) if read else value
+
+        about |= {"expose_value": False, "callback": given, "default": None}
+        return click.option(*names, help=says, **about)
+    shown = about.get("default") not in (None, "")
+    return click.option(*names, *[to] * bool(to), help=says, **{"show_default": shown, **about})
+
+
+def together(*some: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds several options, in this order."""
+
+    def added(command: F) -> F:
+        for one in reversed(some):
+            command = one(command)
+        return command
+
+    return added
 
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
@@ -39,185 +72,65 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
-def gathered(
-    into: str, *names: str, under: str = "", read: Callable[[Any], object] = lambda value: value, **about: Any
-) -> Callable[[F], F]:
-    """Return an option that the command receives in the dictionary `into` if it is given, converted by `read`, under its
-    name with `under` before it."""
-
-    def given(context: click.Context, option: click.Parameter, value: Any) -> None:
-        found = context.params.setdefault(into, {})
-        if value not in (None, (), ""):
-            found[f"{under}{option.name}"] = read(value)
-
-    return click.option(*names, expose_value=False, callback=given, **{"default": None, **about})
-
-
-def _flag(*names: str, help: str) -> Callable[[F], F]:
-    """Return a flag that is kept in the context for `print_result` and `say`."""
-
-    def keep(context: click.Context, option: click.Parameter, value: bool) -> None:
-        context.meta[f"robustify.{option.name}"] = value
-
-    return click.option(*names, is_flag=True, expose_value=False, callback=keep, help=help)
-
-
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
-cache_dir = click.option(
-    "--cache-dir",
-    "cache",
-    type=DIR,
-    callback=_cache_folder,
-    help="Store models and scores here [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
-)
+OUT = "-o --out --output PATH"
+"""Usage of the option for the output path of a command."""
+cache_dir = option(
+    "--cache-dir DIRECTORY",
+    "Store models and scores here [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
+    to="cache", callback=_cache_folder,
+)  # fmt: skip
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
-FORCE = click.option("--force", is_flag=True, help="Replace an existing file.")
-CRITERION = gathered(
-    "rule", "--criterion", under="screen.", metavar="fdr|unanimous|majority|K-of-N",
-    help="Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
+FORCE = option("--force", "Replace a run of another benchmark in that folder.")
+HIDDEN = option(
+    "--hidden question|passage|context|image",
+    "Name the part of an item that choices_only does not show [default: question].", into="rule",
 )  # fmt: skip
-MODE = gathered(
-    "rule", "--mode", under="screen.", type=click.Choice(["letter", "text"]),
-    help="Let models vote by letter, or by the text of the choices.",
+ENCODER = option(
+    "--encoder/--no-encoder", "Audit the kept items with the sentence encoder [default: if it is installed].", into="rule"
 )  # fmt: skip
-ENCODER = gathered(
-    "rule", "--encoder/--no-encoder",
-    help="Audit the kept items with the sentence encoder [default: if it is installed].",
+FORMAT_TYPE = option(
+    "--format-type json|yaml|xml|csv|markdown|adaptive",
+    "Ask for labels in this format [default: by template].",
+)
+screening = together(
+    option(
+        "--criterion fdr|unanimous|majority|K-of-N",
+        "Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
+        into="rule", to="screen.criterion",
+    ),
+    option(
+        "--mode letter|text", "Let models vote by letter, or by the text of the choices.", into="rule", to="screen.mode"
+    ),
 )  # fmt: skip
-HIDDEN = gathered(
-    "rule", "--hidden", type=click.Choice(["question", "passage", "context", "image"]),
-    help="Name the part of an item that choices_only does not show [default: question].",
-)  # fmt: skip
-JSON = _flag("--json", help="Print only one JSON object.")
-QUIET = _flag("-q", "--quiet", help="Print only errors (with --json, also the object).")
+"""Options of the screen, which the command receives as `rule` if the user gives them."""
 
 
-def output(command: F) -> F:
-    """Add the options `--json` and `--quiet` to a command."""
-    return JSON(QUIET(command))
+def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Keep a flag in the context for `print_result` and `say`."""
+    context.meta[f"robustify.{parameter.name}"] = value
 
 
-def screening(command: F) -> F:
-    """Add the screen options to a command, which receives those given by the user as `rule`."""
-    return CRITERION(MODE(command))
+_kept: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": _keep}
 
 
-def out_option(says: str, **about: Any) -> Callable[[F], F]:
-    """Return the option `-o` for the output path of a command."""
-    return click.option("-o", "--out", "--output", help=says, **{"required": True, "type": PATH, **about})
+class Command(click.Command):
+    """Command with the options `--json` and `--quiet`."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.params.append(click.Option(["--json"], help="Print only one JSON object.", **_kept))
+        says = "Print only errors (with --json, also the object)."
+        self.params.append(click.Option(["-q", "--quiet"], help=says, **_kept))
 
 
-def printable(text: str) -> str:
-    """Return text with unprintable characters replaced, so that names from files cannot control a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+class Group(click.Group):
+    """Group of such commands and groups."""
+
+    command_class = Command
+    group_class = type
 
 
-def is_set(name: str) -> bool:
-    """Return whether the option `--json` or `--quiet` is set."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(f"robustify.{name}"))
-
-
-def print_result(tree: object, lines: Iterable[str]) -> int:
-    """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
-    if is_set("json"):
-        click.echo(json.dumps(tree))
-    elif not is_set("quiet") and (text := "\n".join(map(printable, lines))):
-        click.echo(text)
-    return 0
-
-
-def print_lines(*lines: object) -> int:
-    """Print lines, or a JSON object that contains them under `printed`. Return exit code 0."""
-    texts = [str(line) for line in lines]
-    return print_result({"printed": texts}, texts)
-
-
-def say(line: str) -> None:
-    """Print a message to stderr, unless `--quiet` is set."""
-    if not is_set("quiet"):
-        click.echo(f"robustify: {printable(line)}", err=True)
-
-
-EVERY_SECONDS, TICK_SECONDS = 30.0, 1.0
-"""Least time between two lines of a log, and between two looks of a bar."""
-LOADING = "loading "
-"""Prefix of a progress label until the model has returned its first result, which is what the cache has."""
-Advance = Callable[[int], None]
-
-
-def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Advance]]:
-    """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
-
-    def watch(label: str, total: int) -> AbstractContextManager[Advance]:
-        from robustify.base.redaction import UNMUTED
-
-        if shown is False or is_set("quiet"):
-            return nullcontext(lambda _: None)
-        return _watched(label, total, UNMUTED, _bar if UNMUTED.isatty() else _lines)
-
-    return watch
-
-
-@contextmanager
-def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
-    """Show progress without loading and the cache in the rate. If the user interrupts it, say how much is kept."""
-    from robustify.models.forecast import Stopwatch
-
-    name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
-    try:
-        with display(label, total, err) as show:
-            if name == label:
-                watch(0)
-            yield watch
-    except (KeyboardInterrupt, SystemExit):
-        if name != label:
-            kept = (
-                f"{max(0, watch.cached) + watch.done:,} of {counted(total, 'request')} are kept in the cache"
-            )
-            err.write(f"robustify: {name}: {kept}; run the same command to go on\n")
-        raise
-
-
-@contextmanager
-def _bar(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
-    from tqdm import tqdm
-
-    ended = threading.Event()
-    with tqdm(total=total, desc=label, unit="req", file=err, dynamic_ncols=True) as bar:
-
-        def tick() -> None:
-            while not ended.wait(TICK_SECONDS):
-                bar.refresh()
-
-        def show(name: str, watch: "Stopwatch") -> None:
-            if not watch.done:
-                bar.initial, bar.start_t = watch.cached, time.time()
-            if watch.cached + watch.done:
-                bar.set_description(name, refresh=False)
-            bar.update(watch.cached + watch.done - bar.n)
-
-        threading.Thread(target=tick, daemon=True).start()
-        try:
-            yield show
-        finally:
-            ended.set()
-
-
-@contextmanager
-def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
-    """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
-    latest = time.monotonic()
-
-    def show(name: str, watch: "Stopwatch") -> None:
-        nonlocal latest
-        done = watch.cached + watch.done
-        if done and time.monotonic() - latest >= EVERY_SECONDS:
-            latest = time.monotonic()
-            left = f", about {watch.pace * (total - done):.0f} s left" if watch.pace and done < total else ""
-            took = f"{done:,} of {total:,} requests in {watch.seconds:.0f} s"
-            err.write(f"robustify: {name}: {took}{left}\n")
-
-    if label.startswith(LOADING):
-        err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
-    yield show
+def command(name: str | None = None) -> Callable[[Callable[..., object]], Command]:
+    """Return a decorator that makes a `Command` of a function."""
+    return click.command(name, cls=Command)

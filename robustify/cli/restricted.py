@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import (
-    FILE,
-    PATH,
-    RUN,
-    out_option,
-    output,
-    print_lines,
-    print_result,
-    printable,
-    say,
-)
+from robustify.cli.options import FILE, OUT, PATH, RUN, Group, option
+from robustify.cli.terminal import print_lines, print_result, printable, say
 
 if TYPE_CHECKING:
     from robustify.restricted.adapters import Adapter
@@ -25,7 +16,7 @@ if TYPE_CHECKING:
 ADAPTER = click.argument("name", metavar="ID|FOLDER")
 
 
-@click.group()
+@click.group(cls=Group)
 def restricted() -> None:
     """Set up restricted sets, and share their splits."""
 
@@ -36,7 +27,6 @@ def adapter() -> None:
 
 
 @adapter.command("list")
-@output
 def list_adapters() -> int:
     """List the adapters of the package and of $ROBUSTIFY_ADAPTERS."""
     from robustify.base.errors import RobustifyError
@@ -57,8 +47,7 @@ def list_adapters() -> int:
 
 @adapter.command("check")
 @ADAPTER
-@click.option("-o", "--out", type=PATH, help="Also check this folder for results.")
-@output
+@option("-o --out PATH", "Also check this folder for results.")
 def check_adapter(name: str, out: Path | None) -> int:
     """Check whether a run on this set is allowed.
 
@@ -79,8 +68,7 @@ def key() -> None:
 
 
 @key.command("new")
-@out_option("Write the key into this new file.")
-@output
+@option(OUT, "Write the key into this new file.", required=True)
 def make_key(out: Path) -> int:
     """Create a key, for IDs or for the gate, and its record of releases.
 
@@ -110,10 +98,7 @@ def make_key(out: Path) -> int:
 
 @key.command("releases")
 @click.argument("file", required=False, type=FILE)
-@click.option(
-    "--begin", "begins", is_flag=True, help="Create the record of a key that has not been used for a release."
-)
-@output
+@option("--begin", "Create the record of a key that has not been used for a release.", to="begins")
 def list_releases(file: Path | None, begins: bool) -> int:
     """List the releases under a key, with their cost in bits, and what is left of each set's budget.
 
@@ -152,7 +137,6 @@ def licence() -> None:
 
 @licence.command()
 @ADAPTER
-@output
 def show(name: str) -> int:
     """Print the terms of a set, and the command that accepts them."""
     from robustify.restricted.adapters import find_adapter
@@ -166,16 +150,10 @@ def show(name: str) -> int:
 
 @licence.command("accept")
 @ADAPTER
-@click.option(
-    "--name", "person", required=True, help="Record this person as having read and accepted the terms."
+@option(
+    "--name TEXT", "Record this person as having read and accepted the terms.", to="person", required=True
 )
-@click.option(
-    "--licence-sha256",
-    metavar="HEX",
-    required=True,
-    help="Give the digest of the terms, as printed by `licence show`.",
-)
-@output
+@option("--licence-sha256 HEX", "Give the digest of the terms, as printed by `licence show`.", required=True)
 def accept_terms(name: str, person: str, licence_sha256: str) -> int:
     """Accept the terms of a set of which you have a copy.
 
@@ -217,10 +195,8 @@ def split() -> None:
 
 @split.command()
 @RUN
-@click.option("--split", "name", required=True, type=click.Choice(["kept", "flagged", "undecided"]),
-              help="Write this split.")  # fmt: skip
-@out_option("Write this new file in a private folder.")
-@output
+@option("--split kept|flagged|undecided", "Write this split.", to="name", required=True)
+@option(OUT, "Write this new file in a private folder.", required=True)
 def emit(run: "Run", name: str, out: Path) -> int:
     """Record a split of RUN as published, and write it.
 
@@ -240,9 +216,8 @@ def emit(run: "Run", name: str, out: Path) -> int:
 
 @split.command("open")
 @click.argument("file", metavar="SPLIT", type=PATH)
-@click.option("--data", required=True, metavar="ADAPTER", help="Use this adapter, given by ID or folder.")
-@out_option("Write the items with their text into this new private file.", required=False)
-@output
+@option("--data ADAPTER", "Use this adapter, given by ID or folder.", required=True)
+@option(OUT, "Write the items with their text into this new private file.")
 def open_split(file: Path, data: str, out: Path | None) -> int:
     """Find the items of a split in the local copy of the set.
 

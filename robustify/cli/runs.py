@@ -10,57 +10,46 @@ from robustify.base.errors import AuthorisationError, counted
 from robustify.cli.data import reading
 from robustify.cli.options import (
     ENCODER,
+    FORCE,
     HIDDEN,
+    OUT,
     PATH,
     RUN,
     cache_dir,
-    is_set,
-    out_option,
-    output,
-    print_lines,
-    print_result,
-    say,
+    command,
+    option,
     screening,
-    watcher,
 )
+from robustify.cli.terminal import is_set, print_lines, print_result, say, watcher
 
 if TYPE_CHECKING:
     from robustify.runs.run import Run
 
-_FORCE = click.option("--force", is_flag=True, help="Replace a run of another benchmark in that folder.")
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 
 
-@click.command("run")
+@command("run")
 @click.argument("config", metavar="CONFIG|DATA")
-@click.option(
-    "--public",
-    is_flag=True,
-    help="Audit a file of items (DATA) without a config, and allow reports to show its text.",
-)
+@option("--public", "Audit a file of items (DATA) without a config, and allow reports to show its text.")
 @reading
-@out_option("Write the run into this folder [default: results/NAME].", required=False)
-@_FORCE
-@click.option("-m", "--models", multiple=True, metavar="NAME",
-              help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
+@option(OUT, "Write the run into this folder [default: results/NAME].")
+@FORCE
+@option(
+    "-m --models NAME...", "Ask this model, not those of the config; ID=openai:URL for a server (repeatable)."
+)
 @screening
 @HIDDEN
 @ENCODER
-@click.option("--limit", type=click.IntRange(min=1), help="Audit only the first N items.")
-@click.option("--safe-demo", is_flag=True, help="Refuse to run on a restricted set.")
-@click.option("--device", help="Run the models on this device, e.g. cpu or cuda:0.")
+@option("--limit", "Audit only the first N items.", type=click.IntRange(min=1))
+@option("--safe-demo", "Refuse to run on a restricted set.")
+@option("--device TEXT", "Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Check the config, and estimate what is left to ask and how long it takes.",
-)
-@click.option(
+@option("--dry-run", "Check the config, and estimate what is left to ask and how long it takes.")
+@option(
     "--progress/--no-progress",
+    "Show or hide progress [default: bars on a terminal, otherwise lines].",
     default=None,
-    help="Show or hide progress [default: bars on a terminal, otherwise lines].",
 )
-@output
 def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     """Audit a benchmark, and write a report.
 
@@ -139,14 +128,11 @@ def _close(run: "Run", tree: object) -> int:
     return 0
 
 
-@click.command("judge")
+@command("judge")
 @RUN
-@out_option(
-    "Write into this folder, or into RUN [default: next to RUN, named after the rules].", required=False
-)
-@_FORCE
+@option(OUT, "Write into this folder, or into RUN [default: next to RUN, named after the rules].")
+@FORCE
 @screening
-@output
 def judge_again(run: "Run", out: Path | None, force: bool, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
@@ -169,12 +155,15 @@ def judge_again(run: "Run", out: Path | None, force: bool, rule: dict[str, objec
     return _close(done, done.summary.tree())
 
 
-@click.command("report")
+@command("report")
 @RUN
-@click.option("--table", is_flag=True, help="Print only the table of scores with the number to quote.")
-@click.option("--format", "form", type=click.Choice(["markdown", "latex", "csv"]), default="markdown",
-              show_default=True, help="Print the table in this format (implies --table).")  # fmt: skip
-@output
+@option("--table", "Print only the table of scores with the number to quote.")
+@option(
+    "--format markdown|latex|csv",
+    "Print the table in this format (implies --table).",
+    to="form",
+    default="markdown",
+)
 def print_report(run: "Run", table: bool, form: str) -> int:
     """Print the report of RUN as Markdown, or the number to quote.
 
@@ -199,10 +188,9 @@ def print_report(run: "Run", table: bool, form: str) -> int:
     return print_result(tree, (run.folder / "report.md").read_text(encoding="utf-8").splitlines())
 
 
-@click.command()
+@command()
 @RUN
-@click.option("--strict", is_flag=True, help="Also fail if something was not evaluated.")
-@output
+@option("--strict", "Also fail if something was not evaluated.")
 def check(run: "Run", strict: bool) -> int:
     """Check RUN against the guardrails.
 
@@ -234,11 +222,10 @@ def check(run: "Run", strict: bool) -> int:
     return 7 if states & ({"failed", "not evaluated"} if strict else {"failed"}) else 0
 
 
-@click.command()
+@command()
 @RUN
 @click.argument("item", metavar="[ITEM]", required=False)
-@click.option("--csv", "as_csv", is_flag=True, help="Print the flagged items as CSV.")
-@output
+@option("--csv", "Print the flagged items as CSV.", to="as_csv")
 def explain(run: "Run", item: str | None, as_csv: bool) -> int:
     """Explain why items are flagged, and suggest edits.
 
@@ -281,10 +268,9 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
     return 0
 
 
-@click.command()
+@command()
 @RUN
 @click.argument("labels", metavar="LABELS", type=PATH)
-@output
 def agree(run: "Run", labels: Path) -> int:
     """Compare the verdicts of RUN with human labels.
 
@@ -303,13 +289,10 @@ def agree(run: "Run", labels: Path) -> int:
     return print_result(found, markdown("agree.j2", found=found).splitlines())
 
 
-@click.command()
+@command()
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
-@click.option("--html", type=PATH, metavar="FILE", help="Also write the comparison as an HTML file.")
-@click.option(
-    "--alert", is_flag=True, help="Exit with code 7 if a score or the set is worse in the last run."
-)
-@output
+@option("--html FILE", "Also write the comparison as an HTML file.", type=PATH)
+@option("--alert", "Exit with code 7 if a score or the set is worse in the last run.")
 def compare(folders: tuple[Path, ...], html: Path | None, alert: bool) -> int:
     """Compare runs, and test whether differences are noise.
 
@@ -337,10 +320,9 @@ def compare(folders: tuple[Path, ...], html: Path | None, alert: bool) -> int:
     return 0
 
 
-@click.command()
+@command()
 @click.argument("folder", metavar="DIR", type=PATH)
-@out_option("Write this page [default: DIR/dashboard.html].", required=False, metavar="FILE")
-@output
+@option("-o --out --output FILE", "Write this page [default: DIR/dashboard.html].", type=PATH)
 def dashboard(folder: Path, out: Path | None) -> int:
     """Show all runs below DIR on one page.
 

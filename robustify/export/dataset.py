@@ -33,10 +33,24 @@ SAYS = {
 }
 
 
+@writing.exporter(
+    "dataset",
+    writing.KEPT,
+    writing.TRIM,
+    ("--licence ID", "State this licence of the items, e.g. cc-by-4.0.", {"default": ""}),
+)
 def export_dataset(
     run: Run, folder: Path, kept: bool = False, licence: str = "", trim: bool = False
 ) -> list[Path]:
-    """Write `SPLIT.parquet` for each nonempty split, and `README.md`. Return their paths."""
+    """Write a dataset folder with a card and one Parquet file per split.
+
+    In addition to the splits, `balanced.parquet` contains the largest subset found in which no cue of the adjusted
+    score predicts the key. Nothing is uploaded.
+
+    \b
+    Example:
+        robustify export dataset results/demo -o dataset --licence mit
+    """
     with writing.exporting(run, folder, kept) as (staging, heading):
         splits = []
         for name in writing.SPLITS:
@@ -84,26 +98,6 @@ def _write_balanced(run: Run, folder: Path, trim: bool) -> tuple[int, float]:
     return len(items), off
 
 
-DATASET = writing.Exporter(
-    "dataset",
-    r"""Write a dataset folder with a card and one Parquet file per split.
-
-    In addition to the splits, `balanced.parquet` contains the largest subset found in which no cue of the adjusted
-    score predicts the key. Nothing is uploaded.
-
-    \b
-    Example:
-        robustify export dataset results/demo -o dataset --licence mit
-    """,
-    export_dataset,
-    {
-        "kept": writing.KEPT,
-        "trim": writing.TRIM,
-        "licence": writing.Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
-    },
-)
-
-
 Form = Literal["mcq", "free"]
 BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
 WARNING = "A model that was trained on these items can no longer be evaluated on them."
@@ -111,10 +105,27 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
 """Mistral's format markers. An item that contains one would end the instruction early."""
 
 
+@writing.exporter(
+    "instruct",
+    writing.KEPT,
+    (
+        "--form mcq|free",
+        "Write questions with choices (mcq), or with free-text answers (free).",
+        {"default": "mcq"},
+    ),
+    (f"--split {'|'.join(writing.SPLITS)}", "Write this split.", {"default": "kept"}),
+)
 def export_instruct(
     run: Run, folder: Path, kept: bool = False, *, form: Form = "mcq", split: str = "kept"
 ) -> list[Path]:
-    """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
+    """Write a split as training instructions.
+
+    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+
+    \b
+    Example:
+        robustify export instruct results/demo -o train --form free
+    """
     with writing.exporting(run, folder, kept) as (staging, heading):
         write_instruct(staging, heading, writing.exported_items(run, split), form)
     return writing.files_of(folder)
@@ -154,32 +165,18 @@ def _by_letter(item: Item) -> tuple[str, str, str, str]:
     return item.id, BY_LETTER, shown, requests[item.key].continuation.strip()
 
 
-INSTRUCT = writing.Exporter(
-    "instruct",
-    r"""Write a split as training instructions.
+@writing.exporter("responses")
+def export_responses(run: Run, folder: Path) -> list[Path]:
+    """Write right and wrong answers for item response models.
 
-    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+    The files are py_irt.jsonlines, and responses.csv with a row for each model and a column for each item, which
+    mirt reads (girth takes it transposed).
 
     \b
     Example:
-        robustify export instruct results/demo -o train --form free
-    """,
-    export_instruct,
-    {
-        "kept": writing.KEPT,
-        "form": writing.Option(
-            "Write questions with choices (mcq), or with free-text answers (free).",
-            values=("mcq", "free"),
-            default="mcq",
-        ),
-        "split": writing.Option("Write this split.", values=writing.SPLITS, default="kept"),
-    },
-)
-
-
-def export_responses(run: Run, folder: Path) -> list[Path]:
-    """Write 1 for each right answer of a model and 0 for each wrong one, as lines for py-irt and as a matrix. Unread and
-    tied answers are left out. Raise `DataError` if no model was asked the full question."""
+        robustify export responses results/imported -o irt
+        py-irt train 2pl irt/py_irt.jsonlines irt/fitted
+    """
     import pandas as pd
 
     writing.refuse_restricted(run)
@@ -195,6 +192,7 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
         for name, block in asked.items()
     }
     whole = pd.DataFrame(of_model, answers.items).dropna(how="all").T
+    # An unread answer is NaN, and a tied one has a credit between 0 and 1. Both are left out.
     table = whole.where(whole.isin((0, 1))).astype("Int8")
     with writing.staged(folder) as place:
         lines = (
@@ -205,20 +203,3 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
             place / "responses.csv", index_label="model", lineterminator="\n"
         )
     return writing.files_of(folder)
-
-
-RESPONSES = writing.Exporter(
-    "responses",
-    r"""Write right and wrong answers for item response models.
-
-    The files are py_irt.jsonlines, and responses.csv with a row for each model and a column for each item, which
-    mirt reads (girth takes it transposed).
-
-    \b
-    Example:
-        robustify export responses results/imported -o irt
-        py-irt train 2pl irt/py_irt.jsonlines irt/fitted
-    """,
-    export_responses,
-    {},
-)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from robustify import __version__
 from robustify.base.errors import DataError
 from robustify.base.files import write_json
-from robustify.export.writing import Exporter, Option, refuse_restricted
+from robustify.export.writing import exporter, refuse_restricted
 from robustify.judging.lint.findings import Finding
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.reading.loaders import Source, load, load_many
@@ -30,9 +30,22 @@ SAYS = {f"{FLAGGED}/{cue}": f"Flagged; first cue: {says}." for cue, says in cue_
 """Description of each rule."""
 
 
+@exporter(
+    "sarif",
+    (
+        "--data ITEMS...",
+        "Name the audited file by its path in the repository (repeatable).",
+        {"required": True},
+    ),
+    out="Write this SARIF file.",
+)
 def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
-    """Write the findings of a public run on the files that it audited. Return a line with their number. Raise
-    `AuthorisationError` for a restricted run, and `DataError` for other files or a run without evidence."""
+    """Write findings as SARIF, which code hosts display beside the lines of a file.
+
+    \b
+    Example:
+        robustify export sarif results/demo --data items.jsonl -o robustify.sarif
+    """
     refuse_restricted(run)
     sources = [Source(path=str(file), skip_bad=True) for file in data]
     bench = load_many(sources)
@@ -91,21 +104,3 @@ def sarif_log(findings: Sequence[Finding], says: Mapping[str, str]) -> dict[str,
             result["locations"] = [{"physicalLocation": place}]
         results.append(result)
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-SARIF = Exporter(
-    "sarif",
-    r"""Write findings as SARIF, which code hosts display beside the lines of a file.
-
-    \b
-    Example:
-        robustify export sarif results/demo --data items.jsonl -o robustify.sarif
-    """,
-    export_sarif,
-    {
-        "data": Option(
-            "Name the audited file by its path in the repository (repeatable).", "ITEMS", required=True
-        )
-    },
-    out="Write this SARIF file.",
-)

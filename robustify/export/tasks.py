@@ -229,8 +229,18 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
     write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)
 
 
+@writing.exporter("lm-eval", writing.KEPT, writing.TRIM)
 def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
-    """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
+    """Write tasks for lm-eval.
+
+    The tasks run offline. They contain the kept, flagged, and cloze items, the kept items without their
+    question, and the kept questions without options for free-text answers.
+
+    \b
+    Examples:
+        robustify export lm-eval results/demo -o tasks
+        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_kept
+    """
     with writing.exporting(run, folder, kept) as (staging, heading):
         tasks = staging / "lm_eval_tasks"
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS}
@@ -239,8 +249,15 @@ def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
     return writing.files_of(folder)
 
 
+@writing.exporter("inspect", writing.KEPT, writing.TRIM)
 def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
-    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
+    """Write tasks for Inspect, with a Python file per split.
+
+    \b
+    Example:
+        robustify export inspect results/demo -o tasks
+        inspect eval tasks/kept.py --model MODEL
+    """
     with writing.exporting(run, folder, kept) as (staging, heading):
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS if name != "cloze"}
         write_inspect(staging, heading, splits)
@@ -265,32 +282,3 @@ def write_inspect(folder: Path, heading: Heading, splits: Mapping[str, Sequence[
                 head=head, split=split, name=name, version=VERSION
             )
             write_text(folder / f"{split}.py", text)
-
-
-LM_EVAL = writing.Exporter(
-    "lm-eval",
-    r"""Write tasks for lm-eval.
-
-    The tasks run offline. They contain the kept, flagged, and cloze items, the kept items without their
-    question, and the kept questions without options for free-text answers.
-
-    \b
-    Examples:
-        robustify export lm-eval results/demo -o tasks
-        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_kept
-    """,
-    export_lm_eval,
-    {"kept": writing.KEPT, "trim": writing.TRIM},
-)
-INSPECT = writing.Exporter(
-    "inspect",
-    r"""Write tasks for Inspect, with a Python file per split.
-
-    \b
-    Example:
-        robustify export inspect results/demo -o tasks
-        inspect eval tasks/kept.py --model MODEL
-    """,
-    export_inspect,
-    {"kept": writing.KEPT, "trim": writing.TRIM},
-)

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
@@ -27,31 +27,34 @@ ENVIRONMENT.filters |= {"plain": plain, "rated": rated}
 _WRITING, _LONGEST = ".writing-", 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """Option of an exporter. Without values and a metavariable, it is a flag. With `required`, it names files."""
-
-    says: str
-    metavar: str = ""
-    values: tuple[str, ...] = ()
-    default: str | None = None
-    required: bool = False
+Option = tuple[str, str, dict[str, Any]]
+"""Option of an exporter: its usage, such as `--licence ID`, what it does, and further settings, such as a default."""
+KEPT: Option = ("--kept", "Export the kept items although the run failed, and state this in the files.", {})
+TRIM: Option = ("--trim", "Take white space off the ends of options.", {})
 
 
-KEPT = Option("Export the kept items although the run failed, and state this in the files.")
-TRIM = Option("Take white space off the ends of options.")
+P = ParamSpec("P")
+T = TypeVar("T", bound=Sequence[Path] | Sequence[str])
 
 
-@dataclass(frozen=True, slots=True)
-class Exporter:
-    """Export of a run to another tool. `export` takes a run, the output path, and the options by name, and returns the
-    files or lines to print."""
+@dataclass(frozen=True)
+class Exporter(Generic[P, T]):
+    """Export of a run to another tool by the command `name`. `write` takes a run, the output path, and the options by name,
+    and returns the files or lines to print. Its docstring is the help of the command."""
 
+    write: Callable[P, T]
     name: str
-    help: str
-    export: Callable[..., Sequence[Path | str]]
-    options: Mapping[str, Option]
+    options: tuple[Option, ...] = ()
     out: str = "Write the files into this new or empty folder."
+
+    def __call__(self, *run: P.args, **options: P.kwargs) -> T:
+        """Export a run."""
+        return self.write(*run, **options)
+
+
+def exporter(name: str, *options: Option, **about: str) -> Callable[[Callable[P, T]], Exporter[P, T]]:
+    """Return a decorator that makes an `Exporter` of a function. `about` may have `out`."""
+    return lambda write: Exporter(write, name, options, **about)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pytest
 from tqdm import tqdm
 
 from robustify import cli
-from robustify.cli import options
+from robustify.cli import terminal
 from robustify.items.item import Item
 from robustify.pipeline.config import shipped
 from robustify.runs.run import write_items
@@ -163,42 +163,42 @@ def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:
 def test_loading_is_said_at_once_and_progress_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with options.watcher()("loading one", 1200) as progress:
+    with terminal.watcher()("loading one", 1200) as progress:
         assert capsys.readouterr().err == "robustify: loading one (1,200 requests) ...\n"
         progress(0)  # nothing is in the cache
-        monkeypatch.setattr(options, "EVERY_SECONDS", 0)
+        monkeypatch.setattr(terminal, "EVERY_SECONDS", 0)
         progress(300)
         said = capsys.readouterr().err
         assert re.match(r"robustify: one: 300 of 1,200 requests in \d+ s, about \d+ s left", said)
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("tty", [False, True])
 def test_cached_answers_are_not_in_the_rate_and_an_interrupt_says_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool
+    monkeypatch: pytest.MonkeyPatch, tty: bool
 ) -> None:
     class Screen(io.StringIO):
         def isatty(self) -> bool:
-            return terminal
+            return tty
 
     now, screen = [100.0], Screen()
     for clock in ("time", "monotonic"):
-        monkeypatch.setattr(options.time, clock, lambda: now[0])
-    monkeypatch.setattr(options, "EVERY_SECONDS", 5)
+        monkeypatch.setattr(terminal.time, clock, lambda: now[0])
+    monkeypatch.setattr(terminal, "EVERY_SECONDS", 5)
     monkeypatch.setattr("robustify.base.redaction.UNMUTED", screen)
     bars: list[Any] = []
     made = tqdm.__init__
     monkeypatch.setattr(tqdm, "__init__", lambda bar, *a, **k: (bars.append(bar), made(bar, *a, **k))[1])
-    with pytest.raises(KeyboardInterrupt), options.watcher()("loading one", 1200) as progress:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), terminal.watcher()("loading one", 1200) as progress:  # noqa: PT012
         now[0] += 50  # loading takes long
         progress(1000)  # all from the cache
         now[0] += 10
         progress(20)
-        if terminal:
+        if tty:
             assert bars[0].format_dict["initial"] == 1000
             assert bars[0].start_t == 150
         raise KeyboardInterrupt
     shown = screen.getvalue()
-    assert terminal or "robustify: one: 1,020 of 1,200 requests in 10 s, about 90 s left\n" in shown
+    assert tty or "robustify: one: 1,020 of 1,200 requests in 10 s, about 90 s left\n" in shown
     assert shown.endswith(
         "robustify: one: 1,020 of 1,200 requests are kept in the cache; run the same command to go on\n"
     )
@@ -206,9 +206,9 @@ def test_cached_answers_are_not_in_the_rate_and_an_interrupt_says_what_is_kept(
 
 def test_a_bar_moves_although_no_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = threading.Event()
-    monkeypatch.setattr(options, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(terminal, "TICK_SECONDS", 0.001)
     monkeypatch.setattr(tqdm, "refresh", lambda *_, **__: moved.set())
-    with options._bar("loading one", 10, io.StringIO()):
+    with terminal._bar("loading one", 10, io.StringIO()):
         assert moved.wait(60)
 
 

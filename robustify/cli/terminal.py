@@ -1,0 +1,131 @@
+"""Printing of results on stdout, and messages and progress on stderr."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustify.base.errors import counted
+
+if TYPE_CHECKING:
+    from robustify.models.forecast import Stopwatch
+
+
+def printable(text: str) -> str:
+    """Return text with unprintable characters replaced, so that names from files cannot control a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def is_set(name: str) -> bool:
+    """Return whether the option `--json` or `--quiet` is set."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(f"robustify.{name}"))
+
+
+def print_result(tree: object, lines: Iterable[str]) -> int:
+    """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
+    if is_set("json"):
+        click.echo(json.dumps(tree))
+    elif not is_set("quiet") and (text := "\n".join(map(printable, lines))):
+        click.echo(text)
+    return 0
+
+
+def print_lines(*lines: object) -> int:
+    """Print lines, or a JSON object that contains them under `printed`. Return exit code 0."""
+    texts = [str(line) for line in lines]
+    return print_result({"printed": texts}, texts)
+
+
+def say(line: str) -> None:
+    """Print a message to stderr, unless `--quiet` is set."""
+    if not is_set("quiet"):
+        click.echo(f"robustify: {printable(line)}", err=True)
+
+
+EVERY_SECONDS, TICK_SECONDS = 30.0, 1.0
+"""Least time between two lines of a log, and between two looks of a bar."""
+LOADING = "loading "
+"""Prefix of a progress label until the model has returned its first result, which is what the cache has."""
+Advance = Callable[[int], None]
+
+
+def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Advance]]:
+    """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
+
+    def watch(label: str, total: int) -> AbstractContextManager[Advance]:
+        from robustify.base.redaction import UNMUTED
+
+        if shown is False or is_set("quiet"):
+            return nullcontext(lambda _: None)
+        return _watched(label, total, UNMUTED, _bar if UNMUTED.isatty() else _lines)
+
+    return watch
+
+
+@contextmanager
+def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
+    """Show progress without loading and the cache in the rate. If the user interrupts it, say how much is kept."""
+    from robustify.models.forecast import Stopwatch
+
+    name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
+    try:
+        with display(label, total, err) as show:
+            if name == label:
+                watch(0)
+            yield watch
+    except (KeyboardInterrupt, SystemExit):
+        if name != label:
+            kept = (
+                f"{max(0, watch.cached) + watch.done:,} of {counted(total, 'request')} are kept in the cache"
+            )
+            err.write(f"robustify: {name}: {kept}; run the same command to go on\n")
+        raise
+
+
+@contextmanager
+def _bar(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
+    from tqdm import tqdm
+
+    ended = threading.Event()
+    with tqdm(total=total, desc=label, unit="req", file=err, dynamic_ncols=True) as bar:
+
+        def tick() -> None:
+            while not ended.wait(TICK_SECONDS):
+                bar.refresh()
+
+        def show(name: str, watch: "Stopwatch") -> None:
+            if not watch.done:
+                bar.initial, bar.start_t = watch.cached, time.time()
+            if watch.cached + watch.done:
+                bar.set_description(name, refresh=False)
+            bar.update(watch.cached + watch.done - bar.n)
+
+        threading.Thread(target=tick, daemon=True).start()
+        try:
+            yield show
+        finally:
+            ended.set()
+
+
+@contextmanager
+def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
+    """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
+    latest = time.monotonic()
+
+    def show(name: str, watch: "Stopwatch") -> None:
+        nonlocal latest
+        done = watch.cached + watch.done
+        if done and time.monotonic() - latest >= EVERY_SECONDS:
+            latest = time.monotonic()
+            left = f", about {watch.pace * (total - done):.0f} s left" if watch.pace and done < total else ""
+            took = f"{done:,} of {total:,} requests in {watch.seconds:.0f} s"
+            err.write(f"robustify: {name}: {took}{left}\n")
+
+    if label.startswith(LOADING):
+        err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
+    yield show
