@@ -128,13 +128,15 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """Settings of the screen: `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or
-    scores each option's `text`. `limit` uses only the first items. `name` names the benchmark."""
+    """Settings of a run: `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores
+    each option's `text`. `limit` uses only the first items. `name` names the benchmark. `force` replaces a run of another
+    benchmark in the folder `out`, as `--force` does."""
 
     criterion: str
     mode: str
     limit: int
     name: str
+    force: bool
 
 
 def audit(
@@ -166,8 +168,8 @@ def audit(
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
-        watch = _bar if progress else unwatched
-        return _in(out, lambda to: steps.robustify(config, to, cache_folder(None), watch))
+        watch, force = _bar if progress else unwatched, rule.get("force", False)
+        return _in(out, lambda to: steps.robustify(config, to, cache_folder(None), watch, force=force))
 
 
 def open(run: str | Path) -> Audit:
@@ -180,7 +182,8 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    return _in(out, lambda to: steps.rejudge(found, _overrides(rule), to))
+    force = rule.get("force", False)
+    return _in(out, lambda to: steps.rejudge(found, _overrides(rule), to, force=force))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
@@ -237,17 +240,18 @@ def import_logs(
 
     `logs` are files, each written as `[MODEL=][VIEW:]FILE`, and `data` the benchmark file whose items they answer. `view`
     is the view in which the items were asked, and `columns` maps parts to columns of a table, if the logs do not show it.
-    `rule` are the `name` and the `criterion`. Raise `RobustifyError` if `robustify import` would refuse the logs.
+    `rule` are the `name`, the `criterion`, and `force`. Raise `RobustifyError` if `robustify import` would refuse the logs.
     """
     paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
-    name, items = rule.pop("name", None), [] if data is None else [Path(data)]
-    given: dict[str, Any] = {"data": items, "options": options, "name": name, "overrides": _overrides(rule)}
+    items = [] if data is None else [Path(data)]
+    given: dict[str, Any] = {"data": items, "options": options, "force": rule.get("force", False)}
+    given["overrides"] = _overrides(rule)
     return _in(out, lambda to: from_logs.import_logs(paths, to, **given))
 
 
 def _overrides(rule: Rule) -> dict[str, object]:
-    of_screen = ("criterion", "mode")
-    return {f"screen.{name}" if name in of_screen else name: value for name, value in rule.items()}
+    named = {"criterion": "screen.criterion", "mode": "screen.mode"}
+    return {named.get(name, name): value for name, value in rule.items() if name != "force"}
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:

@@ -97,6 +97,19 @@ def test_judging_again_leaves_the_run_as_it_is(run: Run, tmp_path: Path) -> None
     assert not place.exists()
 
 
+def test_a_run_of_another_benchmark_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
+    other = rb.audit(rows_of(made_up()), public=True, name="boxes", out=tmp_path / "boxes")
+    for work in (
+        lambda **how: rb.judge(run.folder, out=other.folder, **how),
+        lambda **how: rb.audit(rows_of(made_up()), public=True, name="tins", out=other.folder, **how),
+        lambda **how: rb.import_logs(run.folder.parent / "picks.jsonl", name="jars", out=other.folder, **how),
+    ):
+        with pytest.raises(rb.RobustifyError, match="replace it with --force"):
+            work()
+        assert work(force=True).folder == other.folder
+    assert open_run(other.folder).manifest["config"]["name"] == "jars"
+
+
 def rows_of(items: list[Item]) -> list[dict[str, Any]]:
     return [{"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key} for i in items]
 

@@ -73,14 +73,14 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         work / "import-helm",
         data=[Path(os.path.expandvars(path)) for path in sets["mmlu-ten"]],
         options=LogOptions(columns={"pick": ",".join(models)}),
-        name="helm-mmlu-ten",
+        overrides={"name": "helm-mmlu-ten"},
     )
     pairs = sorted((folder / "truthfulqa_binary_full_prompt").glob("model_predictions*.csv"))
     five = import_logs(
         [LogPath(path) for path in pairs],
         work / "import-truthfulqa-five",
         options=LogOptions(view="full", columns=mapping(FIVE)),
-        name="truthfulqa-five",
+        overrides={"name": "truthfulqa-five"},
     )
     # Pairs are numbered by row from 0; the set's IDs count rows from 1.
     renamed = {
@@ -133,8 +133,11 @@ def larger(name: str, work: Path) -> Entry:
         work / f"larger-{name}",
         data=[folder / "items.jsonl"],
         options=LogOptions(hidden=asked.hidden),
-        name=name,
-        overrides={"screen.criterion": FDR, **({"screen.voters": asked.voters} if asked.voters else {})},
+        overrides={
+            "name": name,
+            "screen.criterion": FDR,
+            **({"screen.voters": asked.voters} if asked.voters else {}),
+        },
     )
     config = parse(run.manifest["config"], run.manifest["config"]["name"])
     again = asked_again(run, config)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.options import ENCODER, HIDDEN, OUT, RUN, Command, Group, command, option, screening
+from robustify.cli.options import ENCODER, FORCE, HIDDEN, OUT, RUN, Command, Group, command, option, screening
 from robustify.cli.terminal import print_lines, print_result, say
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @command("import")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @option(OUT, "Write the run into this folder.", required=True)
+@FORCE
 @option(
     "--data ITEMS...", "Match the logs with this file of items (repeatable) [default: the text in the logs]."
 )
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 def import_(
     logs: tuple[str, ...],
     out: Path,
+    force: bool,
     data: tuple[Path, ...],
     name: str | None,
     rule: dict[str, Any],
@@ -62,7 +64,7 @@ def import_(
     how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**how)
     paths = [parse_log_path(log) for log in logs]
-    done = import_logs(paths, out, data=data, options=options, name=name, overrides=rule)
+    done = import_logs(paths, out, data=data, options=options, overrides={**rule, "name": name}, force=force)
     summary = done.summary
     for note in done.manifest["config"]["notes"]:
         say(note)

@@ -18,12 +18,13 @@ from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
-from robustify.items.item import Item
+from robustify.items.item import Item, no_collector
 from robustify.items.views import View, template
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
+from robustify.judging.judgement import Judgement, judge
 from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.text_overlap import Overlap
 from robustify.models.engines.protocols import Progress, no_progress
@@ -122,6 +123,13 @@ def rules(config: Config) -> Rules:
         part=config.limit is not None,
         hidden=config.hidden,
     )
+
+
+@no_collector()
+def judged(config: Config, asked: RunInput) -> Judgement:
+    """Judge the answers under the rules of the config."""
+    with threadpool_limits(1, "blas"):
+        return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def bench_facts(bench: Loaded) -> Facts:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -13,11 +14,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
-from robustify.judging.judgement import judge
 from robustify.models.folder import cache_folder
-from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, rules
+from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins
 from robustify.pipeline.config import Config, overridden, parse
-from robustify.pipeline.public import PublicPolicy
+from robustify.pipeline.public import judged_run
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.reading.logs import (
     Gathered,
@@ -30,7 +30,7 @@ from robustify.reading.logs import (
     together,
 )
 from robustify.restricted.recognition import require_ordinary_files
-from robustify.runs.run import Run, refuse_foreign, run_lock
+from robustify.runs.run import Run, refuse_foreign
 
 _SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
 _UNNAMED = "imported"
@@ -42,39 +42,42 @@ def import_logs(
     *,
     data: Sequence[Path] = (),
     options: LogOptions | None = None,
-    name: str | None = None,
-    overrides: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] = MappingProxyType({}),
+    force: bool = False,
 ) -> Run:
     """Judge the answers in logs and write a run into a folder.
 
     `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings by
-    their dotted config names. Raise `UsageError` if a file is missing, an option does not fit its log, or one model
-    would vote twice, `DataError` if rows cannot be read or matched, or two logs are of the same run, and
-    `ResourceError` if the folder contains files of another program, or cannot be written.
+    their dotted config names, such as `name`. Raise `UsageError` if a file is missing, an option does not fit its log,
+    one model would vote twice, or, without `force`, the folder has a run of another benchmark, `DataError` if rows cannot
+    be read or matched, or two logs are of the same run, and `ResourceError` if the folder contains files of another
+    program, or cannot be written.
     """
-    options = replace(options or LogOptions(), keyed=bool(data))
+    options, name = replace(options or LogOptions(), keyed=bool(data)), str(overrides.get("name") or "")
     refuse_foreign(folder)
     bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
     with no_collector(), threadpool_limits(1, "blas"):
         read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
-        called = [*dict.fromkeys(log.task for log in read), *([name] if name else [])]
+        called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
         files = [*(log.path for log in logs), *data]
         require_ordinary_files(called[-1] if called else _UNNAMED, gathered.items or (), files, called)
-        settings = {"hidden": options.hidden, **(overrides or {})}
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
-        config = _config(named, read, gathered, [path.name for path in data], settings)
+        settings = {"hidden": options.hidden, **overrides, "name": _named(named)}
+        config = _config(read, gathered, [path.name for path in data], settings)
         asked = _asked(config, read, gathered, bench)
         refuse_twins(config, asked.fingerprints)
         # Free the memory of data that judging does not read.
         del read, gathered
-        with run_lock(folder):
-            judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
-            return PublicPolicy(config).write(folder, asked, judgement)
+        return judged_run(config, asked, folder, force=force)
+
+
+def _named(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64] or _UNNAMED
 
 
 def _config(
-    name: str, logs: Sequence[Log], gathered: Gathered, data: Sequence[str], settings: Mapping[str, object]
+    logs: Sequence[Log], gathered: Gathered, data: Sequence[str], settings: Mapping[str, object]
 ) -> Config:
     """Return the settings for judging. Models need none, because their answers are in the logs."""
     asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
@@ -87,7 +90,6 @@ def _config(
         for note in log.notes:
             notes.setdefault(note, []).append(log.file)
     tree: dict[str, Any] = {
-        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64] or _UNNAMED,
         "sensitivity": "public",
         "data": [{"path": file} for file in data or [log.file for log in logs]],
         "screen": {"mode": mode, "voters": voters},

@@ -22,7 +22,7 @@ from robustify.judging.evidence import Evidence
 from robustify.judging.judgement import Judgement
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput, public_manifest
+from robustify.pipeline.asked import RunInput, judged, public_manifest
 from robustify.pipeline.config import Config
 from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import write_report
@@ -43,7 +43,9 @@ from robustify.runs.run import (
     Run,
     beginning,
     open_run,
+    refuse_other,
     replacing,
+    run_lock,
     write_items,
     write_lines,
 )
@@ -59,10 +61,6 @@ class PublicPolicy:
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
         """Return a context that changes nothing."""
-        return nullcontext()
-
-    def asking(self) -> AbstractContextManager[None]:
-        """Return a context in which errors may name items."""
         return nullcontext()
 
     def read(self) -> Loaded:
@@ -119,6 +117,15 @@ class PublicPolicy:
             write_report(staged, summary, {**manifest, **beside})
         asked.log(folder)
         return open_run(folder)
+
+
+def judged_run(config: Config, asked: RunInput, folder: Path, *, force: bool) -> Run:
+    """Judge the answers to a public set, and write the run. Raise `UsageError` without `force` if the folder has a run of
+    another benchmark, and as `PublicPolicy.write`."""
+    if not force:
+        refuse_other(folder, config.name, asked.data["sha256"], asked.items or ())
+    with run_lock(folder):
+        return PublicPolicy(config).write(folder, asked, judged(config, asked))
 
 
 def _write_texts(

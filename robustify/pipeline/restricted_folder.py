@@ -69,17 +69,13 @@ class RestrictedPolicy:
 
     @contextlib.contextmanager
     def inside(self, folder: Path) -> Iterator[None]:
-        """Confine the process and mute the output of other code, because a warning or traceback may quote an item."""
+        """Confine the process, mute the output of other code, because a warning or traceback may quote an item, and make
+        errors count items instead of naming them, because a length could identify an item."""
         with confined(folder), muted():
-            yield
-
-    @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
-        """Make errors count items instead of naming them, because a length could identify an item."""
-        try:
-            yield
-        except UnaskableError as error:
-            raise DataError(error.counted) from None
+            try:
+                yield
+            except UnaskableError as error:
+                raise DataError(error.counted) from None
 
     def read(self) -> Loaded:
         """Load the items of the adapter's files with keyed IDs."""

@@ -6,15 +6,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
 from robustify.judging.cloze import cloze_labels
-from robustify.judging.judgement import Judgement, judge
 from robustify.judging.text_overlap import overlap, require_files
 from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
@@ -36,14 +33,14 @@ from robustify.pipeline.asked import (
     asked_again,
     bench_facts,
     data_tree,
+    judged,
     options_asked,
     refuse_twins,
-    rules,
     unwatched,
 )
 from robustify.pipeline.by_meaning import Inferred, inferred_by, like_the_real
 from robustify.pipeline.config import Config, edited, overridden, parse
-from robustify.pipeline.public import PublicPolicy
+from robustify.pipeline.public import PublicPolicy, judged_run
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.reading.loaders import Loaded
 from robustify.restricted.access import authorised, require_inside
@@ -100,7 +97,7 @@ def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) 
         require_models(config.model_copy(update={"models": here}), cache)
         planned, left = plan(bench.items, config.asking) if here else [], dict[str, Left]()
         for model in here:
-            with policy.asking(), open_scorer(model, cache, seal=policy.cache_key) as scorer:
+            with open_scorer(model, cache, seal=policy.cache_key) as scorer:
                 left[model.name] = left_of(scorer, planned, model, cache)
         return _forecast(bench, cache, policy, left)
 
@@ -134,13 +131,6 @@ def _forecast(
         return scored
     asked = [model for model in config.models if not free.models or model.name in free.models]
     return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
-
-
-@no_collector()
-def judged(config: Config, asked: RunInput) -> Judgement:
-    """Judge the answers under the rules of the config."""
-    with threadpool_limits(1, "blas"):
-        return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def require_settings(config: Config) -> None:
@@ -215,8 +205,7 @@ def load_bench(policy: SetPolicy) -> Loaded:
 def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
     """Answer every item from its options alone, and find the items in the files that `contamination` names."""
     config, texts, found = policy.config, policy.config.contamination, None
-    with policy.asking():
-        answers = options_asked(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
+    answers = options_asked(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
     if texts is not None:
         found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
@@ -242,7 +231,6 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
     with Replies(cache if asks is not None and keep else None) as replies:
         for model in config.models:
             with (
-                policy.asking(),
                 watch(f"loading {model.name}", n_requests) as progress,
                 open_scorer(model, cache, seal=policy.cache_key) as scorer,
             ):
@@ -259,11 +247,9 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
                     spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
     tables.append(Answers.of(like_the_real(items, inferred, cache, keep=keep)))
-    with policy.asking():
-        graded = None if free is None else free.graded(watch)
     return replace(
         asked,
-        facts=replace(asked.facts, free=graded),
+        facts=replace(asked.facts, free=None if free is None else free.graded(watch)),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
         spent=spent,
@@ -308,8 +294,4 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: b
     tree = overridden(stored, overrides)
     _without_retired(tree)
     config = parse(tree, "run.json config")
-    asked = asked_again(run, config)
-    if not force:
-        refuse_other(folder, config.name, run.manifest["data"]["sha256"], asked.items or ())
-    with run_lock(folder):
-        return PublicPolicy(config).write(folder, asked, judged(config, asked))
+    return judged_run(config, asked_again(run, config), folder, force=force)

@@ -90,8 +90,8 @@ def imported_run(
     ]  # fmt: skip
     jsonl(folder / "picks.jsonl", rows)
     log, data = [LogPath(folder / "picks.jsonl")], [folder / "items.jsonl"] if text else []
-    rules = {"screen.criterion": "unanimous", **(overrides or {})}
-    return import_logs(log, folder / "run", data=data, name="made-up", overrides=rules)
+    rules = {"name": "made-up", "screen.criterion": "unanimous", **(overrides or {})}
+    return import_logs(log, folder / "run", data=data, overrides=rules)
 
 
 def renewed(folder: Path, *names: str) -> Run:

@@ -17,6 +17,7 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath, parse_log_path
 from robustify.runs.run import Run, open_run, write_items
 from tests.support import files
+from tests.support.command import invoked
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
     boxes,
@@ -268,7 +269,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
 def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
     tmp_path: Path, logs: list[LogPath], items: list[Item]
 ) -> None:
-    run = import_logs(logs, tmp_path / "out", name="my boxes")
+    run = import_logs(logs, tmp_path / "out", overrides={"name": "my boxes"})
     summary = run.summary.tree()
     for model, picks in PICKS.items():
         right = sum(p == i.key for p, i in zip(picks, items, strict=True))
@@ -292,6 +293,24 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
     assert [name for name, data in files(tmp_path / "a").items() if str(tmp_path).encode() in data] == []
     run = open_run(tmp_path / "a")
     assert steps.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
+
+
+def test_a_run_of_another_benchmark_is_replaced_only_by_force(
+    tmp_path: Path, logs: list[LogPath], items: list[Item]
+) -> None:
+    words, folder = [*(f"full:{log.path}" for log in logs), "-q"], tmp_path / "out"
+    for _ in range(2):
+        assert invoked("import", *words, "-o", folder, "--name", "boxes").exception is None
+    refused = invoked("import", *words, "-o", folder, "--name", "crates")
+    assert isinstance(refused.exception, UsageError)
+    assert "contains a run of boxes, not of crates" in str(refused.exception)
+    assert open_run(folder).manifest["config"]["name"] == "boxes"
+    assert invoked("import", *words, "-o", folder, "--name", "crates", "--force").exception is None
+    assert open_run(folder).manifest["config"]["name"] == "crates"
+    others = [replace(item, id=f"x{at}", stem=f"Other {at}?") for at, item in enumerate(items)]
+    other = logged(tmp_path / "others", "one", others, PICKS["one"])
+    with pytest.raises(UsageError, match="has none of the 8 items of this run"):
+        import_logs([LogPath(other)], folder, overrides={"name": "crates"})
 
 
 @pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
