@@ -225,6 +225,8 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
     print_result(tree, [*folder.composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
     if failure := folder.proof_failure(found):
         raise GuardrailError(failure)
+    if gap := folder.proof_gap(found):
+        say(gap)
     return 0
 
 

@@ -180,6 +180,16 @@ def proof_failure(found: Composed) -> str:
     )
 
 
+def proof_gap(found: Composed) -> str:
+    """Return in one line which parts of the proof were not evaluated, or "" if all were."""
+    parts = {"without the question": found.proof.hidden, "with the question": found.proof.plausible}
+    some = " and ".join(where for where, state in parts.items() if state == "not evaluated")
+    return (
+        f"The proof was not evaluated ({some}), so this set may still give its keys away. More items or another "
+        "--auditor may decide."
+    ) * bool(some)
+
+
 def _first(found: Composed) -> FirstScreen:
     lines = [line for line in markdown("composed.j2", found=found).splitlines() if line]
     verdict, number, *_ = [*(line for line in lines if "|" not in line), ""]

@@ -190,6 +190,14 @@ def test_a_pool_of_a_restricted_set_is_refused_without_its_text(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_proof_that_is_not_evaluated_says_so_and_exits_0(quick: None, tmp_path: Path) -> None:
+    data = _write(tmp_path / "woods.jsonl", _items(9))
+    done = CliRunner().invoke(cli, ["mend", str(data), "-o", str(tmp_path / "out"), "--options", "4"])
+    assert (done.exit_code, done.exception) == (0, None)
+    assert "not evaluated: without the question: no auditor" in done.stdout
+    assert "The proof was not evaluated (without the question), so this set may still give" in done.stderr
+
+
 def test_a_failed_proof_exits_7_with_a_page_of_what_is_left_and_no_text(quick: None, tmp_path: Path) -> None:
     data = _write(tmp_path / "woods.jsonl", _items(60))
     says = "failed: without the question, keys are found beyond chance (characters). Add other candidates"
