@@ -156,7 +156,7 @@ def audit(
     `cuda:0`. `out` is the folder of the run, by default a temporary one. `progress` is shown on stderr. `rule` are settings
     of the screen (`Rule`). Raise `RobustifyError` if a setting is invalid or missing, or a step fails.
     """
-    overrides = _overrides(rule)
+    overrides, force = _settings(rule)
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
@@ -168,7 +168,7 @@ def audit(
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
-        watch, force = _bar if progress else unwatched, rule.get("force", False)
+        watch = _bar if progress else unwatched
         return _in(out, lambda to: steps.robustify(config, to, cache_folder(None), watch, force=force))
 
 
@@ -182,8 +182,8 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    force = rule.get("force", False)
-    return _in(out, lambda to: steps.rejudge(found, _overrides(rule), to, force=force))
+    overrides, force = _settings(rule)
+    return _in(out, lambda to: steps.rejudge(found, overrides, to, force=force))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
@@ -243,15 +243,16 @@ def import_logs(
     `rule` are the `name`, the `criterion`, and `force`. Raise `RobustifyError` if `robustify import` would refuse the logs.
     """
     paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
-    items = [] if data is None else [Path(data)]
-    given: dict[str, Any] = {"data": items, "options": options, "force": rule.get("force", False)}
-    given["overrides"] = _overrides(rule)
-    return _in(out, lambda to: from_logs.import_logs(paths, to, **given))
+    overrides, force = _settings(rule)
+    how: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
+    return _in(out, lambda to: from_logs.import_logs(paths, to, overrides=overrides, **how))
 
 
-def _overrides(rule: Rule) -> dict[str, object]:
+def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
+    """Return settings by their dotted names, and whether to replace a run of another benchmark."""
     named = {"criterion": "screen.criterion", "mode": "screen.mode"}
-    return {named.get(name, name): value for name, value in rule.items() if name != "force"}
+    overrides = {named.get(name, name): value for name, value in rule.items() if name != "force"}
+    return overrides, rule.get("force", False)
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:

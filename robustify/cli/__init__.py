@@ -20,22 +20,13 @@ from robustify import __version__
 from robustify.base.errors import RobustifyError, UsageError
 from robustify.base.redaction import UNMUTED, firewall
 from robustify.base.texts import escape_what_is_missing
+from robustify.cli import runs
 from robustify.cli.data import init, mend, rules_alone, validate
 from robustify.cli.free import free, prompts
 from robustify.cli.interop import export, import_
 from robustify.cli.lint import lint
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
-from robustify.cli.runs import (
-    agree,
-    check,
-    compare,
-    dashboard,
-    explain,
-    judge_again,
-    print_report,
-    run_config,
-)
 from robustify.cli.terminal import printable
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -64,13 +55,15 @@ def gate(ctx: click.Context) -> int:
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Audit": (init, validate, lint, rules_alone, run_config, import_, judge_again, mend),
-    "Look": (print_report, explain, compare, dashboard, check, agree, prompts),
+    "Audit": (init, validate, lint, rules_alone, runs.run_config, import_, runs.judge_again, mend),
+    "Look": (
+        runs.print_report, runs.explain, runs.compare, runs.dashboard, runs.check, runs.agree, prompts,
+    ),
     "Share": (export,),
     "Free response": (free,),
     "Restricted sets": (gate, restricted),
     "This machine": (models,),
-}
+}  # fmt: skip
 
 
 class _Commands(DefaultGroup):  # type: ignore[misc]

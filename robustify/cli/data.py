@@ -19,7 +19,6 @@ from robustify.cli.options import OUT, cache_dir, command, option, together
 from robustify.cli.terminal import print_lines, print_result, say
 
 if TYPE_CHECKING:
-    from robustify.export.mending import Mended
     from robustify.reading.loaders import FieldMap, Loaded
 
 
@@ -198,13 +197,11 @@ def mend(
     bench = public_items(data, how)
     result = mended(bench.items, seed)
     write_set(result.items, out)
-    tree = {
-        "file": str(out),
-        "n_items": len(result.items),
-        "trimmed": result.trimmed,
-        "in_place": [_place(bench, at) for at in result.bound],
-    }
-    return print_result(tree, _mended_lines(result, bench, out, seed))
+    bound = [
+        {"item": bench.items[i].id, "file": bench.files[i], "line": bench.lines[i]} for i in result.bound
+    ]
+    tree = {"file": str(out), "n_items": len(result.items), "trimmed": result.trimmed, "in_place": bound}
+    return print_result(tree, _mended_lines(tree, seed))
 
 
 def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
@@ -230,22 +227,15 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
     return 0
 
 
-def _place(bench: "Loaded", at: int) -> dict[str, object]:
-    return {"item": bench.items[at].id, "file": bench.files[at], "line": bench.lines[at]}
-
-
-def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> Iterator[str]:
-    def at(place: int) -> str:
-        return f"  {bench.files[place]}:{bench.lines[place]}  {bench.items[place].id}"
-
-    n = len(result.items)
-    yield f"{out}: {counted(n, 'item')}, the options of {n - len(result.bound)} shuffled (seed {seed})"
-    if result.trimmed:
-        yield f"white space taken off the ends of options: {counted(result.trimmed, 'item')}"
-    if result.bound:
-        yield f"not shuffled because the text refers to an option by its position: {counted(len(result.bound), 'item')}"
-        yield from map(at, result.bound)
-    yield f"next: robustify lint {out}, edit it, then robustify {out} --public -o {out.stem}"
+def _mended_lines(tree: Mapping[str, Any], seed: int) -> Iterator[str]:
+    file, n, bound = tree["file"], tree["n_items"], tree["in_place"]
+    yield f"{file}: {counted(n, 'item')}, the options of {n - len(bound)} shuffled (seed {seed})"
+    if tree["trimmed"]:
+        yield f"white space taken off the ends of options: {counted(tree['trimmed'], 'item')}"
+    if bound:
+        yield f"not shuffled because the text refers to an option by its position: {counted(len(bound), 'item')}"
+        yield from map("  {file}:{line}  {item}".format_map, bound)
+    yield f"next: robustify lint {file}, edit it, then robustify {file} --public -o {Path(file).stem}"
 
 
 @command()

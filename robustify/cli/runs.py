@@ -20,7 +20,7 @@ from robustify.cli.options import (
     option,
     screening,
 )
-from robustify.cli.terminal import is_set, print_lines, print_result, say, watcher
+from robustify.cli.terminal import print_lines, print_result, say, watcher
 
 if TYPE_CHECKING:
     from robustify.runs.run import Run
@@ -90,14 +90,10 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
                 say(line)
 
     done = steps.robustify(settings, folder, cache, watcher(given["progress"]), tell, force=given["force"])
-    signature: str | None
-    if done.restricted:
-        signature, tree = done.released.signature, done.released.model_dump(mode="json")
-    else:
-        signature, tree = done.summary.signature, done.summary.tree()
-        for note in done.manifest["data"].get("notes", ()):
-            say(note)
-    return _close(done, {"run": str(folder), "signature": signature, "summary": tree})
+    for note in done.manifest["data"].get("notes", ()):
+        say(note)
+    tree = done.released.model_dump(mode="json") if done.restricted else done.summary.tree()
+    return _close(done, {"run": str(folder), "signature": done.manifest["signature"], "summary": tree})
 
 
 def _close(run: "Run", tree: object) -> int:
@@ -116,10 +112,7 @@ def _close(run: "Run", tree: object) -> int:
     else:
         summary = run.summary
         trial, why = summary.trial, "; ".join(f"{g.name}: {sentence(g.reason)}" for g in summary.halting)
-        if is_set("json"):
-            print_result(tree, ())
-        elif not is_set("quiet"):
-            click.echo("\n".join(closing(summary, str(run.folder), painted)))
+        print_result(tree, closing(summary, str(run.folder), painted), shown=str)
     line = f"The folder lm_eval_tasks was not written ({why})."
     if why and not trial:
         raise GuardrailError(line)

@@ -26,11 +26,11 @@ def is_set(name: str) -> bool:
     return context is not None and bool(context.meta.get(f"robustify.{name}"))
 
 
-def print_result(tree: object, lines: Iterable[str]) -> int:
+def print_result(tree: object, lines: Iterable[str], shown: Callable[[str], str] = printable) -> int:
     """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
     if is_set("json"):
         click.echo(json.dumps(tree))
-    elif not is_set("quiet") and (text := "\n".join(map(printable, lines))):
+    elif not is_set("quiet") and (text := "\n".join(map(shown, lines))):
         click.echo(text)
     return 0
 

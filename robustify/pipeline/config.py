@@ -156,13 +156,6 @@ class Config(Settings):
         return tuple(m.name for m in self.models if m.role == "voter")
 
 
-def skipping_bad(config: Config) -> Config:
-    """Return a config that sets aside rows that cannot become items, instead of refusing the file."""
-    return config.model_copy(
-        update={"data": tuple(s.model_copy(update={"skip_bad": True}) for s in config.data)}
-    )
-
-
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
     """Read a config and those that it extends. `overrides` maps dotted names to other values. Raise `UsageError`, with all
     faults, if the YAML is unreadable, or keys or values are invalid."""
@@ -186,7 +179,10 @@ def config_for(
         if wrong := [option for option, value in said.items() if value]:
             raise UsageError(f"{wrong[0]} works only with a file of items, but {path.name} is a config.")
         settings = load(path, overrides)
-        return skipping_bad(settings) if how.get("skip_bad") else settings
+        if not how.get("skip_bad"):
+            return settings
+        sources = tuple(source.model_copy(update={"skip_bad": True}) for source in settings.data)
+        return settings.model_copy(update={"data": sources})
     if not public:
         raise UsageError(
             f"{data} contains items, not a config. To audit it directly if its text is public, run "

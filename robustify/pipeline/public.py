@@ -30,25 +30,8 @@ from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
 from robustify.report.printing import standing
 from robustify.restricted.recognition import require_ordinary
-from robustify.runs.run import (
-    EVIDENCE,
-    EXPLORER,
-    FREE,
-    ITEM_ANALYSIS,
-    LABELS,
-    MANIFEST,
-    ROBUST,
-    VERDICTS,
-    WEIGHTS,
-    Run,
-    beginning,
-    open_run,
-    refuse_other,
-    replacing,
-    run_lock,
-    write_items,
-    write_lines,
-)
+from robustify.runs import run as runs
+from robustify.runs.run import Run, write_items, write_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +61,11 @@ class PublicPolicy:
 
     def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
         """Return a writer of the page that a long run, screened by false discovery rate, shows while models answer."""
-        if not found.is_long or self.config.screen.criterion != FDR or (folder / MANIFEST).is_file():
+        if not found.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
             return None
 
         def begin(judgement: Judgement) -> None:
-            with beginning(folder) as place:
+            with runs.beginning(folder) as place:
                 write_report(place, judgement.summary, {"growing": True})
 
         return begin
@@ -92,39 +75,43 @@ class PublicPolicy:
         folder, or run.log, which the digests of a run do not cover, cannot be written."""
         config, manifest = self.config, public_manifest(self.config, asked)
         summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
-        with replacing(folder, manifest) as staged:
+        with runs.replacing(folder, manifest) as staged:
             asked.answers.write(staged / "answers.parquet")
-            write_verdicts(staged / VERDICTS, judgement, asked.facts.topics)
-            if judgement.balance is not None:
-                _write_weights(staged / WEIGHTS, judgement)
+            write_verdicts(staged / runs.VERDICTS, judgement, asked.facts.topics)
+            names = list(map(neutral, judgement.verdicts.items))
+            if (found := judgement.balance) is not None:
+                cues = dict(zip(found.part.columns, found.cues.T, strict=True))
+                weights = {"item": names, "adjusted_weight": found.weight, **cues}
+                _write_csv(staged / runs.WEIGHTS, weights, "%.6f")
             if judgement.analysed is not None:
-                _write_by_item(staged / ITEM_ANALYSIS, judgement, judgement.analysed.columns, "%.4f")
+                columns = {"item": names, **judgement.analysed.columns}
+                _write_csv(staged / runs.ITEM_ANALYSIS, columns, "%.4f")
             places = ("file", "line", "reason")
             aside = ({name: row[name] for name in places} for row in asked.data["quarantined"])
             write_lines(staged / "quarantine.jsonl", aside)
             if asked.facts.free is not None:
-                write_lines(staged / FREE, asked.facts.free.lines)
+                write_lines(staged / runs.FREE, asked.facts.free.lines)
             write_json(staged / "summary.json", summary.tree())
             if asked.items is not None:
                 splits = _write_texts(staged, config, asked, asked.items, judgement)
                 if summary.state == "passed":
-                    write_items(staged / ROBUST, splits["kept"])
+                    write_items(staged / runs.ROBUST, splits["kept"])
                 if not summary.halting:
                     heading = Heading(config.name, manifest["signature"], standing(summary))
                     write_tasks(staged / "lm_eval_tasks", heading, splits, config.hidden)
             notes = [*config.notes, *asked.data.get("notes", ())]
-            beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
+            beside = {"notes": notes, "explorer": (staged / runs.EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
         asked.log(folder)
-        return open_run(folder)
+        return runs.open_run(folder)
 
 
 def judged_run(config: Config, asked: RunInput, folder: Path, *, force: bool) -> Run:
     """Judge the answers to a public set, and write the run. Raise `UsageError` without `force` if the folder has a run of
     another benchmark, and as `PublicPolicy.write`."""
     if not force:
-        refuse_other(folder, config.name, asked.data["sha256"], asked.items or ())
-    with run_lock(folder):
+        runs.refuse_other(folder, config.name, asked.data["sha256"], asked.items or ())
+    with runs.run_lock(folder):
         return PublicPolicy(config).write(folder, asked, judged(config, asked))
 
 
@@ -143,10 +130,10 @@ def _write_texts(
         write_items(place / f"{name}.jsonl", chosen)
     if config.cloze.labels is not None:
         labels = cloze_labels(Path(config.cloze.labels))
-        write_lines(place / LABELS, ({"id": item, "is_mcqa_only": labels[item]} for item in verdict))
+        write_lines(place / runs.LABELS, ({"id": item, "is_mcqa_only": labels[item]} for item in verdict))
     if judgement.evidence is None:
         return splits
-    write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
+    write_lines(place / runs.EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
     if config.explore:
         cues = judgement.summary.evidence
         rule = cues.whole.rule if cues and cues.whole else ""
@@ -170,20 +157,6 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
         "adjusted_weight": repeat("", len(items)) if judgement.balance is None else judgement.balance.weight,
     }
     _write_csv(path, columns, "%.4f")
-
-
-def _write_weights(path: Path, judgement: Judgement) -> None:
-    """Write the weight of each item in the adjusted score, and what each cue gains on the item, for use in other tools."""
-    found = judgement.balance
-    assert found is not None
-    cues = dict(zip(found.part.columns, found.cues.T, strict=True))
-    _write_by_item(path, judgement, {"adjusted_weight": found.weight, **cues}, "%.6f")
-
-
-def _write_by_item(
-    path: Path, judgement: Judgement, columns: Mapping[str, Iterable[object]], numbers: str
-) -> None:
-    _write_csv(path, {"item": map(neutral, judgement.verdicts.items), **columns}, numbers)
 
 
 def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str) -> None:

@@ -312,15 +312,15 @@ def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the keys to check: of a list whose precision was measured, or on which good models (halfway from chance to
     perfect) significantly often agree on another option."""
     noise, analysed = s.label_noise, s.item_analysis
-    if noise is not None and analysed is not None:
-        n, right = in_items(noise.flagged), 1 - (analysed.keys.precision.value or 0.0)
-        points = n * (1 - right) / max(1, g.of or 0)
-        return _if(n, n=n, expected=n * right, points=points, filters=_only(noise.items, n))
-    full = [FULL.of(s)[name].all for name in noise.strong if name in FULL.of(s)] if noise else []
-    good = full and all(q and (q.value or 0.0) >= (1 + (q.chance or 0.0)) / 2 for q in full)
-    if noise is None or not (good and _below(noise.p)):
+    if noise is None:
         return ()
-    n, expected = in_items(noise.flagged), noise.expected or 0.0
+    n, expected, scores = in_items(noise.flagged), noise.expected or 0.0, FULL.of(s)
+    if analysed is not None:
+        expected = n * (1 - (analysed.keys.precision.value or 0.0))
+    else:
+        full = [scores[name].all for name in noise.strong if name in scores]
+        good = full and all(q and (q.value or 0.0) >= (1 + (q.chance or 0.0)) / 2 for q in full)
+        n *= bool(good and _below(noise.p))
     points = (n - expected) / max(1, g.of or 0)
     return _if(n, n=n, expected=expected, points=points, filters=_only(noise.items, n))
 

@@ -16,7 +16,7 @@ import pytest
 from tqdm import tqdm
 
 from robustify import cli
-from robustify.cli import terminal
+from robustify.cli import options, terminal
 from robustify.items.item import Item
 from robustify.pipeline.config import shipped
 from robustify.runs.run import write_items
@@ -154,10 +154,22 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
 def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:
     for name, command in commands():
         assert command.help, name
+        assert "\\b" not in command.help, f"{name} shows the mark of an unwrapped paragraph"
         assert command.get_short_help_str(), name
         if not hasattr(command, "commands") and name != "robustify gate":
             options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
             assert {"--json", "-q", "--quiet"} <= options, name
+
+
+@pytest.mark.parametrize(
+    ("usage", "kind"),
+    [("--big", (True, False, "boolean")), ("-m --models NAME...", (False, True, "text")),
+     ("--form a|b", (False, False, "choice")), ("-o --out PATH", (False, False, "path"))],
+)  # fmt: skip
+def test_a_usage_says_what_an_option_takes(usage: str, kind: tuple[bool, bool, str]) -> None:
+    made: Any = options.option(usage, "Say this.")(lambda: None)
+    (found,) = made.__click_params__
+    assert (found.is_flag, found.multiple, found.type.name) == kind
 
 
 def test_loading_is_said_at_once_and_progress_without_a_terminal(
