@@ -24,7 +24,8 @@ _ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
 Meant = Mapping[str, Sequence[frozenset[int]]]
 """For each other column that may be the key: the choices that each row may mean."""
-_ONLY = tuple(frozenset((at,)) for at in range(MOST))
+_NONE, *_ONLY = frozenset[int](), *(frozenset((at,)) for at in range(MOST))
+"""Sets of no choice and of each choice, because a set for each row takes 216 bytes."""
 
 
 class FileRows:
@@ -44,7 +45,7 @@ class FileRows:
     def add(self, raw: RawItem) -> None:
         """Count a row."""
         self.written.append(self._keys.of(raw))
-        self._said[_MARK].append(frozenset() if raw.marked is None else _ONLY[raw.marked])
+        self._said[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
         for cell, said in zip(raw.rivals, [*self._said.values()][1:], strict=False):
             key = listed_options.own_label(cell, self._choices, raw.labels)
             said.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
