@@ -126,8 +126,8 @@ def move_up(place: Path, folder: Path, name: str) -> None:
 
 
 def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-    """Return a file descriptor of bytes, which no child process inherits, and which never waits for a pipe. Raise `OSError`
-    for a symbolic link unless `follow` is set."""
+    """Open a file in binary mode and return its descriptor. No child process inherits it, and opening a pipe does not
+    block. Raise `OSError` for a symbolic link unless `follow` is set."""
     # Windows lacks some of the flags.
     if not follow and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

@@ -84,14 +84,14 @@ def bare(text: str) -> str:
 
 
 def edges(text: str) -> tuple[str, str]:
-    """Return the blanks before and after a text."""
+    """Return the white space before and after a text."""
     start = len(text) - len(text.lstrip(EDGES))
     return text[:start], text[max(start, len(text.rstrip(EDGES))) :]
 
 
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
-    """Take off the blanks that all options share: those of a delimiter or label. If the options were `cut` from one text,
-    the first has no delimiter before it, and the last has none after it."""
+    """Remove the white space that all options share, because it comes from a delimiter or label. If the options were
+    `cut` from one text, the first has no delimiter before it, and the last has none after it."""
     before = commonprefix([edges(one)[0] for one in options[cut:]])  # noqa: RUF071 (texts, not paths)
     after = commonprefix([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]  # noqa: RUF071
     return tuple(one.removeprefix(before).removesuffix(after) for one in options)

@@ -65,7 +65,8 @@ def offered(
 
 
 def _finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
-    """Return a function of the ID and the question of a row that returns its items: none, one, or all with the question."""
+    """Return a function that takes a row's ID and question and returns the matching items: none, the item with the ID,
+    or all items with the question."""
     by_id, by_stem = {item.id: at for at, item in enumerate(items)}, defaultdict[str, list[int]](list)
     for at, item in enumerate(items):
         for stem in {_form(item.stem), _form(item.question or item.stem)}:

@@ -82,7 +82,7 @@ class Proof:
 
     @property
     def beyond_chance(self) -> tuple[Finder, ...]:
-        """Those of them whose gain chance does not explain."""
+        """Auditors above the slack whose gain is not explained by chance."""
         return tuple(one for one in self.above_slack if one.gain[AFTER].p_holm <= LEVEL)
 
     @property
@@ -242,7 +242,7 @@ def _finders(
     names: Sequence[str], won: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
     independent: bool = True,
 ) -> dict[str, Finder]:  # fmt: skip
-    """Return those of a family that saw the composed set. Holm's correction is over the family."""
+    """Return the auditors of a family that judged the composed set. Holm's correction is over the family."""
     gained = {
         version: gains({name: of[name] for name in names if name in of}, k[version], groups=groups)
         for version, of in won.items()

@@ -1,4 +1,5 @@
-"""Consultation before a set is composed: a writer for what the pools lack, and models and people against second keys.
+"""Checks before a set is composed: a writer fills gaps in the pools, and models and people look for candidates that are
+also correct.
 
 A model has a voice only if it finds the key among all candidates in most items, because a weak model would take the best
 distractors for second keys. A candidate is a second key only if all voices say so. On the 12,032 questions of MMLU-Pro,

@@ -153,8 +153,8 @@ def typed_plainly(text: str) -> str:
 
 
 def same_form(text: str) -> str:
-    """Return the form in which two options are equal: without differences in typography, a final period, and case if there
-    are words. Options such as TT, Tt, and tt differ."""
+    """Normalize an option for comparison: ignore typography and a final period, and also case if the option has words.
+    Options such as TT, Tt, and tt differ."""
     form = _ENDED.sub("", typed_plainly(text))
     return form.casefold() if _SMALL_LETTERS.search(form) else form
 

@@ -147,7 +147,8 @@ class Probes:
         self.kinds: tuple[Kind, ...] = ("form", "words", *(("meaning",) if vectors is not None else ()))
 
     def scores(self, kind: Kind, picked: Ints, seed: int) -> Floats:
-        """Return logits of all options of all sets (n, S, K), by fits on the sets `picked` (n,) in folds by `seed`."""
+        """Return cross-fitted logits of all options in all candidate sets (n, S, K). The fits use the sets `picked`
+        (n,), and `seed` determines the folds."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         fold = balanced_folds(self._groups, self._content, FOLDS, seed)

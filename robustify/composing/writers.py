@@ -51,7 +51,8 @@ Grow = Callable[[Sequence[Sequence[Candidate]]], tuple[Pool, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Least accuracy of a rule over n items, whatever is chosen. In `lacking` of them, no candidate has as much as the key.
+    """Lower bound on a rule's accuracy over n items, for any choice of distractors. In `lacking` of them, no candidate
+    has as much as the key.
 
     `above` says whether the bound is significantly above chance (one-sided, 5 %).
     """
@@ -103,7 +104,7 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRe
 
 
 def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return what a writer is asked for: the requests of the pools, and as many candidates as make twice those shown."""
+    """Return the requests to send to a writer: what the pools lack, and enough candidates for twice the number shown."""
     asked = {one.at: one for one in requests(pools, shown)}
     for at, pool in enumerate(pools):
         one = asked.get(at, CandidateRequest(at, 0))

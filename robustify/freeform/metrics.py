@@ -59,7 +59,7 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
         if read.words or read.labels is not None:
             return read
     one = f"verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})"
-    raise DataError(f"The row is no human label. Expected item_id, annotator, and one of {one}.")
+    raise DataError(f"The row is not a human label. Expected item_id, annotator, and one of {one}.")
 
 
 def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:

@@ -13,7 +13,8 @@ Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence of values, each of which `made` makes anew of its parts when it is read. A slice is a list of values."""
+    """Sequence that stores packed parts and rebuilds each value with `made` when it is read. A slice is a list of
+    values."""
 
     __slots__ = ("_made", "_packed")
 
@@ -50,7 +51,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
             yield _unpacked(self._packed.pop())
 
     def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
-        """Return the changed values, and forget these."""
+        """Apply a change, return the new sequence, and clear this one."""
         out = Packed(self._made)
         for parts in self.drained():
             out.add(parts_of(change(self._made(*parts))))
@@ -101,7 +102,7 @@ def packed_items() -> Packed[Item]:
 
 
 def repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield each place whose hash stands at an earlier place, with the first such place."""
+    """Yield the index of each repeated hash, with the index of its first occurrence."""
     seen, again = set[int](), set[int]()
     for one in hashes:
         (again if one in seen else seen).add(one)

@@ -169,8 +169,8 @@ def enough_kept_items(summary: Summary, limits: Limits) -> _Result:
 
 
 def unanswered_share(summary: Summary, limits: Limits) -> _Result:
-    """Check that missing answers affect at most `max_unanswered` of the items: the larger share of those left undecided
-    by missing answers, and those that one voter did not answer."""
+    """Check that missing answers affect at most `max_unanswered` of the items. The share checked is the larger of two:
+    items left undecided by missing answers, and items that any one voter did not answer."""
     screen, limit = summary.screen, limits.max_unanswered
     if screen is None or not screen.asked:
         return "no_item_screened"

@@ -138,7 +138,7 @@ def with_words(
 
 
 def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
-    """Return the forecast with what is left to ask of some models, by name."""
+    """Return a copy of the forecast with the remaining requests of the given models, by name."""
     needs = (replace(n, **left[n.model]._asdict()) if n.model in left else n for n in known.needs)
     return replace(known, needs=tuple(needs))
 
@@ -221,7 +221,7 @@ def _until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> Stopwa
 
 
 def _pace_key(model: ModelSettings) -> str:
-    """Return a digest, because no file contains the host of a server."""
+    """Return a digest of the server, so that its host name is never written to a file."""
     return hashlib.sha256(f"{model.name}\0{model.identity}".encode()).hexdigest()[:16]
 
 

@@ -289,7 +289,8 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
 
 
 def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
-    """Return a config tree with the texts under the keys `steps` (an entry of `NAMED_FILES`, split) changed."""
+    """Return a copy of a config tree with the texts at the key path `steps` (an entry of `NAMED_FILES`, split)
+    edited."""
     match node, steps:
         case str(), []:
             return change(node)

@@ -83,7 +83,7 @@ class RestrictedPolicy:
             return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
     def require_public(self) -> None:
-        """Refuse the set, of which only a run shows numbers, within their budget."""
+        """Refuse a restricted set: only a run may show its numbers, and only within the budget."""
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "

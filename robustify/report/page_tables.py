@@ -151,7 +151,7 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
 
 
 def _temperature(t: float) -> Cell:
-    """Return a temperature, called a bound at the ends of the search (scores without signal, or never wrong)."""
+    """Format a temperature. It is called a bound at the ends of the search (scores without signal, or never wrong)."""
     bound = {HOTTEST: f"at least {count(t)}", COLDEST: f"at most {t:g}"}.get(t)
     return cell(t, "number") if bound is None else Cell(bound, value=t)
 

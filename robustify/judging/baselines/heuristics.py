@@ -102,7 +102,7 @@ def surface(items: Sequence[Item]) -> Surface:
 
 
 def _surfaces(items: Sequence[Item]) -> Iterator[Surface]:
-    """Yield the columns of `surface` for one chunk of items after another, or once for none."""
+    """Yield the columns of `surface` chunk by chunk. If there are no items, yield one empty chunk."""
     there = np.bincount([item.key for item in items], minlength=MOST)
     for part in chunks(items) if items else [Options(())]:
         found = {name: getattr(part, name) for name in _COLUMNS}

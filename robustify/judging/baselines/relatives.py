@@ -80,7 +80,7 @@ def joined(group: Ints, a: Ints, b: Ints) -> Ints:
 
 
 def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
-    """Return the TF-IDF weights of the items in `order` (n, columns), in rows of length 1."""
+    """Return the TF-IDF weights of the items in `order` (n, columns), with rows normalized to unit length."""
     from scipy.sparse import csr_array  # deferred, because `validate` needs only the parallels
 
     from robustify.judging.baselines.words import columns

@@ -74,7 +74,7 @@ def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats
 
 
 def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown: Floats) -> Certainty:
-    """Fit a `Certainty` to items with the contributions `parts` (n, K), keys (n,), and form and picks to boost (n, K,
+    """Fit a `Certainty` from the contributions `parts` (n, K), the keys (n,), and the form and picks for boosting (n, K,
     f)."""
     at = _log_p(parts, there).argmax(axis=1)
     known = _properties(parts, there, at)

@@ -310,8 +310,8 @@ class Screened:
 
 
 def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:
-    """Apply a rule to the votes, or `by_ranking`, the decision of `criterion: fdr`. Raise `UsageError` if the criterion
-    needs a different number of voters than voted or were left out since."""
+    """Apply a voting rule. With `criterion: fdr`, use the decision `by_ranking` instead. Raise `UsageError` if the
+    criterion needs a different number of voters than voted or were left out since."""
     n, m, width = votes.best.shape
     require_voters(rules.criterion, m + votes.left_out)
     options = np.arange(width)

@@ -227,8 +227,8 @@ class LikelyItem(Part):
 
 
 class Inference(Part):
-    """Shares of flagged and of other items whose question a model inferred from the options alone: its similarity to the
-    real one, `by` meaning or words, is `least` or more."""
+    """Shares of flagged and other items whose question a model inferred from the options alone. A question counts as
+    inferred if its similarity to the real one, `by` meaning or words, is at least `least`."""
 
     by: str
     least: float

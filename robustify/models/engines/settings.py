@@ -56,7 +56,9 @@ def _address(url: str) -> str:
     if host.replace(".", "").isdigit():
         ipaddress.ip_address(host)
     if parts.path.rstrip("/").endswith(("/completions", "/models")):
-        raise ValueError("the URL ends in a path of the API; expected the part before it, such as /v1")
+        raise ValueError(
+            "the URL ends in a path of the API; expected a URL that ends before it, for example in /v1"
+        )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
@@ -88,7 +90,7 @@ class ModelSettings(Settings):
 
     @property
     def reference(self) -> str:
-        """Model, as its engine finds it."""
+        """Name by which the engine finds the model."""
         return self.model or self.name
 
     @property

@@ -65,7 +65,7 @@ class WrittenKey(HoldsText):
 
 
 class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
-    """Keys that were read, by what distinguishes them."""
+    """Cache of the keys that were read, indexed by what distinguishes them."""
 
     def of(self, raw: RawItem) -> WrittenKey:
         """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""

@@ -243,7 +243,7 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
 
 
 def _named(lists: Sequence[str]) -> str:
-    """Name lists, unless a name may be item text."""
+    """Return the number of lists with their names, or without them if a name may be item text."""
     shown = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
     return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
 

@@ -134,7 +134,7 @@ def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[BinaryIO]:
 
 
 def _stamp(at: os.stat_result) -> tuple[int, ...]:
-    """Return what differs if a file is not the same, or was written to."""
+    """Return a stamp that changes if a file is replaced or modified."""
     return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns
 
 

@@ -258,7 +258,7 @@ def _innermost(value: object) -> object:
 
 
 def _finite(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the values, or an empty tuple unless all are finite."""
+    """Return the values, or an empty tuple if any of them is not finite."""
     every = tuple(values)
     return every if all(map(math.isfinite, every)) else ()
 

@@ -285,8 +285,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
-    """Return the table with the options of each row added to its doc, from the requests, or, if labels were scored or the
-    model wrote, from labelled lines of the doc or prompt. `before` is the delimiter. Raise `unknown` if there are none."""
+    """Add each row's options to its doc and return the table. They come from the requests. If labels were scored or the
+    model generated text, they come from labelled lines in the doc or prompt. `before` is the delimiter. Raise `unknown`
+    if there are none."""
     made, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),

@@ -100,7 +100,8 @@ class Labelled(HoldsText):
 
 
 def split_labels(options: Sequence[str]) -> Labelled | None:
-    """Return options and labels apart, or None unless all options are labelled and each has text beside its label."""
+    """Return the options and labels separately, or None unless all options are labelled and each has text beside its
+    label."""
     # Nearly always, the first option already has no label.
     if len(options) < 2 or not (_dressed(options[0]) or _undressed(options[0])):
         return None

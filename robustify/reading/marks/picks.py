@@ -1,4 +1,4 @@
-"""The only reader of which option a key, target, or reply names.
+"""Reading of which option a key, target, or reply names. No other module does this.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
 which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is

@@ -210,7 +210,8 @@ class Client:
 
 
 def refusal_of(name: str, status: int, body: object) -> ModelError:
-    """Return the error for a status that is not passing. `Refusal` is only for those that may depend on the request."""
+    """Return the error for a status that is not transient. `Refusal` is only for those that may depend on the
+    request."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
     words = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
