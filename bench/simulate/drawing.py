@@ -18,8 +18,8 @@ from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name
 from bench.simulate.wording import choices, repeated
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items import orders
+from robustify.items.answer_columns import SCHEMA
 from robustify.items.answers import Answers
-from robustify.items.columns import SCHEMA
 from robustify.items.item import Item
 from robustify.items.scoring import picks
 from robustify.judging.baselines.heuristics import guess

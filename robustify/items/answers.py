@@ -22,7 +22,7 @@ from typing_extensions import Unpack
 
 from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
-from robustify.items.columns import ASKING, OPTIONAL, PACKED, ROTATION, SCHEMA, checked, ints, padded
+from robustify.items.answer_columns import ASKING, OPTIONAL, PACKED, ROTATION, SCHEMA, checked, ints, padded
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ def guess(items: Sequence[Item]) -> "Answers":
     """Return one answer row per heuristic and item, grouped by heuristic."""
     import pyarrow as pa  # `rule_table` does not need it
 
+    from robustify.items.answer_columns import SCHEMA
     from robustify.items.answers import Answers
-    from robustify.items.columns import SCHEMA
 
     of, n = surface(items), len(items)
     stops = pa.array(np.append(0, np.cumsum(of["k"])), type=pa.int32())
