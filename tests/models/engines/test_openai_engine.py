@@ -518,8 +518,8 @@ def test_where_servers_are_forbidden_none_is_asked(
         ("localhost/v1", "not an address with http://"),
         ("ftp://h/v1", "not an address with http://"),
         ("http:///v1", "not an address with http://"),
-        ("http://h/v1/chat/completions/", "such as /v1"),
-        ("http://h/v1/models", "such as /v1"),
+        ("http://h/v1/chat/completions/", "for example in /v1"),
+        ("http://h/v1/models", "for example in /v1"),
         *((f"http://{host}/v1", "base_url") for host in ("my pass", "a..b", "999.1.1.1", "127.1", "h:0")),
     ],
 )
