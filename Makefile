@@ -68,7 +68,7 @@ fix: $(VENV)/.dev ## fix format and lint, and update generated docs
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.tasks
 
-bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure large inputs (about 45 minutes); writes results/bench
+bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure large inputs (about 90 minutes); writes results/bench
 	$(BIN)/robustify models pull smollm2-135m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
 	$(BIN)/python -m bench.load

@@ -151,8 +151,10 @@ def _on_items(folder: Path, n: int, work: Callable[[str], Tree]) -> Tree:
 
 
 def _growing(command: str, folder: Path, n: int) -> Tree:
-    work = partial(_command, command)
-    return _on_items(folder, n // 10, work) | _on_items(folder, n, work)
+    found = Tree()
+    for size in (n // 100, n // 10, n):
+        found |= _on_items(folder, size, partial(_command, command))
+    return found
 
 
 def _planning(folder: Path, n: int) -> Tree:
@@ -195,8 +197,8 @@ def _auditing(folder: Path, n: int) -> Tree:
 
 
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
-    "validate": (MILLION, partial(_growing, "validate")),
-    "heuristics": (MILLION, partial(_growing, "heuristics")),
+    "validate": (10 * MILLION, partial(_growing, "validate")),
+    "heuristics": (10 * MILLION, partial(_growing, "heuristics")),
     "planning": (ASKED, _planning),
     "judging": (MILLION, _judging),
     "importing": (LOGGED, _importing),
