@@ -1,6 +1,7 @@
 """The explorer in a browser: it filters, sorts, searches, opens by keyboard, prints, and says what a terminal says."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_an_address_opens_the_page_as_it_was(run: Run, open_page: Open) -> None:
     assert page.input_value("[name=verdict]") == "flagged"
     assert page.input_value("[name=sort]") == "order"
     page.evaluate("location.hash = '#q=box%2050'")
-    page.wait_for_function("document.getElementById('count').textContent.startsWith('1 ')")
+    page.locator("#count", has_text=re.compile("^1 ")).wait_for()
     assert page.input_value("#query") == "box 50"
     assert page.is_hidden("#item")
 
@@ -90,7 +91,7 @@ def test_a_row_shows_its_mend_and_the_items_left_are_copied_as_csv(run: Run, ope
     assert len(mends) == count(page)
     assert all(mend.endswith(".") for mend in mends)
     page.click("#copy")
-    page.wait_for_function("document.getElementById('copy').textContent.endsWith('copied')")
+    page.locator("#copy", has_text=re.compile("copied$")).wait_for()
     rows = list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
     assert [row["item"] for row in rows] == shown(page)
     assert [row["mend"] for row in rows] == mends
@@ -107,7 +108,7 @@ def test_an_address_names_items_and_values_to_leave_out(run: Run, open_page: Ope
     (one,) = {page.input_value("[name=cue]")}
     some = count(page)
     page.evaluate("cue => { location.hash = `verdict=flagged&cue=-${cue}` }", one)
-    page.wait_for_function("document.querySelector('[name=cue]').value.startsWith('-')")
+    page.locator("[name=cue] option:checked", has_text=re.compile("^others")).wait_for(state="attached")
     assert count(page) == every - some
     assert page.locator("[name=cue] option:checked").inner_text() == f"others ({every - some})"
 
