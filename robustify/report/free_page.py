@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from robustify.judging.free_response import LEAST_COVERAGE
-from robustify.judging.summary.quantity import Quantity
-from robustify.report.format import Cell, Table, cell, p_cell, plain, spaced, table
+from robustify.judging.summary.quantity import Score
+from robustify.report.format import Table, cell, p_cell, plain, spaced, table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
 
@@ -55,9 +55,7 @@ def _tables(summary: Node) -> dict[str, Table]:
 
 
 def _scores(caption: str, names: tuple[str, ...], parts: Iterable[tuple[tuple[str, ...], Node]]) -> Table:
-    heads = (
-        "Answers", "All unscored wrong", "All unscored right", "Of the scored", "With a score", "Decided by a judge",
-    )  # fmt: skip
+    heads = ("Answers", "At least", "At most", "Score", "Graded", "By judge")
     rows = (
         (*name, p["n"], p["lower"], p["upper"], *map(_rate, (p["accuracy"], p["coverage"], p["by_judge"])))
         for name, p in parts
@@ -65,20 +63,22 @@ def _scores(caption: str, names: tuple[str, ...], parts: Iterable[tuple[tuple[st
     return table(caption, (*names, *heads), rows, len(names))
 
 
-def _rate(found: Node | None) -> Quantity | Cell | None:
+def _rate(found: Node | None) -> Score | None:
     if found is None:
         return None
-    if found["value"] is None and found.get("withheld"):
-        return Cell(found["withheld"], tone="absent")
-    return Quantity(value=found["value"], n=found.get("n"), ci=found["ci"])
+    return Score(value=found["value"], n=found.get("n"), ci=found["ci"], withheld=found.get("withheld"))
 
 
 def grade_lines(summary: Node) -> Iterator[str]:
-    """Yield the results of each model and the calibration of each judge."""
+    """Yield a table of the scores of each model, their paired differences, and the calibration of each judge."""
     found = _tables(summary)["kinds"]
-    for model, kind, *cells in found.rows:
-        said = (f"{head.lower()} {cell.exact}" for head, cell in zip(found.heads[2:], cells, strict=True))
-        yield f"{model.main}, {kind.main}: {'; '.join(said)}"
+    rows = [[head.lower() for head in found.heads]]
+    for row in found.rows:
+        shown = zip(found.heads, row, strict=True)
+        rows.append([one.exact if head == "Score" else one.main for head, one in shown])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for texts in rows if found.rows else ():
+        yield "  ".join([*map(str.ljust, texts[:2], widths), *map(str.rjust, texts[2:], widths[2:])])
     for one, two, kind, *cells in _tables(summary)["pairs"].rows:
         difference, p, _ = (cell.exact for cell in cells)
         yield f"{one.main} less {two.main}, {kind.main}: {difference}{f', p {p}' if cells[1].value is not None else ''}"

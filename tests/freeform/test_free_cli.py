@@ -48,7 +48,12 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     command = ("grade", table, "--items", questions, "-o", tmp_path / "out")
     found = run(*command, fails=7)
     assert "16.7 % of the answers have no score" in found.stderr
-    assert "Base, numeric: answers 1; all unscored wrong 100.0 %; all unscored right 100.0 %" in found.stdout
+    assert [re.split("  +", line) for line in found.stdout.splitlines()][:3] == [
+        ["model", "kind", "answers", "at least", "at most", "score", "graded", "by judge"],
+        ["Base", "short text", "1", *["0.0 %"] * 2, "0.0 % (n = 1, 0.0 to 79.3)", "100.0 %", "0.0 %"],
+        ["Base", "numeric", "1", *["100.0 %"] * 2, "100.0 % (n = 1, 20.7 to 100.0)", "100.0 %", "0.0 %"],
+    ]
+    assert len({*map(len, found.stdout.splitlines()[:7])}) == 1
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"free.jsonl", "report.html", "summary.json"}
     assert [g.score for g in grades(tmp_path / "out")] == [0, 1, None, 1, 1, 1]
