@@ -1,5 +1,6 @@
 """The page on free response: every command is named, and what stands under its commands is what they print."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -37,3 +38,6 @@ def test_the_commands_of_the_page_print_what_stands_under_them(
 
         assert len(COMMAND.findall(text)) >= 2
         assert COMMAND.sub(printed, text) == text
+    shown = json.loads(re.findall(r"```json\n(.*?)\n```", text)[0])
+    lines = map(json.loads, Path("graded", "free.jsonl").read_text("utf-8").splitlines())
+    assert any(shown.items() <= line.items() for line in lines)
