@@ -15,19 +15,19 @@ READ = ("robustify", "bench", "tools", "docs", "README.md", "CONTRIBUTING.md", "
 LONGEST = 40
 """Largest number of words in a sentence on a page."""
 _VERBS = """
-    Accept Add Adjust Answer Append Apply Approximate Ask Assign Attach Audit Begin Block Bound Build Cache Call
-    Cast Change Check Choose Clear Close Collect Combine Compare Compute Concatenate Confine Connect Convert
-    Copy Count Create Cut Decide Decode Decrypt Delete Derive Describe Detect Disable Discard Divide Download
-    Draw Drop Embed Emit Encode Encrypt End Ensure Enter Escape Estimate Evaluate Exclude Exit Expand Explain
-    Export Extract Fetch Fill Find Finish Fit Flag Fold Force Forget Format Generate Give Grade Group Guess
-    Handle Hash Hide Ignore Import Infer Insert Inspect Install Interpolate Join Judge Keep Label Let Limit Link
-    List Load Lock Log Look Make Manage Map Mark Match Measure Merge Move Name Normalise Normalize Open Order Parse Permit
-    Pick Place Plan Predict Prefix Prepare Prevent Print Publish Put Raise Rank Re-raise Read Recognise
-    Recommend Record Reduce Refuse Register Reject Release Remember Remove Rename Render Reopen Reorder Repair
-    Repeat Replace Report Require Reset Resolve Restore Resume Return Rewrite Round Run Sample Save Say Scale
-    Scan Score Seal Search See Select Send Separate Set Shorten Show Shuffle Sign Skip Smooth Solve Sort Split
-    Start Stop Store Stream Subtract Sum Summarize Suppress Swap Switch Take Test Tokenise Track Train Translate
-    Trim Try Turn Undo Unpack Update Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
+    Accept Add Adjust Analyze Answer Append Apply Approximate Arrange Ask Assign Attach Audit Average Begin Block Bound
+    Build Cache Call Cast Center Change Check Choose Clear Close Collect Combine Compare Compute Concatenate Confine Connect
+    Convert Copy Correct Correlate Count Create Cross-fit Cut Decide Decode Decrypt Delete Derive Describe Detect Disable
+    Discard Divide Download Draw Drop Embed Emit Encode Encrypt End Ensure Enter Escape Estimate Evaluate Exclude Exit
+    Expand Explain Export Extract Fetch Fill Find Finish Fit Flag Fold Force Forget Format Generate Give Grade Group Guess
+    Handle Hash Hide Ignore Import Infer Insert Inspect Install Interpolate Join Judge Keep Label Let Limit Link List Load
+    Lock Log Look Make Manage Map Mark Match Measure Merge Move Name Normalise Normalize Open Order Parse Permit Pick Place
+    Plan Predict Prefix Prepare Prevent Print Publish Put Raise Rank Read Recognise Recommend Record Reduce Refuse Register
+    Reject Release Remember Remove Rename Render Reopen Reorder Repair Repeat Replace Report Require Re-raise Resample Reset
+    Resolve Restore Resume Return Rewrite Round Run Sample Save Say Scale Scan Score Screen Seal Search See Select Send
+    Separate Set Shorten Show Shuffle Sign Simulate Skip Smooth Solve Sort Split Standardize Start Stop Store Stream
+    Subtract Sum Summarize Suppress Swap Switch Take Test Tokenise Track Train Translate Trim Try Turn Undo Unpack Update
+    Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 _LEANS = re.compile(r"(?:^|\. )(?:See|As|Like) (?:the )?(?:class|`)|^As in `|\(c,\): see")

@@ -1,5 +1,4 @@
-"""Credits of each model by view (None if not asked), paired comparisons of models, and the calibration of their
-probabilities."""
+"""Accuracy of models under each view, comparisons of pairs of models, and calibration of their probabilities."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -48,7 +47,8 @@ Credits = Mapping[str, Floats | None]
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Answers of one model to n items, with its credits by view. `full` is the view of the full question."""
+    """Answers of one model to all items, and the credit that it earns on each item under each view. `full` is
+    the view of the full question."""
 
     model: str
     answers: Answers
@@ -60,9 +60,9 @@ class Scored:
 def scored(
     answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, voted: Bools | None = None
 ) -> Scored:
-    """Return one model's tie-fair credits by view. `full` and the cloze use the first row of each item, and the
-    choices-only views average over rotations. Texts are scored per character, and in the screen by its norm. `voted`
-    (n, K) marks a voter's best choices in the screen."""
+    """Score one model's answers under every view, sharing the credit of tied choices. `full` and the cloze
+    use the first row of each item, and the choices-only views average over rotations. Texts are scored per
+    character, and in the screen by its norm. `voted` (n, K) marks a voter's best choices in the screen."""
     other: Mode = "letter" if rules.mode == "text" else "text"
     question = first_block(answers, FULL_OF[full], model).first()
     cloze = first_block(answers, "cloze", model).first()
@@ -80,7 +80,7 @@ def scored(
 
 
 def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
-    """Return the credits of every model named, as the run scores them."""
+    """Score the answers of the named models under every view, by the rules of the run."""
     votes, hidden = ctx.votes, ctx.rules.hidden
     rules = ctx.rules.screen.model_copy(update={"template": votes.template})
     best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
@@ -92,9 +92,9 @@ def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
 
 
 def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = None) -> Score | None:
-    """Return a model's accuracy on items whose longest choice is the key, minus that on all others, or None if either
-    is unknown. An item with tied longest choices counts in both by its tie-fair credit. The interval is Newcombe's, or
-    a cluster bootstrap."""
+    """Return how much more accurate a model is on items whose key is the longest choice than on all others.
+    None if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair
+    credit. The interval is Newcombe's, or a cluster bootstrap."""
     if won is None:
         return None
     there = ~np.isnan(won) & ~np.isnan(longest)
@@ -117,7 +117,7 @@ def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = Non
 
 
 def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenRules) -> Bools | None:
-    """Return the choices (n, K) that share a model's best choices-only score, or None if the model was not asked."""
+    """Mark the choices that share a model's best choices-only score (n, K). Return None if the model was not asked."""
     view, template = VIEW_OF[rules.mode], rules.template
     if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))
@@ -139,9 +139,9 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
 def pairs(
     ctx: Context, credits: Mapping[str, Credits], balance: Balanced | None = None
 ) -> dict[str, Pair] | None:
-    """Return a paired comparison for each pair of models, named "A vs B", or None if there are fewer than two models.
-    `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable
-    with 80 % power at the level that Holm's method requires of the smallest p-value."""
+    """Compare each pair of models on the items that both answered. Entries are named "A vs B". None if there are
+    fewer than two models. `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is
+    the difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value."""
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
     compared: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
@@ -176,9 +176,9 @@ def pairs(
 
 
 def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
-    """Compare two models' credits (n,), NaN for unanswered items: the test, and the difference with its error.
-    McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit count only as `tied`. With
-    `groups` (n,), the p-values come from the exact sign-flip test of the group sums."""
+    """Test whether two models differ in accuracy, and estimate the difference with its standard error. Credits are (n,),
+    NaN for unanswered items. McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit
+    count only as `tied`. With `groups` (n,), the p-values come from the exact sign-flip test of the group sums."""
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]
     whole = np.isin(one, (0, 1)) & np.isin(two, (0, 1))
@@ -201,7 +201,7 @@ _TRIALS = 1 << 20
 
 
 def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
-    """Return each model's calibration on the full question and on cloze, on all and on kept items."""
+    """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
         rows = ctx.first_rows(view, name)
@@ -279,14 +279,14 @@ def calibration(
 
 
 def brier(probabilities: Floats, key: Ints) -> Floats:
-    """Return the squared error of each item (n,), summed over its choices (Brier 1950)."""
+    """Return the Brier score of each item: the squared errors of its probabilities, summed over choices (Brier 1950)."""
     right = np.arange(probabilities.shape[1]) == key[:, None]
     return np.asarray(((probabilities - right) ** 2).sum(axis=1))
 
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
-    """Return the probabilities (n, K) scaled with a temperature that is fitted on the other random half of the items or
-    groups."""
+    """Scale the logits of each random half of the items by a temperature fitted on the other half. Return
+    probabilities (n, K). Groups are not split."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits
@@ -297,7 +297,7 @@ def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats
 
 
 def ece(confidence: Floats, correct: Floats) -> float:
-    """Return the mean gap between confidence (n,) and accuracy (n,) over 15 equal-width bins, weighted by items."""
+    """Return the expected calibration error: the mean gap between confidence and accuracy over 15 equal-width bins."""
     gap = np.bincount(_place(confidence), weights=correct - confidence, minlength=BINS)
     return float(np.abs(gap).sum() / len(confidence))
 
@@ -317,7 +317,7 @@ def _place(confidence: Floats) -> Ints:
 
 
 def _if_calibrated(confidence: Floats, seed: int) -> Floats:
-    """Return simulated calibration errors (draws,) of a calibrated model: of items, or of the normal limits of many."""
+    """Simulate the calibration error of a calibrated model (draws,). Many items are replaced by their normal limit."""
     rng, place, n = np.random.default_rng(seed), _place(confidence), len(confidence)
     if n * DRAWS <= _TRIALS:
         right = rng.random((DRAWS, n)) < confidence
@@ -330,8 +330,8 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
 
 
 def temperature(logits: Floats, key: Ints) -> float:
-    """Return the temperature T that minimizes the log loss of softmax(logits / T), which is convex in 1/T: 1000 without
-    signal, and 0.001 for scores that are never wrong. `logits` (n, K) are -inf beyond an item's choices."""
+    """Return the temperature T that minimizes the log loss of softmax(logits / T). The loss is convex in 1/T. T is 1000
+    without signal, and 0.001 for scores that are never wrong. `logits` (n, K) are -inf beyond an item's choices."""
     columns = np.ascontiguousarray(logits.T)  # (choices, items), because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))
     known = np.where(np.isfinite(centred), centred, 0.0)

@@ -1,5 +1,5 @@
-"""Adjusted scores: item weights that balance the listed cues, and what auditors find beyond them (docs/filter.md). What
-they find is balanced too, and fresh ones look again (multiaccuracy, Kim et al. 2019)."""
+"""Adjusted scores: accuracy under item weights that make the listed cues useless (docs/filter.md). What
+auditors still find is balanced too, and fresh ones look again (multiaccuracy, Kim et al. 2019)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,8 +39,9 @@ _PARTITIONS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Balancing weights of n items, with their summary entry. `weight` (n,) has mean 1 and is NaN for items without a key
-    or text. `groups` (n,) are clusters, if any, and `cues` (n, c) the balanced columns."""
+    """Item weights under which the cues to the key are useless, with their entry in the summary. `weight`
+    (n,) has mean 1 and is NaN for items without a key or text. `groups` (n,) are clusters, if any, and `cues`
+    (n, c) the balanced columns."""
 
     weight: Floats
     groups: Ints | None
@@ -49,24 +50,25 @@ class Balanced:
 
     @property
     def scored(self) -> Floats | None:
-        """Weights (n,) to compute scores with, or None if the adjusted score is withheld."""
+        """Weights for adjusted scores (n,), or None if these are withheld."""
         return None if self.part.status == "withheld" else self.weight
 
     def rate(self, won: Floats | None) -> Score | None:
-        """Return the weighted mean of a model's credits (n,), or None if there are no credits or the score is withheld."""
+        """Return a model's adjusted accuracy, the weighted mean of its credits (n,), or None if it is unknown
+        or withheld."""
         if won is None or self.scored is None:
             return None
         return Score.of(balance.weighted_rate(won, self.weight, self.groups))
 
     def taken_out(self, won: Floats | None) -> Score | None:
-        """Return the points of a model's credits (n,) that the cues earn: the mean less the weighted mean."""
+        """Return how much of a model's accuracy is due to the cues: its mean credit minus the weighted mean."""
         if won is None or self.scored is None:
             return None
         found = balance.taken_out(won, self.weight, self.cues, self.groups)
         return Score.of(found, mde=found.mde)
 
     def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
-        """Return the weighted difference between two models' credits on the items that both answered."""
+        """Return the difference between two models' adjusted accuracies on the items that both answered."""
         if one is None or two is None or self.scored is None:
             return None
         found, p = balance.weighted_difference(one, two, self.weight, self.groups)
@@ -74,7 +76,8 @@ class Balanced:
 
 
 def balanced(ctx: Context) -> Balanced | None:
-    """Fit the balancing weights. Return None if the item texts are unknown or there are too few items to fit a scorer."""
+    """Fit item weights that make the cues to the key useless. Return None if the item texts are unknown or
+    there are too few items to fit a scorer."""
     scores = ctx.ranker.by_options()
     if scores is None or ctx.items is None:
         return None
@@ -106,8 +109,8 @@ def _solved(cues: Cues, n: int) -> Floats:
 def _refitted(
     auditors: "_Auditors", cues: Cues, weight: Floats
 ) -> tuple[Cues, Floats, dict[str, LeftToFind]]:
-    """Return the cues, with those that auditors found, the weights (n,) that balance them, and what is left, once fresh
-    auditors find nothing, or further weights would be worth too little."""
+    """Add to the cues what auditors find, and fit the weights again, until fresh auditors find nothing. Stop if
+    further weights would be worth too little. Return the cues, the weights (n,), and what is left to find."""
     for times in range(REFITS + 1):
         logits = auditors.logits(times)
         left, more = auditors.left(logits, weight), dict(cues)
@@ -129,8 +132,8 @@ def _finds(one: LeftToFind, p: float) -> bool:
 
 
 def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
-    """Return the cues of items with a known key by name, without constant columns: what the scorer gives to the key
-    (`strategy`), the contributions of its form and words, and the tie-fair credits of four length heuristics."""
+    """Return the cues that the weights balance, by name, for items with a known key. They are what the scorer gives
+    to the key (`strategy`), the contributions of form and words, and the credits of four length heuristics."""
     known, there = scores.known, scores.there[scores.known]
     rows, key = np.flatnonzero(known), ctx.index.key[known]
     by_rule = listed_credit(ctx.items or (), RULES).items()
@@ -143,7 +146,7 @@ def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
 
 
 def strategy(name: str, logits: Floats, there: Bools, key: Ints, fold: Ints) -> dict[str, Floats]:
-    """Return the cues of a strategy with logits (n, K): its centered logit of the key, the key's probability, the pick."""
+    """Return what a strategy gains over chance on each item, by its logit and probability of the key and by its pick."""
     log_p, at = tempered(logits, there, key, fold), (np.arange(len(key)), key)
     chance = 1 / there.sum(axis=1)
     found = {
@@ -160,7 +163,7 @@ def _scaled(found: Cues) -> dict[str, Floats]:
 
 
 def tempered(logits: Floats, there: Bools, key: Ints, fold: Ints) -> Floats:
-    """Return log probabilities (n, K), using a temperature for each fold that is fitted to the keys of the other folds."""
+    """Convert logits to log probabilities, with a temperature for each fold that is fitted to the keys of the others."""
     out = np.full(logits.shape, -np.inf)
     for f in np.unique(fold).tolist():
         mine = fold == f
@@ -171,7 +174,7 @@ def tempered(logits: Floats, there: Bools, key: Ints, fold: Ints) -> Floats:
 
 
 def sharpness(logits: Floats, there: Bools, key: Ints) -> float:
-    """Return the factor (an inverse temperature from 0 to 3) with which logits (n, K) predict keys (n,) best."""
+    """Return the inverse temperature, from 0 to 3, at which the logits predict the keys best."""
     from scipy.optimize import minimize_scalar  # loaded only when needed
 
     def loss(scale: float) -> float:
@@ -192,8 +195,9 @@ def _withheld(weight: Floats) -> Reason | None:
 
 
 class _Auditors:
-    """Auditors of the weights of m items with a known key: fresh probes, and the cross-fitted encoder if it was asked.
-    They see all m items, or a sample if there are too many to balance what they find: `key` is (s,), `there` (s, K)."""
+    """Auditors that look for cues left under the weights: fresh probes, and the sentence encoder if it was
+    asked. They see all m items with a known key, or a sample if these are too many to balance what they find:
+    `key` is (s,), `there` (s, K)."""
 
     def __init__(self, ctx: Context, scores: OptionScores) -> None:
         of = np.flatnonzero(scores.known)
@@ -203,13 +207,13 @@ class _Auditors:
         self.key, self.there = ctx.index.key[self._rows], scores.there[self._rows]
 
     def fold(self, times: int) -> Ints:
-        """Return the fold (s,) of each item in a partition of its own for each time that auditors look."""
+        """Assign each item to a fold (s,), with a new partition each time that auditors look."""
         items, settings = self._ctx.items or (), self._ctx.rules.probe
         groups, content = fold_groups(items)[self._rows], content_hashes(items)[self._rows]
         return balanced_folds(groups, content, settings.folds, _PARTITIONS * (1 + settings.seed) + times)
 
     def logits(self, times: int) -> dict[str, Floats]:
-        """Return the logits (s, K) of each auditor by name, NaN for items that the encoder did not answer."""
+        """Return the logits that each auditor gives to the options (s, K), NaN if the encoder did not answer an item."""
         items, index, answers = self._ctx.items or (), self._ctx.index, self._ctx.answers
         found = probed([items[row] for row in self._rows.tolist()], self.fold(times), FROM_TEXT, seed=times)
         for name in models_asked(answers, MEANING):
@@ -225,7 +229,8 @@ class _Auditors:
         return [*asked] or [None]
 
     def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:
-        """Return the auditors that saw all items and that fresh ones can follow. The encoder has one further cross-fit."""
+        """Return the auditors whose findings can be balanced, because they saw all items and fresh ones can
+        follow. The encoder has one further cross-fit."""
 
         def fresh(name: str) -> bool:
             whole = not np.isnan(logits[name][self.there]).any()
@@ -234,7 +239,7 @@ class _Auditors:
         return [name for name in logits if self._all and fresh(name)]
 
     def left(self, logits: Mapping[str, Floats], weight: Floats) -> dict[str, LeftToFind]:
-        """Return what auditors with these logits (s, K) gain over chance under the weights (m,)."""
+        """Return what each auditor still gains over chance under the weights (m,). `logits` are (s, K)."""
         ctx = self._ctx
         together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
         won = {name: credit(_picked(one, self.there), self.key) for name, one in logits.items()}

@@ -74,7 +74,7 @@ _TAIL = r"(?:\s+(?i:only|alone|both))"
 
 
 def _marks(mark: str) -> str:
-    """Match one mark next to a referring word (such as "both"), or several marks in a list."""
+    """Return a pattern for one mark next to a referring word (such as "both"), or for several marks in a list."""
     return rf"{_LEAD}+{mark}{_TAIL}?|{mark}{_TAIL}|{_LEAD}*{mark}(?:{_LINK}{mark})+{_TAIL}?"
 
 
@@ -154,9 +154,9 @@ class _Decision(BaseModel):
 
 
 def cloze_labels(path: Path) -> Mapping[str, bool]:
-    """Read JSON lines `{"id": ..., "is_mcqa_only": true}`, as the judge of Deep Ignorance (appendix I.5) writes them,
-    as a mapping from item ID to whether the item is unsuited to cloze. Raise `UsageError` if the file does not exist,
-    and `DataError` with all lines that are not decisions."""
+    """Read which items are unsuited to cloze, by item ID. Each JSON line is `{"id": ..., "is_mcqa_only":
+    true}`, as the judge of Deep Ignorance (appendix I.5) writes it. Raise `UsageError` if the file does not
+    exist, and `DataError` with all lines that are not decisions."""
     labels: dict[str, bool] = {}
     faults: list[str] = []
     for number, line in enumerate(text_lines(path, "the labels of cloze.labels"), start=1):

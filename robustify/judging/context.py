@@ -94,9 +94,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Split membership of each item (n,), the credit of the longest choice (NaN if unknown), and the number of its
-    topic. `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit
-    chance)."""
+    """Split, topic and group of each item (n,), with the credit of the longest choice (NaN if unknown).
+    `topic` is a number. `groups` are resampled together (None if items are independent). `k` is the number of
+    choices (None to omit chance)."""
 
     flagged: Bools
     kept: Bools
@@ -162,7 +162,7 @@ class Context:
 
     @cached_property
     def repeated(self) -> Ints | None:
-        """Group of items that are copies or share a passage (n,), resampled together, or None if all items stand alone."""
+        """Group of each item, shared by copies and items of one passage (n,), or None if all items stand alone."""
         if self.items is None:
             return self.parts.groups
         groups = repeats(self.items)
@@ -174,12 +174,12 @@ class Context:
         return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return item values (n, ...) in the order of the answer table, with False for items that are not judged."""
+        """Return the values of items (n, ...) in the order of the answer table, False for items that are not judged."""
         at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
-        """Return the group of each row (r,) in a block, or None if items are independent."""
+        """Return the group of each row of a block (r,), or None if items are independent."""
         groups = self.parts.groups
         return None if groups is None else groups[self.index.index_of[block.item]]
 

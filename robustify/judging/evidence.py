@@ -1,5 +1,5 @@
-"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind it, as
-numbers and codes from the question-free scorer's ranking and the votes."""
+"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind
+it. It has numbers and codes from the question-free scorer's ranking and from the votes."""
 
 import math
 import re
@@ -73,9 +73,9 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """Evidence on n items: their ranking without the question, the decision on it, the votes, and c cues. `carried` (n,
-    c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has (n,) by
-    surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred."""
+    """Evidence on each item: its rank without the question, the filter's decision, the votes, and the cues. `carried`
+    (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
+    (n,) by surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred."""
 
     ranking: Ranking
     decision: Decision
@@ -167,7 +167,7 @@ def evidence(ctx: Context) -> Evidence | None:
 
 
 def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
-    """Return how often models inferred the question of flagged (n,) and of other items, or None if no model tried."""
+    """Return how often models inferred the question of flagged items and of others, or None if no model tried."""
     if not found.likeness:
         return None
     inferred, kind = found.inferred, next(iter(found.likeness))
@@ -177,7 +177,7 @@ def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
 
 
 def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = None) -> entries.CueCounts:
-    """Count the flagged items (n,) by leading cue, name the cues if the texts are known, and list the likeliest items."""
+    """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest items."""
     among = flagged & (found.ranking.top >= 0)
     first: dict[CueCode, Bools] = {cue: found.named[among, 0] == at for at, cue in enumerate(found.cues)}
     first["none"] = found.named[among, 0] == NO_CUE
@@ -206,8 +206,8 @@ def _at_pick(table: Floats, pick: Ints) -> Floats:
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that brings each pick's generic features (n,): `length` of a much longer pick, the cue of a mark
-    that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
+    """Return the cue that other features of each pick merely follow from (n,). It is `length` for a much longer pick, the
+    cue of a mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
         if p < 0:
@@ -270,9 +270,9 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
 def cue_names(
     items: Sequence[Item], found: Sequence[tuple[int, int, CueCode]], group: Ints
 ) -> dict[CueCode, dict[str, int]]:
-    """Count the items whose cue is the same word or trait, the commonest first, at most `MOST_NAMES` for each cue.
-    `found` has the index, the pick, and the cue of each item, which counts once for each of its words or traits.
-    `group` (n,) is the representative of each item's group of near-duplicates. A name completes "the key ..."."""
+    """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest ones. `found` has the
+    index, the pick, and the cue of each item, which counts once for each of its words or traits. `group` (n,)
+    is the representative of each item's group of near-duplicates. A name completes "the key ..."."""
     words = KeyWords(items, group) if any(cue == "words" for *_, cue in found) else None
     counts: dict[CueCode, Counter[str]] = defaultdict(Counter)
     for at, pick, cue in found:
@@ -284,7 +284,7 @@ def cue_names(
 
 
 def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str]:
-    """Yield the traits in which the pick is unlike other options, by the words of a list or by a pointing text if any."""
+    """Yield the traits in which the pick differs from other options, naming listed words or a pointing text if any."""
     for trait in TRAITS.get(cue, ()):
         marks = trait.marks(choices, "")
         if len(set(marks)) < 2 or (trait.ahead and not marks[pick]):

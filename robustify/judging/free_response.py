@@ -48,9 +48,9 @@ class FreeRow(BaseModel, strict=True, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class FreeGrades:
-    """Grades of the free responses of a run: `lines` of free.jsonl, at most one per model and item, and `free` of
-    run.json. `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out`
-    counts the items that were not asked by reason."""
+    """Grades of the free responses of a run, at most one per model and item. `lines` are those of free.jsonl,
+    and the rest is `free` of run.json. `calibration` describes the judge's agreement with people (`{"status":
+    "uncalibrated"}`), and `left_out` counts the items that were not asked by reason."""
 
     lines: tuple[Mapping[str, Any], ...]
     calibration: Mapping[str, Any]
@@ -77,7 +77,7 @@ class FreeGrades:
 
 @dataclass(frozen=True, eq=False)
 class FreeGraded:
-    """Free responses of one model: the score of each item (n,), NaN if none, and whether it was asked and judged."""
+    """Free responses of one model: the score of each item, NaN if none, and whether it was asked and judged (n,)."""
 
     score: Floats
     asked: Bools
@@ -134,7 +134,7 @@ def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> Fr
         raise DataError("run.json: the record of the judge is damaged. Run the audit again.") from None
     at_item = {name: i for i, name in enumerate(index.items)}
     if any(row.item_id not in at_item for row in rows):
-        raise DataError("free.jsonl: a grade is of an unknown item. Restore the file.")
+        raise DataError("free.jsonl: a grade belongs to an unknown item. Restore the file.")
     at = [at_item[row.item_id] for row in rows]
     score = np.full(len(index), np.nan)
     asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)

@@ -1,8 +1,7 @@
 """Judging of answers: verdicts, splits, numbers with intervals, guardrails and the state of the run.
 
-A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the
-summary. Guardrails check a summary before its split is published. One that is not evaluated says why, and lowers no
-state.
+A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the summary.
+Guardrails check a summary before its split is published. One that is not evaluated says why, and lowers no state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,9 +43,9 @@ class Judgement:
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
-    """Judge the answers. Without `items`, as for an imported log, results that need text are null. Raise `UsageError`
-    if the rules name voters or a template that the answers do not contain, and `DataError` if rows contradict each
-    other or the items."""
+    """Judge the answers of a run, and return its verdicts and its summary. Without `items`, as for an
+    imported log, results that need text are null. Raise `UsageError` if the rules name voters or a template
+    that the answers do not contain, and `DataError` if rows contradict each other or the items."""
     ctx = context(answers, facts, rules, items)
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
@@ -230,9 +229,9 @@ def undecided_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
-    """Check that the flagged items are significantly more than by chance: p at most `excess_p`, and the interval above
-    zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because without shortcuts something
-    is flagged with probability at most q."""
+    """Check that significantly more items are flagged than by chance. p must be at most `excess_p`, and the
+    interval above zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because
+    without shortcuts something is flagged with probability at most q."""
     screen = summary.screen
     if screen is not None and screen.asked and not summary.splits.flagged:
         return "nothing_flagged"
@@ -286,8 +285,8 @@ def run_state(
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
 ) -> tuple[State, tuple[Reason, ...]]:
-    """Return the state of a run (the audit's, lowered if guardrails failed), and its reasons, the deciding ones first.
-    A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced."""
+    """Return the state of a run, and its reasons, the deciding ones first. It is the audit's state, lowered if guardrails
+    failed. A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced."""
     few = [c.reason for c in checks if c.reason.code in ("too_few", "dependent")]
     if audit is None or few:
         return "not evaluated", tuple(few) or (Reason.of("no_screen"),)
@@ -311,5 +310,5 @@ def _screened(summary: Summary) -> int:
 
 
 def _dependent(summary: Summary) -> int | None:
-    """Return the number of independent groups if they are too few for the filter, or None."""
+    """Return the number of independent groups if they are too few for the filter, otherwise None."""
     return None if summary.screen is None or summary.screen.cut is None else summary.screen.cut.groups

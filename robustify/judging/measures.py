@@ -1,8 +1,7 @@
 """Table of measures: every number of a run by its name, in the order of the report.
 
-`summary.json` and its schema, the tables of the page, the lines of `compare`, the released page of a restricted run and
-the field reference follow from it. A measure without a `disclosure` is not released. Its label is in
-`report/messages.yaml`.
+`summary.json` and its schema, the tables of the page, the lines of `compare`, the released page of a restricted run and the
+field reference follow from it. A measure without a `disclosure` is not released. Its label is in `report/messages.yaml`.
 """
 
 import math
@@ -42,8 +41,8 @@ SET = ""
 
 @dataclass(frozen=True, slots=True)
 class Disclosed:
-    """Place of a measure on the released page: its group, and its rank of importance, in which models alternate. Only
-    the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are."""
+    """Place of a measure on the released page: its group, and its rank of importance. Models alternate within a rank.
+    Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are."""
 
     group: Group
     rank: int
@@ -54,7 +53,7 @@ class Disclosed:
 
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
-    """What measures are computed from: the context, and the answers, free responses and weights of all models."""
+    """Input of all measures: the context, and the answers, free responses and weights of all models."""
 
     ctx: Context
     models: Mapping[str, Scored]
@@ -63,7 +62,7 @@ class MeasureInput:
 
     @classmethod
     def of(cls, ctx: Context) -> "MeasureInput":
-        """Return the answers of every model that answered any view or gave free responses."""
+        """Score every model that answered a view or gave free responses."""
         free = free_responses(ctx.facts.free, ctx.index)
         return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
 
@@ -78,7 +77,7 @@ class MeasureInput:
         return {name: model.credits for name, model in self.models.items()}
 
     def scores(self, view: str, name: str) -> Floats | None:
-        """Return a model's credits (n,) under a view or its scores of free responses, NaN for items unfit for the view."""
+        """Return a model's credits or free-response scores under a view, NaN for items unfit for the view (n,)."""
         if view == "free":
             return self.free[name].score if name in self.free else None
         won = self.models[name].credits.get(view)
@@ -88,7 +87,7 @@ class MeasureInput:
 
 @dataclass(frozen=True, slots=True)
 class PerItem:
-    """Measure that is the mean of a value of each item (n,), NaN if it has none, over items fit for `cloze` or all."""
+    """Measure that is the mean of a value of each item, such as a credit (n,). Items without a value are NaN."""
 
     values: Callable[[Scored], Floats | None]
     cloze: bool = False
@@ -100,14 +99,15 @@ Whole = Callable[[MeasureInput], Mapping[str, Measured]]
 
 @dataclass(frozen=True, slots=True)
 class OfPart:
-    """Measure of the set that is a number of another part of the summary."""
+    """Measure of the whole set that repeats a number of another part of the summary."""
 
     found: Callable[[Summary], Measured | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure. `scope` says whether it has one value, or one for each model or rule; each is crossed with the parts."""
+    """Named number of a run, with its unit, its place in the report, and its computation. `scope` says
+    whether it has one value, or one for each model or rule; each is crossed with the parts."""
 
     name: str
     section: Section
@@ -122,7 +122,7 @@ class Measure:
         return not isinstance(self.compute, OfPart)
 
     def of(self, summary: Summary) -> Mapping[str, Measured]:
-        """Return the values in a summary, by model or rule, or under `SET`."""
+        """Return the measure's values in a summary, by model or rule, or under `SET`."""
         stored = summary.measures
         match self.scope:
             case "model":
@@ -134,7 +134,7 @@ class Measure:
         return {} if found is None else {SET: found}
 
     def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
-        """Return the values of a judgement, by model or rule. Empty if another part of the summary has them."""
+        """Compute the measure's values, by model or rule. Empty if another part of the summary has them."""
         match self.compute:
             case PerItem(values):
                 won = {name: values(model) for name, model in given.models.items()}
@@ -145,7 +145,7 @@ class Measure:
                 return whole(given)
 
     def mean(self, values: Floats, parts: Parts) -> Measured:
-        """Return the mean of the values (n,) on each part, compared with chance if they are credits."""
+        """Return the mean of the values (n,) on all, kept and flagged items. Credits are compared with chance."""
         fit = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else None
 
         def on(mask: Bools) -> Score:
@@ -158,15 +158,14 @@ class Measure:
 
 
 def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
-    """Return a measure on all items, the kept ones and the flagged ones, of those that are `fit`."""
+    """Compute a measure on all items, on the kept ones, and on the flagged ones, of those that are `fit`."""
     inside = np.ones(len(parts.kept), dtype=bool) if fit is None else fit
     return Measured(all=of(inside), kept=of(inside & parts.kept), flagged=of(inside & parts.flagged))
 
 
 def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
-    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ, valid for any
-    fixed picks under exchangeable keys. `groups` affects only the interval. If they do not, `mde` is the increase
-    detectable with 80 % power."""
+    """Compare an accuracy with chance, mean(1/k), by a score test. It is valid for any fixed picks under exchangeable
+    keys. `groups` affects only the interval. If they do not differ, `mde` is the increase detectable with 80 % power."""
     measured, alone = rate(won, groups), rate(won).ci
     if k is None or alone is None:
         return Score.of(measured)
@@ -177,7 +176,7 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> S
 
 
 def measures(given: MeasureInput) -> Measures:
-    """Return the values of all measures that are computed."""
+    """Compute all measures, except those that repeat another part of the summary."""
     found: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
     for measure in MEASURES:
         if values := measure.computed(given):
@@ -201,7 +200,7 @@ def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
 
 
 def _weighted(view: str, of: Callable[[Balanced, Floats | None], Score | None] = Balanced.rate) -> Whole:
-    """Return what the balancing weights give for a model's credits under a view."""
+    """Return a measure that applies the balancing weights to a model's credits under a view."""
 
     def score(given: MeasureInput, name: str) -> Score | None:
         won = given.models[name].credits.get(view)
@@ -211,7 +210,7 @@ def _weighted(view: str, of: Callable[[Balanced, Floats | None], Score | None] =
 
 
 def _longest_gap(view: str) -> Whole:
-    """Return how much more accurate a model is if the longest choice is the key."""
+    """Return a measure of how much more accurate a model is if the longest choice is the key."""
     return _each(
         lambda given, name: heuristic_gap(
             given.scores(view, name), given.ctx.parts.longest, given.ctx.parts.groups
@@ -233,7 +232,7 @@ def _full_less(view: str) -> Whole:
 
 
 def _longest_picks(model: Scored) -> Floats | None:
-    """Return 1 for each item of which a longest choice is picked on the full question, 0 for any other single pick."""
+    """Return whether the model picks a longest choice on the full question (n,): 1 or 0, or NaN without a single pick."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
     if picks is None or not len(longest):
@@ -276,7 +275,7 @@ def _flagged(given: MeasureInput) -> dict[str, Measured]:
 def _of_screen(
     of: Callable[[Screen], Quantity | float | None], when: Callable[[Screen], bool] = bool
 ) -> OfPart:
-    """Return a number of the screen, if it exists and `when` is true of it."""
+    """Return a measure that repeats a number of the screen, if `when` is true of the screen."""
     return OfPart(lambda s: Measured(all=_score(of(s.screen))) if s.screen and when(s.screen) else None)
 
 

@@ -28,7 +28,7 @@ SAME_SCORE = 1e-3
 
 
 def picked_by_position(rows: Block) -> Floats:
-    """Return each row's pick as shares of the displayed positions (r, width). Tied picks share equally."""
+    """Return which displayed position each row picks (r, width). Tied picks share it equally."""
     return np.concatenate([np.empty((0, rows.order.shape[1])), *map(_picked_by_position, rows.parts())])
 
 
@@ -55,9 +55,9 @@ def _shown(block: Block) -> Bools:
 
 
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
-    """Return the position of more than half of a voter's picks, or None. `picked` is the mean over items of the share
-    of an item's orders in which the voter picked that position, so n counts items. `keys` is the share of keys.
-    `groups` (r,) are resampled."""
+    """Return the position that has more than half of a voter's picks, or None. `picked` is the mean over
+    items of the share of an item's orders in which the voter picked that position, so n counts items. `keys`
+    is the share of keys. `groups` (r,) are resampled."""
     there = _shown(block)
     rows = block.where(there)
     if not len(rows):
@@ -79,9 +79,9 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:
-    """Compare the positions of a model's picks with those of the keys, using the first row of each item, or None
-    without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
-    reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
+    """Compare the positions of a model's picks with those of the keys. Only the first row of each item counts.
+    None without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere
+    against the reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
     together = None if groups is None else groups[answered]
@@ -170,7 +170,7 @@ def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> O
 
 
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
-    """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
+    """Find the rows that asked each item in random orders (items, orders), and those for its rotations (items, K).
 
     Both begin with the item's own order (rotation 0). If all rotations were asked as well, the random set has the first
     order and all orders that are not rotations, and is filled with rotations, because a random order may be one.
@@ -210,14 +210,14 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
 
 
 def _orders_due(size: int, k: Ints) -> Ints:
-    """Return how many orders each item (n,) contributes to a set of this size, at most k!."""
+    """Return how many orders each item contributes to a set of this size, at most k! (n,)."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)
 
 
 def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None:
-    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed: their pick
-    differs between two orders, or a score by more than 1e-3 nats. None if no item was answered in two orders."""
+    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed. An item changes if
+    its pick differs between two orders, or a score by more than 1e-3 nats. None if no item was answered in two orders."""
     changed = n = 0
     for block in blocks:
         rows = block.where(block.pick >= 0)

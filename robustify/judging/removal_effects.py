@@ -1,5 +1,5 @@
-"""Effect of the filter on accuracy and topics, compared with random removal of as many items: the kept shares are
-permuted among groups of similar size, because items of a passage are removed together."""
+"""Effect of the filter on accuracy and topics, compared with random removal of as many items. The kept shares
+are permuted among groups of similar size, because items of a passage are removed together."""
 
 import math
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ DRAWS = 1_000
 
 @dataclass(frozen=True)
 class Removal:
-    """Share of each group that the filter kept, which random removals permute among groups of similar size (a stratum).
-    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,)."""
+    """Random removal of as many items as the filter removed, which permutes the kept shares of similar groups.
+    `group` (n,) is the group of each item. `size`, `share` and `stratum` (groups of similar size) are (g,)."""
 
     group: Ints
     size: Ints
@@ -32,7 +32,7 @@ class Removal:
 
     @classmethod
     def of(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
-        """Build the removal from the kept items (n,). A group belongs to the stratum (n,) of its first item."""
+        """Build the random removal for the kept items (n,). A group belongs to the stratum (n,) of its first item."""
         n = len(kept)
         own, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
         size = np.bincount(group, minlength=len(own))
@@ -42,7 +42,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and variance of the sum of `values` (n,) over the items that random removals keep."""
+        """Return the mean and variance, over random removals, of the sum of the kept items' values (n,)."""
         of = np.unique(self.stratum, return_inverse=True)[1]
         n = np.bincount(of)
 
@@ -57,7 +57,7 @@ class Removal:
         return float(sums @ mean(self.share)[of]), variance
 
     def counts(self, index: Ints, draws: int, seed: int) -> Floats:
-        """Return how many items of each category in `index` (n,) are kept by each of `draws` random removals (draws, t)."""
+        """Count the items of each category that random removals keep (draws, t). `index` (n,) has the items' categories."""
         rng, kinds = np.random.default_rng(seed), int(index.max()) + 1
         places = [np.flatnonzero(self.stratum == s) for s in np.unique(self.stratum)]
         out, shuffled = np.empty((draws, kinds)), self.share.copy()
@@ -69,8 +69,7 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on kept items compared with random removals of as many items of each topic, or None if
-    unknown.
+    """Return the accuracy on kept items compared with random removals of as many items of each topic, or None if unknown.
 
     The measure is `full`, or cloze if `full` was not asked. It is not a test, because the accuracy of a voter, or of a
     model with similar errors, falls by selection alone.
@@ -105,7 +104,8 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Return each topic (n,), "" if an item has none, before and after the filter, and the divergence of the mix.
+    """Compare the topics before and after the filter, and measure how far their mix shifted. `topic_of` (n,)
+    is "" without one.
 
     A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the
     observed one: exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` is adjusted
@@ -139,7 +139,7 @@ def topics(
 
 
 def _unusual(before: Ints, after: Ints) -> list[float]:
-    """Return the exact two-sided p-value of each topic's kept count (t,), summed over all counts no more likely."""
+    """Return the exact two-sided p-value of each topic's kept count: the probability of all counts no more likely (t,)."""
     n, kept = int(before.sum()), int(after.sum())
     p = []
     for b, a in zip(before.tolist(), after.tolist(), strict=True):
@@ -158,8 +158,8 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
 def mix_drift(
     before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, float | None]:
-    """Return KL(after || before), its mean under random removal, and its p-value, from counts by topic (t,). `null` (draws,
-    t) are counts after random removals, by default of independent items (multivariate hypergeometric)."""
+    """Measure how far the topic mix shifted, compared with random removal: KL(after || before), its mean, and its p-value.
+    `null` (draws, t) are counts after random removals, by default of independent items (multivariate hypergeometric)."""
     n = int(after.sum())
     if n == 0:
         return {"kl_nats": None, "kl_null": None, "p": None}
@@ -172,7 +172,7 @@ def mix_drift(
 
 
 def divergence(after: Ints | Floats, before: Ints) -> Floats:
-    """Return KL(after || before) in nats between counts (..., t) and (t,), each with 0.5 added (Jeffreys)."""
+    """Return the divergence KL(after || before) in nats of topic counts (..., t) and (t,), each plus 0.5 (Jeffreys)."""
 
     def shares(counts: Ints | Floats) -> Floats:
         return np.asarray((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * counts.shape[-1]))

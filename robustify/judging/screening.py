@@ -79,8 +79,8 @@ def split_sizes(ctx: Context) -> entries.Splits:
 
 
 def rule_scores(ctx: Context) -> dict[str, Measured]:
-    """Return the scores of the heuristics by name, on all, kept, flagged and cloze items that exist. If keys influenced
-    a split, only the choices that would have put the item there as the key count as possible keys."""
+    """Score the heuristics by name, on all items and on the kept, flagged and cloze items if there are any. If keys
+    influenced a split, only the choices that would have put the item there as the key count as possible keys."""
     if first_template(ctx.answers, "heuristic") is None:
         return {}
     parts, screened = ctx.parts, ctx.screened
@@ -168,7 +168,7 @@ def _chance_fields(chance: Chance) -> dict[str, Any]:
 
 
 def flag_fields(chance: Chance) -> dict[str, Any]:
-    """Return the fields of `Flags`."""
+    """Return the fields of `Flags`, which compare the flags with chance."""
     by, off = chance.by_position, chance.key_position
     return {
         # Share of the items whose outcome depends on no missing answer.
@@ -181,7 +181,7 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
 
 
 def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
-    """Return the fields of a voter that answered by letter."""
+    """Return the fields of `Voter` that exist only for answers by letter."""
     block = ctx.answers.block(VIEW_OF["letter"], name, ctx.votes.template)
     rows = block.where(ctx.index.index_of[block.item] >= 0)
     shares = position_share(block)
@@ -193,8 +193,8 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
 
 
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
-    """Return one row for each rule that differs from the run's own. `jaccard` of the flagged items is None if neither rule
-    flags an item or the rule's voters were not asked."""
+    """Compare the flags of each other rule with those of the run's own. `jaccard` of the flagged items is
+    None if neither rule flags an item or the rule's voters were not asked."""
     removed = ctx.screened.outcome == FLAGGED
     rows = []
     for name, rule, votes in _rules(ctx):

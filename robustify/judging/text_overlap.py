@@ -114,10 +114,9 @@ class Overlap:
 def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13) -> Overlap:
     """Search for items in text files.
 
-    Any shared n-gram of words counts, without case and punctuation, as in GPT-3 (arXiv 2005.14165, appendix C) and
-    lm-eval. Unlike there, punctuation separates words. A stem of fewer than n words must be found completely, followed
-    by its key or its options up to n words in total. Every sequence has at least 5 words. Raise `DataError` if a path
-    is not a text file.
+    Any shared n-gram of words counts, without case and punctuation, as in GPT-3 (arXiv 2005.14165, appendix C) and lm-eval.
+    Unlike there, punctuation separates words. A stem of fewer than n words must be found completely, followed by its key or
+    its options up to n words in total. Every sequence has at least 5 words. Raise `DataError` if a path is not a text file.
     """
     opened = [Path(path) for path in paths]
     require_files(opened)

@@ -1,4 +1,4 @@
-"""Auditors of kept items: accuracy with chance, bounds and power, and the fresh probe.
+"""Auditors of the kept items: how accurate they are compared with chance, and the probe that is fitted afresh.
 
 The probe is a ridge regression that predicts the keys of kept items from their choices' texts. A choice is open if the item
 would also have been kept with that choice as the key. Each block of items is predicted by a fit on all others. Cross-fitted
@@ -57,13 +57,14 @@ class AuditRate:
     refits: int | None = None
 
     def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
-        """Return the Clopper-Pearson interval of the credits, rounded outward, over the items, or over n of them."""
+        """Return the Clopper-Pearson interval of the accuracy, rounded outward, over all items or over `n` of them."""
         right, n = (self.rate.value or 0.0) * self.rate.n, self.rate.n if n is None else n
         low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
         return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
 
     def limit(self, overall: float) -> float:
-        """Return `chance` if `p` is given, otherwise the smaller of it and `even`, or `overall` if that is unknown.
+        """Return the chance level to compare the accuracy with. It is `chance` if `p` is given, otherwise the
+        smaller of it and `even`, or `overall` if `even` is unknown.
 
         Neither agreement nor disagreement with the filter then hides a shortcut.
         """
@@ -79,7 +80,7 @@ class AuditRate:
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Return whether the upper bound on the items with a free pick is below chance plus `margin`.
+        """Return whether the items with a free pick suffice to rule out an accuracy of `margin` above chance.
 
         An auditor that picks like the filter is never right on kept items, which proves nothing.
         """
@@ -89,7 +90,7 @@ class AuditRate:
         return self.bounds(n=free)[1] < self.chance * self.rate.n / free + margin
 
     def noticeable(self) -> float | None:
-        """Return the smallest rate that is detectable with 80 % power, or None if no rate is."""
+        """Return the lowest accuracy above chance that is detectable with 80 % power, or None if there is none."""
         if not self.rate.n or self.chance is None:
             return None
         rise = minimum_detectable_difference(self.rate.n, self.chance, 1 - 2 * LEVEL, POWER)
@@ -126,7 +127,7 @@ class AuditorRates:
 
 
 def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
-    """Return the audit rate of an auditor whose picks, `best` (n, K), do not depend on the keys.
+    """Return an auditor's accuracy and its chance level, if its picks `best` (n, K) do not depend on the keys.
 
     The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
     """
@@ -142,7 +143,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
 
 @dataclass(frozen=True)
 class _Design:
-    """Features and cross-fitting blocks of n items, which do not depend on the keys.
+    """Features of the items' choices and blocks for cross-fitting, neither of which depends on the keys.
 
     `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
     their number, at least 2, and `block` (n,) is nondecreasing. `tiebreak` (r,) decides between equal scores.
@@ -159,7 +160,7 @@ class _Design:
 
     @cached_property
     def _blocks(self) -> list[tuple[slice, slice, Any]]:
-        """Items, feature rows, and Cholesky factor of the penalized Gram matrix of all other blocks, for each block."""
+        """Items and feature rows of each block, with the Cholesky factor for a ridge fit on all other blocks."""
         edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
         row = np.append(self._starts, len(self.x))[edge]
         places = [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
@@ -168,7 +169,7 @@ class _Design:
         return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether each item's pick, by a fit on all other blocks, is its key (n, c), for c assignments of keys.
+        """Return whether a fit on all other blocks picks each item's key, for c assignments of keys (n, c).
 
         `key` (n, c) is the position among the item's open choices.
         """
@@ -196,7 +197,7 @@ class _Design:
 
 
 def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
-    """Return the rank of each item in hash order (n,), with the items of each group (n,) next to each other."""
+    """Rank the items by a hash of their ID, with the items of each group next to each other. Ranks and groups are (n,)."""
     smallest: dict[int, str] = {}
     for item, group in zip(items, groups.tolist(), strict=True):
         smallest[group] = min(item.id, smallest.get(group, item.id))
@@ -214,7 +215,7 @@ def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
 
 @dataclass(frozen=True)
 class Kept:
-    """The n kept items, in the `mask` of all items, whose outcome does not depend on missing answers.
+    """Kept items whose outcome does not depend on missing answers. `mask` marks them among all items.
 
     `would` (n, K) marks the choices that would have removed the item if they were the key.
     """
@@ -226,12 +227,12 @@ class Kept:
 
     @cached_property
     def open(self) -> Bools:
-        """Choices that the selection left open (n, K)."""
+        """Choices that can be the key, given that the filter kept the item (n, K)."""
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
 
 
 def everything(index: ItemIndex) -> Kept:
-    """Return all answered items as if they were kept and all their choices were open."""
+    """Return all answered items as if the filter had kept them and had ruled out none of their choices as the key."""
     known = np.asarray(index.k > 0)
     none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
     return Kept(known, index.key[known], index.k[known], none)
@@ -254,7 +255,7 @@ class FreshProbe:
         self.items, self.settings = items, settings
 
     def of(self, kept: Kept) -> AuditRate | None:
-        """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few.
+        """Fit a probe on the kept items alone, and return its accuracy. None if texts are unknown or items are too few.
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """
@@ -273,7 +274,7 @@ class FreshProbe:
         return AuditRate(rate, chance, even, p=p, refits=refits)
 
     def first(self, kept: Kept) -> Bools:
-        """Return a mask (n,) of one item of each group of near-duplicates, or of all items if no text is known.
+        """Mark one item of each group of near-duplicates, or all items if no text is known (n,).
 
         It has the most closed choices, because one that is closed for a copy is not the key of another copy either.
         """

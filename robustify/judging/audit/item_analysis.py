@@ -1,4 +1,4 @@
-"""Classical item analysis of models that saw the question, and keys that they contradict.
+"""Classical item analysis with models as test takers, and the keys that their answers contradict.
 
 Item-total correlations and KR-20 treat the models as test takers (Lord and Novick 1968). They need at least five models per
 item, and stay vague with so few. Item response models are left to other tools (`robustify export responses`). A doubtful
@@ -32,7 +32,8 @@ LISTED = 1_000
 
 @dataclass(frozen=True, eq=False)
 class AnalysedItems:
-    """Summary of the analysis, and its columns by item (n,), with NaN or "" for items that too few models answered.
+    """Result of the item analysis: its summary, and its values by item. Columns are (n,), NaN or "" for items
+    that too few models answered.
 
     `there` (n,) marks the items with enough answers, and `listed` has the keys to check, the most doubtful first.
     """
@@ -44,7 +45,7 @@ class AnalysedItems:
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
-    """Return the analysis of the full question, or None if fewer than five models answered any item."""
+    """Analyze each item by the models' answers to the full question. None if fewer than five models answered any item."""
     index, asked = ctx.index, _full(credits)
     found = {m: picks for m in asked if (picks := first_picks(ctx.answers, index, ctx.full, m)) is not None}
     if len(found) < FEWEST:
@@ -96,7 +97,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
 def label_noise(
     ctx: Context, credits: Mapping[str, Credits], analysed: AnalysedItems | None = None
 ) -> LabelNoise | None:
-    """Return the keys to check, or None if no full question was asked.
+    """Return the keys that may be wrong, or None if no model was asked the full question.
 
     With the `analysed` answers of five models, these are the most doubtful keys, if at least half of such a list is wrong.
     With fewer, they are the items that all strong models answer with the same wrong choice. A model is `strong` if the
@@ -133,7 +134,7 @@ def label_noise(
 
 
 def _found(ctx: Context, strong: tuple[str, ...], there: Bools, listed: Ints) -> LabelNoise:
-    """Return the keys to check, `listed`, among the items `there` (n,), with their share of kept and flagged items."""
+    """Summarize the `listed` keys to check. Among the items `there` (n,), give their share of kept and flagged items."""
     flagged = np.isin(np.arange(len(there)), listed).astype(np.float64)
     every, kept, removed = (
         Quantity.of(rate(flagged[there & of])) for of in (True, ctx.parts.kept, ctx.parts.flagged)
@@ -153,8 +154,8 @@ def _full(credits: Mapping[str, Credits]) -> dict[str, Floats]:
 
 
 def corrected_item_total(won: Floats) -> Floats:
-    """Return the correlation over models of the credit for an item with the mean credit for all others (n,), NaN if either
-    does not vary. `won` (n, m) has the credits of m models, NaN if unanswered."""
+    """Correlate the models' credit on each item with their mean credit on all others. The result is (n,), NaN
+    if either does not vary. `won` (n, m) has the credits of m models, NaN if unanswered."""
     there = ~np.isnan(won)
     n, won = there.sum(axis=1, keepdims=True), np.where(there, won, 0.0)
     rest = (won.sum(axis=0) - won) / np.maximum(there.sum(axis=0) - there, 1)
@@ -168,7 +169,7 @@ def corrected_item_total(won: Floats) -> Floats:
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
-    """Return the information of each item about a model of mean ability (n,), 0 if it does not discriminate.
+    """Return how much information each item gives about a model of mean ability, 0 if it does not discriminate (n,).
 
     The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
     information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
@@ -186,7 +187,7 @@ def information(difficulty: Floats, total: Floats) -> Floats:
 
 
 def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
-    """Return the votes of m models for each option (n, K), given their picks (n, m).
+    """Sum the models' votes for each option (n, K), giving accurate models more weight. `picks` are (n, m).
 
     A model that is right in a share p of its answers votes with the square of log(p (K - 1) / (1 - p)), because weak models
     share errors, and with 0 below chance.
@@ -199,15 +200,15 @@ def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
 
 
 def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
-    """Return how many more votes (n, K) the best other option has than the key (n,), and that option. It orders keys by
-    doubt and is no probability."""
+    """Return how many more votes the best other option has than the key, and that option. `votes` are (n, K).
+    The difference orders keys by doubt, but is not a probability."""
     rows, others = np.arange(len(key)), votes.copy()
     others[rows, key] = -1.0
     return others.max(axis=1) - votes[rows, key], others.argmax(axis=1)
 
 
 def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]:
-    """Return the precision of a list of the most doubtful keys, and the items that it lists, the most doubtful first.
+    """Estimate the precision of a list of the most doubtful keys. Return it with the listed items, the most doubtful first.
 
     The precision is the share of planted keys on such lists, on copies of the set in which 5 % of the keys are made wrong.
     It is a lower bound at this share, because keys that are wrong in the set itself count as right.
@@ -229,7 +230,7 @@ def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]
 
 
 def _kr20(won: Floats) -> Quantity:
-    """Return Kuder and Richardson's formula 20, as Cronbach's alpha for shared credits, on the items that all answered."""
+    """Return the reliability of the models' scores: Kuder and Richardson's formula 20, on the items that all answered."""
     whole = won[~np.isnan(won).any(axis=1)]
     n, spread = len(whole), float(whole.sum(axis=0).var()) if len(whole) else 0.0
     if n < 2 or spread <= ROUNDING:

@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 
 def labels_of_people(path: Path) -> dict[str, bool | None]:
-    """Read whether most people label each item a shortcut, by item ID. Tied labels give None.
+    """Read people's labels, and return by item ID whether most of them call the item a shortcut. Tied labels give None.
 
     Each line is one person's label, `ITEM,shortcut` or `ITEM,not`, after a header `item,label` or none. Raise `UsageError`
     if the file does not exist, and `DataError`, naming the lines, if some are not labels.
@@ -96,7 +96,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
 
 
 def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
-    """Return the area under the ROC curve of `score` (n,) with a 95 % interval. Ties count half.
+    """Return the area under the ROC curve of a score, with a 95 % interval. Ties count half.
 
     Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width.
     """

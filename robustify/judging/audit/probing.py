@@ -38,7 +38,8 @@ def probed(
     seed: int = 0,
     vectors: Floats | None = None,
 ) -> dict[str, Floats]:
-    """Return the cross-fitted logits (n, K) of each kind of probe, centered within the item, by fits on one thread.
+    """Cross-fit each kind of probe, and return the logits that it gives to the options. They are (n, K),
+    centered within the item. Fits use one thread.
 
     Each `fold` (n,) is predicted by a fit on the others, so copies and passages must share one (`artifact_probe.folds`).
     `vectors` (sum of k, d) are the encoder's, and without them there is no `meaning`.
@@ -87,7 +88,7 @@ def _characters(items: Sequence[Item]) -> Any:
 
 
 def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
-    """Return the weights of words and pairs of them, or of sequences of 2 to 4 characters, in texts (n, terms), sparse."""
+    """Return the TF-IDF weights of words and pairs of words, or of sequences of 2 to 4 characters (n, terms)."""
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
 
@@ -103,7 +104,7 @@ def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
 
 
 def compared(raw: Floats, there: Bools) -> Floats:
-    """Return features (n, K, f) beside their differences from the item's mean, and their ranks within it (n, K, 3 f)."""
+    """Append each feature's difference from the item's mean and its rank within the item. (n, K, f) becomes (n, K, 3 f)."""
     shown = np.where(there[:, :, None], raw, np.nan)
     ranks: Floats = np.zeros(raw.shape)
     for option in range(there.shape[1]):
@@ -126,7 +127,7 @@ def classifier(kind: Kind, seed: int) -> Any:
 def gains(
     credits: Mapping[str, Floats], k: Ints, weight: Floats | None = None, groups: Ints | None = None
 ) -> dict[str, LeftToFind]:
-    """Return what each auditor gains over chance, 1 / `k` (n,), from its `credits` (n,), NaN if it did not answer.
+    """Return how much more accurate each auditor is than chance, 1 / `k` (n,). `credits` are (n,), NaN if unanswered.
 
     The items weigh `weight` (n,) (fixed, as in `balance.weighted_mean`) and items of one of `groups` (n,) count together.
     p-values are one-sided and corrected by Holm over the auditors. `power` is that to see 3 points at their joint level.

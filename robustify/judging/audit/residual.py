@@ -37,8 +37,8 @@ from robustify.judging.summary.result import AuditorResult, Residual, State
 
 @dataclass(frozen=True)
 class AuditTask:
-    """Kept items that auditors answer, and the probe of their texts. If a `fitted` scorer decided which items to keep,
-    fitted probes and rules are not independent."""
+    """Kept items for the auditors to answer, and the probe that is fitted on their texts. If a `fitted`
+    scorer decided which items to keep, fitted probes and rules are not independent."""
 
     kept: Kept
     probe: FreshProbe
@@ -50,7 +50,7 @@ Auditor = Callable[[Context, AuditTask], Iterable[AuditorRates]]
 
 
 def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the audit of each voter on the items that the other voters keep."""
+    """Yield the accuracy of each voter on the items that the other voters keep."""
     for m, name in enumerate(ctx.votes.voters):
         others = ctx.votes.without(name)
         if others.voters:
@@ -59,7 +59,7 @@ def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
 
 
 def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the audit of each model that answered the screen without voting."""
+    """Yield the accuracy on kept items of each model that answered the screen without voting."""
     votes, rules = ctx.votes, ctx.rules.screen
     asked = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
     names = tuple(model for model in asked if model not in votes.voters)
@@ -71,7 +71,7 @@ def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the audit of the sentence encoder. Items that it did not see count as unanswered."""
+    """Yield the accuracy of the sentence encoder on the kept items. Items that it did not see count as unanswered."""
     for name in models_asked(ctx.answers, MEANING):
         rows = ctx.answers.block(MEANING, name).first()
         rows = rows.where(ctx.index.index_of[rows.item] >= 0)
@@ -109,7 +109,7 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def fresh_probe(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the audit of a probe fitted on the kept items alone, if there are enough."""
+    """Yield the accuracy of a probe fitted on the kept items alone, if there are enough of them."""
     fresh = task.probe.of(task.kept)
     if fresh is not None:
         yield AuditorRates("probe", "probe", fresh, not task.fitted)
@@ -158,7 +158,7 @@ def residual(ctx: Context) -> Residual:
 def audit_state(
     auditors: Sequence[AuditorRates], chance: float | None, margin: float
 ) -> tuple[State, list[Reason]]:
-    """Return the audit's state with its reasons. Auditors without answers do not count.
+    """Return whether the audit is passed, failed or not evaluated, with the reasons. Auditors without answers do not count.
 
     The audit is passed if every auditor's upper bound is below its chance level plus `margin`, no heuristic is above
     chance, and an independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all of them must be

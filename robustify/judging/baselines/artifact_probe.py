@@ -1,6 +1,7 @@
-"""Readers that are trained on the options alone, without the stem and the position: the artifact probe, a cross-fitted
-conditional logit on features, and the sentence encoder, which takes no part in the filter. With too few items, they
-make no prediction and say why in the row. A row of likeness says how similar an inferred question is to the real one."""
+"""Readers that are trained on the options alone: the artifact probe, and the sentence encoder. They see
+neither the stem nor the position. The probe is a cross-fitted conditional logit, and the encoder takes no
+part in the filter. With too few items, they make no prediction and say why in the row. A row of likeness says
+how similar an inferred question is to the real one."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,8 +35,8 @@ UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to
 
 
 class ProbeSettings(BaseModel):
-    """Settings of the artifact probe: `folds` and `seed` of the cross-fit, and `refits`, the number of fits with
-    permuted keys that the residual audit compares with its new probe."""
+    """Settings of the artifact probe and of its refits. `folds` and `seed` are those of the cross-fit. The
+    residual audit compares its new probe with `refits` fits with permuted keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -45,15 +46,16 @@ class ProbeSettings(BaseModel):
 
 
 def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
-    """Return one answer row per item. The scores are log probabilities of the choices."""
+    """Answer every item with the artifact probe, and return one row per item. The scores are log
+    probabilities of the choices."""
     return fitted_rows(items, matrix(items), (VIEW, NAME, TEMPLATE), SHRINKAGE, settings)
 
 
 def fitted_rows(
     items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
 ) -> list[Answer]:
-    """Return one answer row per item, with log probabilities from a cross-fit on the features `x` (sum of k, f). With
-    fewer than 50 items, nothing is fitted, and each row contains the reason."""
+    """Cross-fit a conditional logit on option features, and return one answer row per item. `x` is (sum of k, f), and
+    scores are log probabilities. With fewer than 50 items, nothing is fitted, and each row contains the reason."""
     view, name, template = asked
     k = np.array([item.k for item in items], dtype=np.int64)
     key = np.array([item.key for item in items], dtype=np.int64)
@@ -73,7 +75,7 @@ def fitted_rows(
 
 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
-    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), NaN with too few items."""
+    """Predict each item by a fit on the other folds. Return log probabilities (sum of k,), NaN with too few items."""
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
 
@@ -87,7 +89,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Convert option features (sum of k, f) to (n, K, f), with zeros for options missing in `there` (n, K)."""
+    """Arrange option features by item, with zeros for missing options. (sum of k, f) becomes (n, K, f)."""
     if there.all():
         return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))
@@ -96,7 +98,7 @@ def padded(x: Floats, there: Bools) -> Floats:
 
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
-    """Assign each item to a fold (n,). Copies and items of one passage share a fold."""
+    """Assign each item to a fold of the cross-fit (n,). Copies and items of one passage share a fold."""
     return balanced_folds(fold_groups(items), content_hashes(items), settings.folds, settings.seed)
 
 
@@ -110,15 +112,15 @@ MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items that are encoded, in order: all, or as many as `MOST_ENCODED` and `MOST_OPTIONS` allow, with a
-    fixed seed."""
+    """Return the items for the sentence encoder, or a sample if there are more than `MOST_ENCODED`, or their
+    options more than `MOST_OPTIONS`. The seed is fixed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
     within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
     return [items[at] for at in np.sort(order[within]).tolist()]
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return an answer row per item and cross-fit, with log probabilities from unit vectors `vectors` (sum of k, d)."""
+    """Return the sentence encoder's answers, one row per item and cross-fit. `vectors` (sum of k, d) have unit length."""
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
     x, rows = places(vectors, there)[there], list[Answer]()
@@ -129,8 +131,8 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 
 def places(vectors: Floats, there: Bools) -> Floats:
-    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity. Vectors
-    are centred within the item, which removes the topic that all options share."""
+    """Return each option's coordinates relative to its item: principal axes, and mean similarity (n, K, axes
+    + 1). Vectors are centred within the item, which removes the topic that all options share."""
     wide = padded(vectors.astype(np.float64, copy=False), there)
     k: Ints = there.sum(axis=1)
     like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
@@ -161,9 +163,9 @@ def likeness_by_words(one: str, two: str) -> float:
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
-    """Yield one answer row per item, with the `likeness` (n,) as credit, so that judging needs no text. NaN means that
-    no question was written. An item is not flawed because a reader, who may know the answer, can infer its question
-    (Balepur et al. 2024)."""
+    """Yield one row per item that records how similar the inferred question is to the real one. The `likeness`
+    (n,) is its credit, so that judging needs no text. NaN means that no question was written. An item is not
+    flawed because a reader, who may know the answer, can infer its question (Balepur et al. 2024)."""
     for item, like in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
         asked = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
         yield unanswered(asked, NO_QUESTION) if np.isnan(like) else Answer(*asked, item.key, like, ())

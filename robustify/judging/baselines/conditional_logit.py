@@ -1,5 +1,5 @@
-"""Conditional logit that predicts the key of an item from features of its options (McFadden 1974, with a ridge
-penalty), with cross-fitting, so that every item is predicted by a fit that saw no item of its fold."""
+"""Conditional logit that predicts an item's key from features of its options (McFadden 1974), with a ridge
+penalty. With cross-fitting, every item is predicted by a fit that saw no item of its fold."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -21,19 +21,20 @@ Fit = Callable[[Bools, Bools], Floats]
 
 
 def cross_fitted(fit: Fit, fold: Ints) -> Floats:
-    """Return logits of all items (n, K), each from a fit on the other folds, given `fold` (n,)."""
+    """Predict each item by a fit on all folds but its own. Return logits (n, K), given `fold` (n,)."""
     return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K). Items
-    of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    """Predict all items, for each fold, by fits that never saw that fold (folds, n, K). Folds f are in ascending order.
+    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Return cross-fitted logits (folds + 1, n, K). Index i never saw fold i, and the last index is the plain cross-fit."""
+    """Run the fits, and arrange their logits by a fold that they never saw. In the result (folds + 1, n, K),
+    the last index is the plain cross-fit."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -52,13 +53,13 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
 
 
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
-    """Return the coefficients (f,) fitted on at most `MOST_FITTED` items of the mask `train` (n,)."""
+    """Fit the coefficients (f,) on the items in the mask `train` (n,), or on a sample of `MOST_FITTED` of them."""
     rows = drawn(train)
     return fitted(x[rows], key[rows], there[rows], ridge)
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of at most `most` items of the mask `train` (n,), sampled with a fixed seed."""
+    """Return the indices of the items in the mask `train` (n,), or of a sample of `most` with a fixed seed."""
     rows = np.flatnonzero(train)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
@@ -66,8 +67,9 @@ def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length, given
-    `x` (n, K, f), `key` (n,) and existing options `there` (n, K). A Newton step that does not improve is halved."""
+    """Fit a conditional logit with a ridge penalty, and return its coefficients (f,). `x` is (n, K, f), `key`
+    (n,), and `there` (n, K) marks existing options. The penalty is ridge / 2 times the squared length of the
+    coefficients. A Newton step that does not improve is halved."""
     from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape
@@ -110,20 +112,20 @@ def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
 
 
 def log_probabilities(logits: Floats, there: Bools) -> Floats:
-    """Normalise logits (n, K) to log probabilities over the options in the mask `there` (n, K). Other entries are -inf."""
+    """Normalize logits to log probabilities over the options in the mask `there` (n, K). Other entries are -inf."""
     _, total = _softmax(logits, there)
     return np.asarray(np.where(there, logits - total[:, None], -np.inf))
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Subtract the mean over the item's options in `there` (n, K) from values (..., n, K), and set others to 0."""
+    """Center values (..., n, K) within each item. Options outside the mask `there` (n, K) get 0."""
     known = np.where(there, values, 0.0)
     mean = known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True)
     return np.asarray(np.where(there, known - mean, 0.0))
 
 
 def boosting(rounds: int, leaves: int, seed: int = 0, **more: float) -> Any:
-    """Return an unfitted gradient boosting of the key, which sees one option at a time."""
+    """Return an unfitted gradient boosting classifier that predicts from one option whether it is the key."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
 
     fixed = {"max_bins": 64, "early_stopping": False, "random_state": seed}

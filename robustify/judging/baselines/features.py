@@ -131,7 +131,7 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Return the distance of each number from the middle rank, or zeros unless every choice contains a number."""
+    """Return how far each choice's number is from the middle rank, or zeros if a choice has no readable number."""
     values = first_numbers(texts)
     if any(map(math.isnan, values)):
         return [0.0] * len(texts)
@@ -146,7 +146,7 @@ def first_numbers(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """Scale `raw` (sum of k, f) to mean 0 and deviation 1 within each run of `k` rows, or to 0 if all are equal."""
+    """Standardize features (sum of k, f) within each item: mean 0 and deviation 1, or 0 if all its choices are equal."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)

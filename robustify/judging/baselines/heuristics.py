@@ -45,7 +45,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A rule that picks the choice with the largest number in a column of `surface`, or the smallest if `least`.
+    """Rule that picks the choice with the largest value of one surface column, or the smallest if `least`.
 
     `fitted` is true if the rule depends on the keys of the set that it is measured on, and `sees_stem` if it reads the
     question.
@@ -59,7 +59,7 @@ class Heuristic:
     sees_stem: bool = False
 
     def numbers(self, of: Surface) -> Floats:
-        """Return the number of each choice (c,)."""
+        """Return the value of each choice (c,). The rule picks the largest."""
         return np.asarray(-of[self.column] if self.least else of[self.column], dtype=np.float64)
 
 
@@ -95,7 +95,7 @@ SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
 
 
 def surface(items: Sequence[Item]) -> Surface:
-    """Return the columns of `Options` that rules compare, with `position`, and the number of `keys_there` in the set."""
+    """Return the columns that the rules compare, such as the length and position of each choice, over all items."""
     # Only the columns are kept, because the words of a million items would take gigabytes.
     parts = [*_surfaces(items)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -112,7 +112,7 @@ def _surfaces(items: Sequence[Item]) -> Iterator[Surface]:
 
 
 def guess(items: Sequence[Item]) -> "Answers":
-    """Return one answer row per heuristic and item, grouped by heuristic."""
+    """Answer every item with every heuristic, and return the rows grouped by heuristic."""
     import pyarrow as pa  # `rule_table` does not need it
 
     from robustify.items.answer_columns import SCHEMA
@@ -185,13 +185,13 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
-    """Return the tie-fair credit (n,) of the named heuristics."""
+    """Return the credit that each named heuristic earns on each item (n,). Ties share it."""
     of = surface(items)
     return {h.name: _credit(h, of)[0] for h in HEURISTICS if h.name in names}
 
 
 def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:
-    """Return credit, pick and ties (n,) of a rule."""
+    """Apply a rule to each item, and return its credit, its pick, and the number of tied choices, each (n,)."""
     k = of["k"]
     padded = np.full((len(k), int(k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < k[:, None]] = h.numbers(of)
@@ -214,7 +214,7 @@ def heuristic_scores(
     names = [model for view, model, _ in answers.askings() if view == VIEW]
     blocks = {name: answers.block(VIEW, name) for name in names}
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
-    free = {name: _free(block, could) for name, block in kept.items()}
+    free = {name: _possible_keys(block, could) for name, block in kept.items()}
     p = {
         name: _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit), block.k)
         for (name, block), (hit, of) in zip(kept.items(), free.values(), strict=True)
@@ -235,14 +235,14 @@ def heuristic_scores(
 
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Return Holm-corrected p-values by name, over the rules that see only the options and over those that read more."""
+    """Correct p-values by Holm's method, within the rules that see only the options and within all others."""
     blind, seeing = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
     corrected = (*holm([p[name] for name in blind]), *holm([p[name] for name in seeing]))
     return dict(zip((*blind, *seeing), corrected, strict=True))
 
 
-def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Count, for each row, the possible keys that share its pick, and all possible keys."""
+def _possible_keys(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
+    """Count each row's choices that could be the key, among those that the rule picks and among all."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, there = best(block.scores, block.k), could[block.item]
@@ -259,10 +259,9 @@ def _corrected(name: str, p: float, k: Ints) -> float:
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
     """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
 
-    With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices
-    can be the key, `k` counts these, and `hit` (n,) counts those that share the pick. The result is exact on the
-    lattice of the common denominator. A lattice that is too large is replaced by a normal approximation. The result is
-    at least 1e-12.
+    With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices can be
+    the key, `k` counts these, and `hit` (n,) counts those that share the pick. The result is exact on the lattice of the
+    common denominator. A lattice that is too large is replaced by a normal approximation. The result is at least 1e-12.
     """
     hit = tie if hit is None else hit
     # Each triple is encoded as one number, because numpy sorts rows much more slowly than numbers.

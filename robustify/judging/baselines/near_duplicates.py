@@ -34,14 +34,14 @@ _COMPARED = 1_000
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Return, for each item, the index of the first item linked to it by a chain of near-duplicates (n,)."""
+    """Group near-duplicates, also in chains, and return the index of the first item of each item's group (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 
 
 @kept_for_last
 def repeats(items: Sequence[Item]) -> Ints:
-    """Return, for each item, the index of the first item in its group of loose copies and passages (n,)."""
+    """Group loose copies and items of a passage, and return the index of the first item of each item's group (n,)."""
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
@@ -56,7 +56,7 @@ def repeats(items: Sequence[Item]) -> Ints:
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Return, for each item, the index of the first item in its group of repeats and relatives (n,)."""
+    """Group items that must share a fold, and return the index of the first item of each item's group (n,)."""
     order = np.argsort(content_hashes(items), kind="stable")
     pairs = zip(parallel_items(items).pairs, relatives(items, order), strict=True)
     return _read_only(joined(repeats(items), *map(np.concatenate, pairs)))
@@ -81,8 +81,9 @@ def unit_hashes(texts: Sequence[str]) -> Floats:
 
 
 def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
-    """Assign each item to a fold (n,), as even as the `group` (n,) that share one allow. Groups are sorted by their
-    smallest hash in `content` (n,) and shuffled by `seed`. Then each, largest first, is added to the smallest fold."""
+    """Assign items to folds of similar size, without splitting a group. `group` and the result are (n,).
+    Groups are sorted by their smallest hash in `content` (n,) and shuffled by `seed`. Then each, largest
+    first, is added to the smallest fold."""
     kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
     smallest, falling = np.empty(len(kinds)), np.argsort(-content)
     smallest[inverse[falling]] = content[falling]
@@ -115,7 +116,7 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs of items with a Jaccard index of at least `LOOSE`, and the index (p,)."""
+    """Return pairs of items with similar choices, and the Jaccard index of each pair, at least `LOOSE` (p,)."""
     first: dict[frozenset[str], int] = {}
     firsts = [first.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
     again = np.array([i for i, at in enumerate(firsts) if at != i], dtype=np.int64)
@@ -126,7 +127,7 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs i > j of distinct word sets with a Jaccard index of at least `LOOSE`, and the index (p,).
+    """Return pairs of similar word sets, i > j, and the Jaccard index of each pair, at least `LOOSE` (p,).
 
     Such a pair shares `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words of
     each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
@@ -165,7 +166,7 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
 
 
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
-    """Return the word set of each item's choices, or its complete text if the choices are a format (True/False)."""
+    """Return the words of each item's choices, or its complete text if the choices are a format such as True/False."""
     # Choices of symbols have no words, so their texts are compared.
     words = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
     bags = [of or frozenset(map(folded, item.choices)) for of, item in zip(words, items, strict=True)]

@@ -58,7 +58,7 @@ class Vocabulary(dict[str, int]):
         return at
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return the row and code of each word of the texts, in order (w,)."""
+        """Split texts into words, and return the text number and the code of each word, in order (w,)."""
         joined = _END.join(texts)
         if joined.count(_END) >= max(len(texts), 1):
             joined = _END.join(text.replace(_END, " ") for text in texts)
@@ -75,7 +75,7 @@ class Vocabulary(dict[str, int]):
 
 
 class Options:
-    """Statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
+    """Text statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
@@ -89,7 +89,7 @@ class Options:
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
-        """Convert values (c,) to the shape (n, K), with zeros for missing options."""
+        """Arrange the values of options by item, with zeros for missing options. (c,) becomes (n, K)."""
         out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out
@@ -101,7 +101,7 @@ class Options:
 
     @cached_property
     def outer_space(self) -> Floats:
-        """Number of other options in the item with other blanks at their ends, and 0.5 for blanks of its own (c,)."""
+        """Number of other options with different white space at their ends, plus 0.5 if an option has any itself (c,)."""
         if sum(len(choice) for one in self.choices for choice in one) == self.chars.sum():
             return np.zeros(len(self.texts))
         found = [[edges(choice) for choice in one] for one in self.choices]
@@ -109,7 +109,7 @@ class Options:
         return np.array(differ, dtype=np.float64)
 
     def each(self, of: Callable[[str], int]) -> Ints:
-        """Return a number of each option's text (c,)."""
+        """Apply a function to the text of each option (c,)."""
         return np.fromiter(map(of, self.texts), np.int64, len(self.texts))
 
     @cached_property
@@ -154,7 +154,7 @@ class Options:
 
     @cached_property
     def oddness(self) -> Ints:
-        """Number of differences in form between each option and the others (c,), summed over the features in `forms`."""
+        """Number of differences in form between each option and the others, summed over `forms` (c,)."""
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
         forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
@@ -164,12 +164,12 @@ class Options:
 
     @cached_property
     def words(self) -> tuple[Ints, Ints]:
-        """Row and code of each word of the options, in order."""
+        """Option number and code of each word in the options, in order."""
         return self.vocabulary.read(self.texts)
 
     @cached_property
     def sets(self) -> tuple[Ints, Ints]:
-        """Row and code of each distinct word of the options, by row."""
+        """Option number and code of each distinct word of an option, sorted by option."""
         row, word = self.words
         size = len(self.vocabulary)
         both = np.sort(row * size + word)
@@ -193,7 +193,7 @@ class Options:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Jaccard index of the words of each pair of options of an item (n, K, K), or 1 if neither has words."""
+        """Similarity of each pair of options of an item: the Jaccard index of their words, or 1 without words (n, K, K)."""
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))
@@ -216,7 +216,7 @@ class Options:
 
     @cached_property
     def others(self) -> Bools:
-        """Mask of the other options of each option of an item (n, K, K)."""
+        """Mask of the pairs of different options of the same item (n, K, K)."""
         width = self.there.shape[1]
         return np.asarray(self.there[:, :, None] & self.there[:, None, :] & ~np.eye(width, dtype=bool))
 

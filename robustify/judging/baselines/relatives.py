@@ -46,8 +46,9 @@ _SLACK = 1e-5
 
 
 def relatives(items: Sequence[Item], order: Ints) -> Pairs:
-    """Return both items of each pair of relatives (p,), (p,), the most similar first. `order` (n,) sorts the items by
-    content, and they are compared in this order, so that rounding does not depend on theirs."""
+    """Find pairs of relatives, such as reworded copies, the most similar first. Return both items of each
+    pair (p,), (p,). `order` (n,) sorts the items by content, and they are compared in this order, so that
+    rounding does not depend on theirs."""
     weights = _weights(items, order)
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -60,8 +61,8 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
 
 
 def joined(group: Ints, a: Ints, b: Ints) -> Ints:
-    """Return `group` (n,), named by its first item, joined along the pairs `a`, `b` (p,) from the first on, if not too
-    large."""
+    """Merge groups along pairs of items, unless the merged group would be too large. `group` (n,) is named by
+    its first item, and the pairs `a`, `b` (p,) are taken in order."""
     largest = min(LARGEST, int(SHARE * len(group)))
     of, size = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
 
@@ -80,7 +81,7 @@ def joined(group: Ints, a: Ints, b: Ints) -> Ints:
 
 
 def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
-    """Return the TF-IDF weights of the items in `order` (n, columns), with rows normalized to unit length."""
+    """Return the TF-IDF weights of the items' options in the given order, with rows of unit length (n, columns)."""
     from scipy.sparse import csr_array  # deferred, because `validate` needs only the parallels
 
     from robustify.judging.baselines.words import columns
@@ -101,7 +102,7 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
 
 
 def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
-    """Return the nearest other items of each item (n, NEAREST), -1 beyond those that share a column, and their likeness."""
+    """Return the most similar other items of each item, and their likeness (n, NEAREST), -1 if too few share a column."""
     n = weights.shape[0]
     mean = np.asarray(weights.mean(axis=0)).ravel()
     by_column = weights.T.tocsr()
@@ -136,7 +137,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
 
 
 def _fill(near: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
-    """Fill in the most similar of the pairs of items `i` and `j` (p,), given their likeness (p,), sorted by `i`."""
+    """Write each item's most similar partners into `near`, from pairs `i`, `j` (p,) that are sorted by `i`."""
     edges = np.flatnonzero(np.diff(i, prepend=-1, append=len(near)))
     for nth in range(NEAREST):
         best = np.repeat(np.maximum.reduceat(alike, edges[:-1]), np.diff(edges)) if len(i) else alike
@@ -190,9 +191,9 @@ _DRAWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Parallels:
-    """Likely translations: both items of each pair (p,), (p,), the most similar first, and the number of items that look
-    parallel although no passage says so, None if the set is too large to seek them. Without pairs, nothing shows which of
-    these items belong together."""
+    """Likely translations among the items. `pairs` (p,), (p,) are the items of each pair, the most similar
+    first. `unnamed` is the number of items that look parallel although no passage says so, None if the set is
+    too large to seek them. Without pairs, nothing shows which of these items belong together."""
 
     pairs: Pairs
     unnamed: int | None
@@ -229,7 +230,7 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
 
 
 def _near(profile: Floats) -> Pairs:
-    """Return both rows of each pair of near rows of `profile` (n, d), the most similar first."""
+    """Find the pairs of rows that are near each other in `profile` (n, d), the most similar first."""
     from scipy.spatial import cKDTree  # slow to import, so only on use
 
     _, kind, sharing = np.unique(profile, axis=0, return_inverse=True, return_counts=True)
@@ -244,7 +245,8 @@ def _near(profile: Floats) -> Pairs:
 
 
 class _Alphabets:
-    """Alphabets of items. `expected` is the share of random pairs of items that are in different ones."""
+    """Letter frequencies of items, which show whether two items are in different alphabets. `expected` is the
+    share of random pairs of items that are in different ones."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._shares, self._enough = _letters(items)
@@ -253,7 +255,7 @@ class _Alphabets:
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
     def too_often(self, a: Ints, b: Ints, among: Bools) -> Bools:
-        """Return which of the pairs `a`, `b` (p,) in `among` (p,) are in different alphabets, or none if not too many."""
+        """Mark the pairs `a`, `b` (p,) in different alphabets, if clearly more of them are than of random pairs."""
         found = among & self._enough[a] & self._enough[b]
         n = np.count_nonzero(found)
         found[found] = self._differ(a[found], b[found])
@@ -266,7 +268,7 @@ class _Alphabets:
 
 
 def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
-    """Return the frequency of each letter in each item's options (n, letters), and which items have enough letters (n,)."""
+    """Return the letter frequencies of each item's options (n, letters), and which items have enough letters (n,)."""
     texts = ["".join(item.choices).casefold() for item in items]
     letters = [sign for sign in set[str]().union(*texts) if sign.isalpha()]
     names = sorted({_letter(sign) for sign in letters})
@@ -285,12 +287,12 @@ def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
 
 
 def _letter(sign: str) -> str:
-    """Return the letter itself, or the name of its script if this has too many letters to compare."""
+    """Return the letter itself, or the name of its script if the script has too many letters to compare."""
     return sign if ord(sign) < _BEYOND_ALPHABETS else unicodedata.name(sign, "").partition(" ")[0]
 
 
 def _profile(item: Item) -> Floats:
-    """Return the relative lengths of an item's options in order, their number, and that of punctuation marks (d,)."""
+    """Describe an item by what a translation keeps: relative option lengths, and counts of options and marks (d,)."""
     sizes = np.log1p(sorted(map(len, item.choices), reverse=True))
     out = np.zeros(_LONGEST_OPTIONS + 2)
     out[: min(len(sizes), _LONGEST_OPTIONS)] = (sizes - sizes.mean())[:_LONGEST_OPTIONS]

@@ -40,8 +40,8 @@ Codes = npt.NDArray[np.uint64]
 
 
 def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """Return a question-free scorer of options for cross-fitting, with logits (t, 2 K) for both thresholds of `LEAST`,
-    given `key` (n,), `there` (n, K), and the items `known` (n,) to fit.
+    """Return a fit function that scores options by the words and letter sequences that keys contain too often. It returns
+    logits (t, 2 K) for both thresholds of `LEAST`. `key` is (n,), `there` (n, K), and `known` (n,) marks the items to fit.
 
     If m of the k options of an item contain a column, its key does with probability m / k under the null. U is the
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
@@ -75,9 +75,9 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
 
 
 def columns(items: Sequence[Item], fewest: int) -> csr_array:
-    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns), without those in
-    fewer than `fewest` options. Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two
-    may collide."""
+    """Return which words and letter sequences each option contains, as a sparse matrix (sum of k, columns).
+    Those in fewer than `fewest` options are left out. Texts are case-folded, with a mark at both ends.
+    Columns are hashed to 22 bits, so two may collide."""
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
     options = np.zeros(1 << BITS, dtype=np.int64)
@@ -145,9 +145,10 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
-    """Frequency of one word in the keys of the other items: `keys` of `items` that contain it, and `expected` by
-    chance. `picked` is true if the option in question contains the word, otherwise another of its item does. `p` is
-    one-sided (more keys than expected if `picked`, otherwise fewer), with Bonferroni correction over the item's words."""
+    """How often one word is in the keys of other items, compared with chance. Of `items` that contain it,
+    `keys` have it in the key, and `expected` by chance. `picked` is true if the option in question contains
+    the word, otherwise another of its item does. `p` is one-sided (more keys than expected if `picked`,
+    otherwise fewer), with Bonferroni correction over the item's words."""
 
     word: str
     picked: bool
@@ -158,8 +159,8 @@ class WordUse:
 
 
 class KeyWords:
-    """Words that are significantly more or less frequent in keys than expected, at 5 % within an item. `group` (n,) is
-    the representative of each item's group."""
+    """Words that are significantly more or less frequent in keys than expected. The level is 5 % within an
+    item. `group` (n,) is the representative of each item's group."""
 
     def __init__(self, items: Sequence[Item], group: Ints) -> None:
         self._items, self._uses = items, defaultdict[int, list[WordUse]](list)

@@ -1,4 +1,4 @@
-"""Cues: differences between the options of an item by which its key may be known, with the words for them.
+"""Cues: differences between an item's options that may give its key away, with the words that describe them.
 
 The sentences about an item's cues and the rules of `lint` are about the same differences. Grammar is recognized by lists
 and endings of English words, without a parser, so a finding about one item is only a hint.
@@ -50,7 +50,7 @@ _UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Difference between options. `having` completes "the key ..." for an option that has it.
+    """Trait that some options of an item have and others lack. `having` completes "the key ..." for an option that has it.
 
     `words` are the listed words that make it. `ahead` returns by how many characters an option is longer or shorter than
     the next, and their share of the next length. If only other items show a cue, `among` marks the options of all.
@@ -64,7 +64,7 @@ class Cue:
 
     @property
     def lacking(self) -> str:
-        """Text for an option that does not have it, such as `has no number` for `has a number`."""
+        """Description of an option without the cue, such as `has no number` for `has a number`."""
         verb, what = self.having.split(" ", 1)
         match verb:
             case "has" | "holds":
@@ -84,7 +84,7 @@ class Cue:
         return f"only {says}" if differ == others else f"{says}, unlike {differ} of the {others} others"
 
     def stands_out(self, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> bool:
-        """Return whether only the option `pick` has it or lacks it, or is clearly longer or shorter than all others."""
+        """Return whether the option `pick` alone has or lacks the cue, or is clearly longer or shorter than all others."""
         if self.ahead:
             by, share = self.ahead(choices, pick)
             return by >= FEWEST_CHARS and share >= CLEARLY
@@ -96,7 +96,7 @@ def _if(test: Callable[[str], bool]) -> Marks:
 
 
 def _word(listed: Collection[str], first: int | None = None) -> Marks:
-    """Mark the options with a listed word among their `first` words, or among all."""
+    """Return a function that marks options with a listed word, among their `first` words or anywhere."""
     return _if(lambda choice: not set(listed).isdisjoint(words_of(choice)[:first]))
 
 
@@ -105,7 +105,7 @@ def _sign(signs: str) -> Marks:
 
 
 def _extreme(which: str, sign: int) -> Cue:
-    """Return the cue of the longest option (`sign` 1) or the shortest (-1). Tied options do not have it."""
+    """Return the cue of being the longest option (`sign` 1) or the shortest (-1). Tied options do not have it."""
 
     def ahead(choices: Sequence[str], pick: int) -> tuple[int, float]:
         others = [sign * len(choice.strip(EDGES)) for choice in choices]
@@ -119,7 +119,7 @@ def _extreme(which: str, sign: int) -> Cue:
 
 
 def _ends(stem: str) -> list[str]:
-    """Return the last two words before the answer of an English sentence to complete, or [] for any other question."""
+    """Return the two words before the gap of an English sentence to complete, or [] for any other question."""
     before = _BLANK.split(stem, maxsplit=1)[0]
     words = words_of(before)
     return [] if before.rstrip().endswith("?") or len(_ENGLISH.intersection(words)) < 2 else words[-2:]
@@ -161,7 +161,7 @@ def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
 
 
 def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
-    """Mark the options of each item, given with its question, that have a typing error.
+    """Mark the options of each item that have a typing error, by comparing words across all items.
 
     It is a word that occurs only once in all texts and is one error from a word that occurs more often. The first two and
     the last two letters are right unless two are swapped, because endings make other words.

@@ -39,13 +39,14 @@ class Finding:
 
     @property
     def fix(self) -> str:
-        """What to do about it."""
+        """What to do about the finding."""
         return RULES[self.code].fix
 
 
 @dataclass(frozen=True, slots=True)
 class KeysMarked:
-    """Number of keys with a cue among `n` items whose options differ in it, the expected number, and a two-sided p.
+    """How many keys have a cue, compared with the number expected by chance. Only the `n` items whose options
+    differ in it count.
 
     `is_large` says whether the difference matters. If it does not, it is not tested.
     """
@@ -81,7 +82,7 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Describe the position that has too many keys, and return its test (Bonferroni's correction), or None."""
+    """Return a description and the test (with Bonferroni's correction) of a position that has too many keys, or None."""
     pairs = Counter((item.key, item.k) for item in items)
     keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0
@@ -138,7 +139,7 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
 
 
 def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
-    """Count the commonest listed words in keys, or in wrong options."""
+    """Describe the commonest listed words in keys, or in wrong options, with their counts."""
     texts = (
         c for item in items for at, c in enumerate(item.choices) if listed and (at == item.key) == of_keys
     )

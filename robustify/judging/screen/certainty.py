@@ -28,9 +28,10 @@ _LEAST = 1e-3
 
 
 class CrossFit:
-    """Cross-fitted logits (n, K) of the options `there` (n, K), filled fold by fold (n,). `probable` (n,) is the chance
-    of a shortcut if the favorite is the key, and `reachable` (n, K), or (n, 1) if no answer is missing, the same for an
-    option that all missing answers prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
+    """Cross-fitted logits of the options, with the probability of a shortcut, filled in fold by fold.
+    `logits` are (n, K). `probable` (n,) is the probability of a shortcut if the favorite is the key, and
+    `reachable` (n, K), or (n, 1) if no answer is missing, the same for an option that all missing answers
+    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
 
     def __init__(self, fold: Ints, there: Bools) -> None:
         n = len(there)
@@ -46,8 +47,8 @@ class CrossFit:
         shown: Floats,
         certain: Certainty,
     ) -> None:
-        """Fill in the items `rows` (m,), given contributions (m, K), those (m,) that missing answers could make, and
-        what is to boost, `shown` (m, K, f)."""
+        """Fill in the logits and probabilities of the items `rows` (m,). `parts` are contributions (m, K),
+        `missing` (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
         there = self.there[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
@@ -69,13 +70,13 @@ class CrossFit:
 
 
 def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats) -> Floats:
-    """Return the scorer's own probability of the options `at`, a `Certainty` for items too few for a fit."""
+    """Return the scorer's own probability of one option of each item. This `Certainty` is for items too few for a fit."""
     return np.asarray(np.exp(_log_p(parts, there)[np.arange(len(at)), at]))
 
 
 def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown: Floats) -> Certainty:
-    """Fit a `Certainty` from the contributions `parts` (n, K), the keys (n,), and the form and picks for boosting (n, K,
-    f)."""
+    """Fit a function that predicts whether a scorer's favorite is the key. `parts` are (n, K), and `shown`
+    (n, K, f) has the form and picks for boosting."""
     at = _log_p(parts, there).argmax(axis=1)
     known = _properties(parts, there, at)
     middle, spread = known.mean(axis=0), known.std(axis=0)
@@ -113,8 +114,7 @@ def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:
 
 
 def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
-    """Return the logit of a shortcut, lead, contributions, and number of options of the options `at` (m,), without keys
-    (m, p)."""
+    """Return properties of one option of each item that predict whether it is the key (m, p). They do not use the keys."""
     row, log_p = np.arange(len(at)), _log_p(parts, there)
     own, others = log_p[row, at], log_p.copy()
     others[row, at] = -np.inf
@@ -135,20 +135,20 @@ def _shortcut(w: Floats, there: Bools) -> Floats:
 
 
 def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
-    """Return P(shortcut | hit) = (w - c) / ((1 - c) w) (n,), where `w` is P(hit) and `c` that of an item without a
-    shortcut, and a shortcut is always a hit."""
+    """Return the probability of a shortcut if the pick is the key, (w - c) / ((1 - c) w). `w` (n,) is P(hit),
+    and `c` that of an item without a shortcut, because a shortcut is always a hit."""
     return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 
 
 def alone(there: Bools, j: int) -> Floats:
-    """Return the standardized preferences (n, K) of a voter that prefers option j and is indifferent to the others."""
+    """Return the standardized preferences of a voter that prefers option j and is indifferent to the others (n, K)."""
     k = np.maximum(there.sum(axis=1, keepdims=True), 2)
     liked = np.where(np.arange(there.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
     return np.where(there, liked, 0.0)
 
 
 def top_options(log_p: Floats) -> tuple[Ints, Floats]:
-    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
+    """Return the best option of each item, -1 if unknown or -2 if tied, and its log probability (n,)."""
     best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
     there = np.isfinite(best)
     shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
@@ -157,8 +157,8 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
 
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
-    """Return the strength (n, K) of an item if all missing answers were for one option and made it the top, otherwise
-    NaN, or (n, 1) without missing answers."""
+    """Return how strong each item would be if all missing answers preferred one option (n, K). It is NaN if
+    the option would not be the top, and (n, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
     some = np.flatnonzero(ranked & (missing > 0))
     if not len(some):
@@ -175,13 +175,13 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
 
 
 def mean_logits(fits: Sequence[CrossFit]) -> Floats:
-    """Return the mean logits (n, K) of some partitions."""
+    """Average the logits of several partitions into folds (n, K)."""
     return fits[0].logits if len(fits) == 1 else np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 
 def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
-    """Return the mean rank (n,), from 0 to 1, of the items `at` by `probable` (n,) among the `counted` ones of their
-    fold, or NaN."""
+    """Rank items within their fold by the probability of a shortcut, and average over partitions (n,). The
+    items `at` are ranked among the `counted` ones, from 0 to 1, and others are NaN."""
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, probable, strict=True):
         for f in np.flatnonzero(np.bincount(fit.fold)).tolist():

@@ -73,7 +73,7 @@ class Chance:
 
     @property
     def deciding(self) -> "Chance":
-        """Comparison that decides: the one that uses key positions if voters could see positions."""
+        """Comparison with chance that decides, which uses the positions of keys if voters could see positions."""
         return self if self.by_position is None else self.by_position
 
 
@@ -132,8 +132,7 @@ def chance(
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
-    """Return the share of hits due to chance, D / H, estimated from decoys: options that would be flagged if they were
-    the key.
+    """Estimate the share of hits due to chance from decoys, the wrong options that would be flagged as keys. It is D / H.
 
     `hits` (n,) marks flagged items, and `decoys` (n,) is the number of chance hits that each item's decoys represent,
     which is c / (1 - c) for a decoy that is the key with probability c: `ratio` (n,), or the largest. A hit with ratio
@@ -177,8 +176,8 @@ def _intervals(
 
 
 def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
-    """Return each item's contribution (n,) to the latent rate, the item-weighted mean of sum of `over` / sum of `room`
-    (the excess of a shortcut) by number of options, NaN if the latter is 0."""
+    """Return each item's contribution to the rate of shortcuts (n,). That rate is the item-weighted mean of
+    sum of `over` / sum of `room` (the excess of a shortcut) by number of options, NaN if the latter is 0."""
     out = np.full(len(over), np.nan)
     for options in np.unique(k).tolist():
         here = k == options
@@ -212,7 +211,7 @@ class Verdict:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Verdicts:
-    """Verdicts on n items, in order. `which` (n,) indexes the distinct `kinds` of verdict."""
+    """Verdicts on all items, in order. `which` (n,) indexes the distinct `kinds` of verdict."""
 
     items: tuple[str, ...]
     kinds: tuple[tuple[Word, int, int, str], ...]
@@ -229,7 +228,7 @@ class Verdicts:
             yield Verdict(item, *self.kinds[at])
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
-        """Return the verdicts with the items in `mask` (n,) set to undecided for this reason."""
+        """Return the verdicts with the masked items (n,) set to undecided for the given reason."""
         kinds = [*self.kinds]
         kinds += [("undecided", votes, of, reason) for _, votes, of, _ in self.kinds]
         return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
@@ -237,10 +236,10 @@ class Verdicts:
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """Outcome of one rule on n items, for every option as if it were the key. `right` (n, K) counts votes, and
-    `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks those for which the available
-    answers would flag the item, and `open` (n, K) those for which only missing answers still could. `by_ranking`
-    decides under `criterion: fdr`."""
+    """Outcome of one screening rule, for every option of every item as if it were the key. `right` (n, K)
+    counts votes, and `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks
+    those for which the available answers would flag the item, and `open` (n, K) those for which only missing
+    answers still could. `by_ranking` decides under `criterion: fdr`."""
 
     votes: Votes
     rules: ScreenRules
@@ -254,9 +253,8 @@ class Screened:
 
     @cached_property
     def measurable(self) -> Bools:
-        """Items (n,) whose outcome no missing answer can change, or with an option that the available answers flag.
-        Every flagged item is among them, and rates measured on them have no bias, because the selection does not depend
-        on keys."""
+        """Items on which missing answers do not bias rates (n,). They cannot change the outcome, or the available answers
+        flag an option. Every flagged item is among them, and the selection does not depend on keys."""
         settled = ~self.open.any(axis=1) | self.would.any(axis=1)
         return np.asarray(self.options.any(axis=1) & settled)
 
@@ -269,8 +267,8 @@ class Screened:
 
     @property
     def would_keep(self) -> Bools:
-        """Options (n, K) that would have kept the item if they were the key, which is all that a kept item reveals
-        about its key."""
+        """Options for which the item would have been kept if they were the key (n, K). A kept item reveals no
+        more about its key."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:
@@ -289,9 +287,9 @@ class Screened:
         return Verdicts(self.votes.items, tuple(parts), which)
 
     def chance(self, groups: Ints | None = None) -> Chance:
-        """Return the flags and the number expected under the null, on the items in `measurable`. If voters could see
-        positions, a null that knows the positions of the keys decides, because voters that know only positions would
-        have been right as often."""
+        """Compare the number of flags with that expected under the null, on the `measurable` items. If voters
+        could see positions, a null that knows the positions of the keys decides, because voters that know
+        only positions would have been right as often."""
         there = self.measurable
         would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
         flagged = _at_key(would, key) & (key >= 0)
@@ -310,8 +308,8 @@ class Screened:
 
 
 def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:
-    """Apply a voting rule. With `criterion: fdr`, use the decision `by_ranking` instead. Raise `UsageError` if the
-    criterion needs a different number of voters than voted or were left out since."""
+    """Screen the items by a voting rule, or with `criterion: fdr` by the decision `by_ranking`. Raise
+    `UsageError` if the criterion needs a different number of voters than voted or were left out since."""
     n, m, width = votes.best.shape
     require_voters(rules.criterion, m + votes.left_out)
     options = np.arange(width)
@@ -333,8 +331,8 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
 def d4_votes(
     answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
 ) -> tuple[ScreenRules, Votes] | None:
-    """Return the rule of Deep Ignorance D.4 (letters, first order only, all voters right) and its votes, or None if a
-    voter was not asked by letter."""
+    """Return the rule of Deep Ignorance, appendix D.4, and its votes: letters, first order only, all voters
+    right. None if a voter was not asked by letter."""
     if not votes.voters:
         return None
     by_letter = rules.mode == "letter"

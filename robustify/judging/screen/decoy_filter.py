@@ -31,8 +31,8 @@ logits are counted together, so that the fit does not grow with them."""
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Cutoff of a ranking of `n` items, with `hits` and `misses` of a strength of at least `threshold` (None: no item
-    is above).
+    """Cutoff of a ranking of `n` items, with the numbers of hits and misses above it. Their strength is at
+    least `threshold` (None: no item is above).
 
     `decoys` D is the number of chance hits that the misses represent, plus a safety margin of one miss per cutoff.
     `false_share` D / H is the share of hits due to chance, at most the requested q. `groups` is the number of
@@ -49,7 +49,7 @@ class Cutoff:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """Return rho = c / (1 - c), the chance hits expected per miss, if the top option is the key with probability c (n,)."""
+    """Return how many chance hits are expected per miss: rho = c / (1 - c), if a hit has the probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
@@ -57,14 +57,13 @@ def hits_per_miss(null: Floats) -> Floats:
 def lowest_cutoff(
     strength: Floats, hit: Bools, rho: Floats, q: float, independent: int | None = None
 ) -> Cutoff:
-    """Return the lowest cutoff at which D / H is at most q, given `strength`, `hit` and `rho` (n,). Ties are never
-    split.
+    """Return the lowest cutoff at which the estimated share of chance hits, D / H, is at most q. Arrays are
+    (n,). Ties are never split.
 
-    D is the largest rho plus the sum of rho over the misses above. The false discovery rate is at most q in finite
-    samples if all rho are equal and the ranking was made without these items' keys (Barber and Candes 2015, theorem 3).
-    For unequal rho, the same follows at a fixed cutoff, but only simulations show it at the selected one. A cutoff
-    needs rho / q hits. If items repeat each other, their hits are one, so that fewer `independent` groups (by default,
-    items) allow no cutoff.
+    D is the largest rho plus the sum of rho over the misses above. The false discovery rate is at most q in finite samples
+    if all rho are equal and the ranking was made without these items' keys (Barber and Candes 2015, theorem 3). For unequal
+    rho, the same follows at a fixed cutoff, but only simulations show it at the selected one. A cutoff needs rho / q hits.
+    If items repeat each other, their hits are one, so that fewer `independent` groups (by default, items) allow no cutoff.
     """
     n = len(strength)
     if not n:
@@ -90,9 +89,8 @@ def lowest_cutoff(
 def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
     """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
 
-    Hits without a shortcut have probability c = rho / (1 + rho), so those before a number of misses are negative
-    binomial. The limits are its quantiles for this many misses, and for one more. It is valid for a cutoff fixed in
-    advance.
+    Hits without a shortcut have probability c = rho / (1 + rho), so those before a number of misses are negative binomial.
+    The limits are its quantiles for this many misses, and for one more. It is valid for a cutoff fixed in advance.
     """
     if not hits:
         return 0.0, 1.0
@@ -103,7 +101,7 @@ def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
 
 
 def _negative_binomial(level: float, misses: int, c: float) -> int:
-    """Return the `level` quantile of the successes, each with probability c, that precede this many misses."""
+    """Return the `level` quantile of the number of successes, of probability c each, that precede this many misses."""
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
@@ -128,7 +126,7 @@ class Decision:
 
     @cached_property
     def posterior(self) -> Floats:
-        """Probability h that the top is the key (n,), calibrated on items of other folds, NaN without a top."""
+        """Calibrated probability that the top option is the key (n,), fitted on other folds. NaN without a top."""
         ranking, (ranked, hit, enter) = self.ranking, _entered(self.ranking, self.key)
         share, won, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
         for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
@@ -140,12 +138,12 @@ class Decision:
 
     @cached_property
     def shortcut(self) -> Floats:
-        """Probability of a shortcut (n,), NaN without a hit."""
+        """Probability that the item has a shortcut (n,), NaN unless the top option is the key."""
         return np.where(self.hit, shortcut_if_hit(self.posterior, self.ranking.null), np.nan)
 
 
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
-    """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown."""
+    """Flag items so that the expected share of flags due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
     cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
@@ -160,7 +158,7 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
 
 
 def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Return the share s of shortcuts among items that look alike to the scorer, by its probability `at` (m,).
+    """Estimate the share s of shortcuts among items to which the scorer gives the probabilities `at` (m,).
 
     Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
     probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are
@@ -198,7 +196,7 @@ def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff
 
 
 def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
-    """Return the ranked items and the hits (n,), and the indices of the items that count for the cutoff."""
+    """Return which items are ranked, which of them are hits, and the indices of those that count for the cutoff."""
     # If positions alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key))))

@@ -21,8 +21,8 @@ DRAWS = 9999
 
 @dataclass(frozen=True)
 class ItemIndex:
-    """Judged items in order: n IDs, `key` and `k` (n,), -1 and 0 for items without rows, and `index_of`, the index of
-    each of `Answers.items`, or -1 for items that are not judged."""
+    """Judged items in order, with the key and the number of choices of each. `key` and `k` (n,) are -1 and 0 for
+    items without rows. `index_of` is the index of each of `Answers.items`, or -1 for items that are not judged."""
 
     items: tuple[str, ...]
     key: Ints
@@ -38,7 +38,7 @@ class ItemIndex:
         return int(self.k.max(initial=1))
 
     def spread(self, block: Block, values: Floats) -> Floats:
-        """Return row values in item order (n,), NaN for items without a row. A block has at most one row per item."""
+        """Arrange the values of rows by item (n,), NaN for items without a row. A block has at most one row per item."""
         out = np.full(len(self), np.nan)
         where = self.index_of[block.item]
         out[where[where >= 0]] = values[where >= 0]
@@ -99,8 +99,8 @@ def _refuse_repeated_rows(answers: Answers) -> None:
 
 
 def key_spread(key: Ints, k: Ints) -> KeySpread:
-    """Return the shares of keys (n,) by position, and a chi-square test of an even spread, summed over numbers of options,
-    for which keys are drawn if counts are too small. Items without rows or a known key are left out."""
+    """Return the shares of keys by position, and test whether they are even. The chi-square test is summed over
+    numbers of options, and keys are drawn if counts are too small. Items without rows or a known key are left out."""
     from scipy.special import chdtrc
 
     there = (k > 0) & (key >= 0)
@@ -137,8 +137,8 @@ def key_spread(key: Ints, k: Ints) -> KeySpread:
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """Return, for each number of options, the share of keys at each position (options, width), so that expected flags are
-    exactly those of keys permuted among items with as many options."""
+    """Return the share of keys at each position, for each number of options (options, width). Expected flags
+    are then exactly those of keys permuted among items with as many options."""
     out = np.zeros((width + 1, width))
     for options in np.unique(k).tolist():
         counts = _counts(key, k, options)

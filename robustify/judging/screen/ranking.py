@@ -1,10 +1,9 @@
 """Ranking of items by how sure a scorer is of one option without seeing the question (docs/filter.md).
 
 Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
-preferences, fitted for each fold on the others, with level-1 logits that also exclude that fold. The rank of an item
-thus never depends on its own key, or on that of a near-duplicate or of its passage. Items are sorted by the rank,
-within the fold, of the probability of a shortcut if the top is the key, because fits for different folds differ in
-scale.
+preferences, fitted for each fold on the others, with level-1 logits that also exclude that fold. The rank of an item thus
+never depends on its own key, or on that of a near-duplicate or of its passage. Items are sorted by the rank, within the
+fold, of the probability of a shortcut if the top is the key, because fits for different folds differ in scale.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,14 +49,13 @@ _OF_KIND = " of its kind"
 class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
-    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known. `top` (n,) is the best option, -1 for
-    none or -2 for a tie, and `p_pick` (n,) its probability W. `probable` (n,) is the mean over partitions of the
-    probability of a shortcut if the top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the
-    strength if missing answers made option j the top: NaN if they cannot, inf if unknown. It is (n, 1)
-    if no answer is missing. `null` (n,) is c, an upper bound of the probability that the top is the key without a
-    shortcut. `group` (n,) represents the item's near-duplicates, chosen without keys. `complete` (n,) marks items that
-    every voter answered. `parts` and `surface` are centered contributions (n, K) to each option's logit by name, and
-    `surface` sums to its part.
+    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known. `top` (n,) is the best option, -1 for none
+    or -2 for a tie, and `p_pick` (n,) its probability W. `probable` (n,) is the mean over partitions of the probability of
+    a shortcut if the top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the strength if missing
+    answers made option j the top: NaN if they cannot, inf if unknown. It is (n, 1) if no answer is missing. `null` (n,) is
+    c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) represents the item's
+    near-duplicates, chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are
+    centered contributions (n, K) to each option's logit by name, and `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -78,8 +76,8 @@ class Ranking:
 
 @dataclass(frozen=True, repr=False)
 class OptionScores:
-    """Cross-fitted `logits` (n, K) of the options' texts alone, and what form (`surface`) and `words` contribute, with
-    the options that exist (n, K), the items with a key (n,), and the folds."""
+    """Cross-fitted scores of the options' texts alone: their `logits`, and what form (`surface`) and `words`
+    contribute. They are (n, K), like the mask `there` of options. `known` (n,) marks items with a key."""
 
     logits: Floats
     surface: Floats
@@ -173,7 +171,7 @@ class Ranker:
 
     @cached_property
     def _fitted_rows(self) -> list[list[Ints]]:
-        """Items that are fitted for each fold of each partition."""
+        """Training items for each fold of each partition."""
         folds = ((fold, np.flatnonzero(np.bincount(fold)).tolist()) for fold in self._folds)
         return [[drawn((fold != f) & self._known) for f in numbers] for fold, numbers in folds]
 
@@ -191,7 +189,7 @@ class Ranker:
         return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
+        """Return the item that represents each item's near-duplicates (n,): the smallest hash, `ranked` if possible."""
         if self._items is None:
             return np.arange(len(self._index))
         alike = copies.near_duplicates(self._items)
@@ -205,8 +203,8 @@ class Ranker:
 
     @cached_property
     def _kinds(self) -> Ints:
-        """Kind of each item (n,) by topic and number of options, or -1 if it is too rare for a fit or the only one. A
-        cue may point to the key in one kind of items and away from it in another."""
+        """Kind of each item, by topic and number of options, or -1 if it is too rare for a fit or the only
+        one (n,). A cue may point to the key in one kind of items and away from it in another."""
         topic = group_numbers([item.topic for item in self._items or ()], {})
         kind = np.unique(topic * (self._index.width + 1) + self._index.k, return_inverse=True)[1]
         fewest = max(FEWEST_OF_KIND, SMALLEST_KIND * len(kind))
@@ -215,7 +213,7 @@ class Ranker:
 
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
-        """Logits (n, K) of each text-based fit by name, for each partition into folds."""
+        """Logits of each fit on the options' texts, by name, for each partition into folds (folds, n, K)."""
         if self._features is None:
             return [{} for _ in self._folds]
         x, known = self._features, self._known
@@ -234,7 +232,7 @@ class Ranker:
         return out
 
     def _coefficients(self, train: Bools) -> Floats:
-        """Return the coefficients (f,) of the features, fitted on the items in the mask `train` (n,)."""
+        """Return the features' coefficients, fitted on the items in the mask `train` (f,)."""
         mark = train.tobytes()
         if mark not in self._fits:
             assert self._features is not None
@@ -242,7 +240,7 @@ class Ranker:
         return self._fits[mark]
 
     def _of_kind(self, train: Bools, rows: Bools | Ints) -> Floats:
-        """Return coefficients (m, 1, f) of the features, fitted on the items of the same kind in the mask `train` (n,)."""
+        """Return the features' coefficients for each item, fitted on the training items of its kind (m, 1, f)."""
         assert self._features is not None
         kind, sampled = self._kinds[rows], np.zeros_like(train)
         # All kinds together are fitted on no more items than the pooled fit.
@@ -255,8 +253,7 @@ class Ranker:
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints]
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over the
-        partitions."""
+        """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature."""
         there, known, x = self._there, self._known, self._features
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         shown = np.empty((*there.shape, 0))
@@ -303,7 +300,7 @@ class Ranker:
         return fits, parts, surface
 
     def _parts(self, columns: _Columns, weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
-        """Return the contributions (m, K) of each part to the logits of the items `rows` (m,), centered."""
+        """Return the centered contribution of each part to the logits of the items `rows` (m, K)."""
         parts: dict[str, Floats] = {}
         for name, weight in weights.items():
             adds = centred(weight * columns[name][rows], self._there[rows])
@@ -311,9 +308,9 @@ class Ranker:
         return parts
 
     def _weights(self, columns: _Columns, rows: Ints) -> dict[str, float]:
-        """Return the coefficient of each column (n, K), fitted on the items `rows`. Words get 0 if they would point away
-        from keys, as if options come from a pool and each is the key once, because a solver that does not know the
-        other keys cannot use this."""
+        """Fit the coefficient of each column (n, K) on the items `rows`. Words get 0 if they would point away
+        from keys, as if options come from a pool and each is the key once, because a solver that does not
+        know the other keys cannot use this."""
         useful = list(columns)
         while True:
             x = np.stack([columns[name][rows] for name in useful], axis=-1)
@@ -331,7 +328,7 @@ def _part(name: str) -> str:
 
 
 def _missing(silence: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
-    """Return what missing answers could contribute to each part (m,) of the items `rows` (m,)."""
+    """Return how much missing answers could add to each part of the logits of the items `rows` (m,)."""
     out: dict[str, Floats] = {}
     for name, share in silence.items():
         out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share[rows]

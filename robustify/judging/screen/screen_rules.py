@@ -19,7 +19,7 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 
 
 class ScreenRules(BaseModel):
-    """Rules that flag an item.
+    """Rules by which the screen flags an item.
 
     `criterion: fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the share
     `fdr` of the flags is due to chance. The others count right votes: `unanimous`, `majority`, or `2-of-3`. `template`
@@ -48,7 +48,7 @@ class ScreenRules(BaseModel):
     def _each_votes_once(cls, voters: tuple[str, ...]) -> tuple[str, ...]:
         twice = sorted({v for v in voters if voters.count(v) > 1})
         if twice:
-            raise ValueError(f"{twice[0]} is listed twice. A model must not vote twice.")
+            raise ValueError(f"{twice[0]} is listed twice. List each voter once.")
         return voters
 
 
@@ -91,15 +91,15 @@ def require_voters(criterion: str, voters: int) -> None:
 
 
 def criterion_words(rule: ScreenRules) -> str:
-    """Return the criterion with its false share if it has one."""
+    """Describe the criterion, with its false share if it has one."""
     return rule.criterion if rule.criterion != FDR else f"{FDR} at {rule.fdr:g}"
 
 
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the first two voters that are the same model, or None: all digests of their fingerprints agree, or without
-    digests the model and the server. Precision, device and batch size do not count."""
+    """Return the first two voters that are the same model, or None. All digests of their fingerprints agree,
+    or without digests the model and the server. Precision, device and batch size do not count."""
     known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
     pairs = combinations([v for v, parts in known.items() if parts], 2)
     return next((pair for pair in pairs if known[pair[0]] == known[pair[1]]), None)

@@ -20,7 +20,7 @@ Z = 1.959963984540054
 
 
 def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
-    """Return the parameters l (c,) of the weights that balance `columns` (n, c), which must have unit variance."""
+    """Fit the parameters l (c,) of weights that give every column mean zero. `columns` (n, c) have unit variance."""
     from scipy.optimize import minimize  # loaded only when needed
 
     n = len(columns)
@@ -38,7 +38,7 @@ def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
 
 
 def weights(columns: Floats, at: Floats) -> Floats:
-    """Return the weights (n,), scaled to mean 1, for parameters `at` (c,) and `columns` (n, c)."""
+    """Compute the weights of items (n,) from their parameters `at` (c,), scaled to mean 1. `columns` are (n, c)."""
     z = -columns @ at
     share = np.exp(z - z.max(initial=-np.inf))
     return np.asarray(share / share.mean())
@@ -50,11 +50,10 @@ def worth(weight: Floats) -> float:
 
 
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
-    """Return the largest subset (n,) found whose `columns` (n, c) each sum to about zero, and its largest absolute sum.
+    """Find a large subset of items whose columns each sum to about zero (n,). Return it with its largest absolute sum.
 
-    A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among
-    randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if
-    ever.
+    A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among randomly
+    drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if ever.
     """
     from scipy.optimize import linprog
 
@@ -80,15 +79,15 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
 
 
 def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the weighted mean of x (n,) and its standard error, given fixed weights: the sandwich over groups,
-    sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w."""
+    """Return the weighted mean of x (n,) and its standard error, given fixed weights. The error is the
+    sandwich over groups, sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w."""
     total = float(weight.sum())
     mean = float((weight * x).sum() / total)
     return mean, float(np.sqrt((group_sums(weight * (x - mean), groups) ** 2).sum())) / total
 
 
 def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) -> Rate:
-    """Return the weighted mean of credits (n,) in [0, 1] with its 95 % interval, ignoring NaN (unanswered)."""
+    """Return the weighted mean of credits in [0, 1], with its 95 % interval. NaN (unanswered) does not count."""
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
         return Rate(None, 0, None)
@@ -99,7 +98,7 @@ def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) ->
 def weighted_difference(
     one: Floats, two: Floats, weight: Floats, groups: Ints | None = None
 ) -> tuple[Difference, float]:
-    """Return the weighted mean of `one` - `two` (n,) and its two-sided Wald p-value, ignoring NaN (unanswered)."""
+    """Return the weighted mean difference of two models' credits, with its two-sided Wald p-value. NaN does not count."""
     from scipy.special import ndtr
 
     there = ~np.isnan(one - two) & ~np.isnan(weight)
@@ -112,9 +111,9 @@ def weighted_difference(
 
 
 def taken_out(credit: Floats, weight: Floats, columns: Floats, groups: Ints | None = None) -> Difference:
-    """Return the mean less the weighted mean of credits (n,), ignoring NaN (unanswered). The weights balance `columns`
-    (n, c), whose means are partly chance, so that the error has two terms: what the columns predict of an item's
-    credit, and its residual times the difference of both weights (Deville and Saerndal 1992)."""
+    """Return the mean of credits minus their weighted mean, with its standard error. NaN (unanswered) does not count. The
+    weights balance `columns` (n, c), whose means are partly chance, so that the error has two terms: what the columns
+    predict of an item's credit, and its residual times the difference of both weights (Deville and Saerndal 1992)."""
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
         return Difference(None, 0, None)

@@ -1,5 +1,4 @@
-"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the
-bootstrap.
+"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap.
 
 For clustered items, such as those of one passage, Wilson and Clopper-Pearson use the effective sample size (Korn and
 Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the input and do not count in n.
@@ -40,8 +39,9 @@ class Rate:
 
 
 def rate(credit: Floats, groups: Ints | None = None) -> Rate:
-    """Return the mean of credits (n,) in [0, 1] with a Wilson interval at the `effective_size`, or none without one.
-    NaN does not count. For credits that are shared (1/t), `shared_rate` is narrower."""
+    """Return the mean of credits, with a Wilson interval for their effective sample size. Credits (n,) are in
+    [0, 1], and NaN does not count. Without an `effective_size`, there is no interval. For credits that are
+    shared (1/t), `shared_rate` is narrower."""
     there = ~np.isnan(credit)
     answered = credit[there]
     if not len(answered):
@@ -52,7 +52,7 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 
 
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
-    """Return the mean of shared credits (n,), which are 1/t if the key is among the t best of k choices, otherwise 0.
+    """Return the mean of credits that ties share: 1/t if the key is among the t best of k choices, otherwise 0.
 
     MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has
     credit 1/k whatever its key is, so it adds no variance.
@@ -75,8 +75,7 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return how many independent items would give the mean of credits (n,) the same precision, or None below 30
-    groups.
+    """Return how many independent items would give the mean of the credits (n,) the same precision. None below 30 groups.
 
     This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance
     of the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G /
@@ -119,8 +118,8 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
-    """Return the exact interval of x successes in n, also an effective size, with a coverage of at least `level`
-    (Clopper and Pearson 1934; Korn and Graubard 1998)."""
+    """Return the Clopper-Pearson interval of x successes in n, whose coverage is at least `level`. n may be
+    an effective size (Clopper and Pearson 1934; Korn and Graubard 1998)."""
     if n == 0:
         return 0.0, 1.0
     from scipy.special import betaincinv
@@ -139,16 +138,16 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Return the percentile bootstrap interval of a `statistic`, from column means of all draws (draws, c) to (draws,),
-    resampling items or groups (n,) of `values` (n,) or (n, c)."""
+    """Return the percentile bootstrap interval of a statistic, resampling items or groups of `values` (n,) or
+    (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,)."""
     table = values[:, None] if values.ndim == 1 else values
     with np.errstate(divide="ignore", invalid="ignore"):
         return interval(statistic(resampled(table, groups, draws, seed)), level)
 
 
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
-    """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement. Equal rows
-    are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
+    """Resample items or groups of a table (n, c) with replacement, and return the column means of each draw (draws,
+    c). Equal rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)
     if groups is None:
@@ -174,7 +173,7 @@ def clusters(n: int, groups: Ints | None = None) -> int:
 
 
 def group_sums(values: Floats, groups: Ints | None) -> Floats:
-    """Return the sum of the values (n,) of each group (g,), or the values themselves if `groups` (n,) is None."""
+    """Sum the values of each group (g,), or return them unchanged if `groups` is None."""
     if groups is None:
         return values
     return np.asarray(
@@ -206,7 +205,7 @@ Weights = Literal["linear"]
 
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
-    """Return Cohen's kappa (Cohen 1960; weighted 1968) for tables of shares (..., k, k), NaN if undefined."""
+    """Return Cohen's kappa for tables of shares (..., k, k), NaN if undefined. Sources: Cohen 1960, weighted 1968."""
     cost = _disagreement_weights(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -282,7 +281,7 @@ def _kappa_interval(
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:
-    """Return Fleiss' kappa of right and wrong votes (n items, m voters), NaN if all are equal or m < 2 (Fleiss 1971)."""
+    """Return Fleiss' kappa of right and wrong votes, NaN if all are equal or m < 2 (n items, m voters; Fleiss 1971)."""
     n, m = votes_correct.shape
     if n == 0 or m < 2:
         return math.nan

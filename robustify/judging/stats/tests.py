@@ -50,8 +50,8 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest increase over p0 that a two-sided test on n items detects with this power, by normal
-    approximation, or NaN if even a rate of 1 would not be significant."""
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power. It is a
+    normal approximation, NaN if even a rate of 1 would not be significant."""
     if n == 0:
         return math.nan
     z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
@@ -102,11 +102,10 @@ class Difference:
 
 
 def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """Return the mean of `credit` - `other` (n,), each in [0, 1], over items with both. NaN marks unanswered items.
+    """Return the mean difference of two credits in [0, 1] over the items that have both. NaN marks unanswered items.
 
-    The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard
-    error is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the
-    normal.
+    The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard error
+    is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal.
     """
     there = ~np.isnan(credit) & ~np.isnan(other)
     d = credit[there] - other[there]
@@ -137,8 +136,8 @@ def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
 
 
 def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the two-sided exact p-value and mid-p of a sum of integers (g,) under random flips of their signs, at
-    least 1e-12.
+    """Test whether a sum of integers (g,) differs from zero, by flipping their signs at random. Return the
+    two-sided exact p-value and the mid-p, at least 1e-12.
 
     For differences of +1 and -1 this is McNemar's exact test, and summed by `groups` (g,) its clustered form (Durkalski
     et al. 2003). The mid-p rejects about as often as its level says (Fagerland, Lydersen and Laake 2013).
@@ -187,8 +186,8 @@ _NOTHING = -160.0
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """Return the exact distribution (n + 1,) of the number of successes in trials of probability `p` (n,). Equal ones
-    are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
+    """Return the exact distribution of the number of successes in independent trials (n + 1,), of probability `p`
+    (n,). Equal ones are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
     values, place = coded(p)
@@ -238,9 +237,9 @@ def central(pmf: Floats, level: float = 0.95) -> Interval:
 
 
 def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
-    """Return P(S >= least) for a sum S < `size` of independent two-valued variables: for each (step, p, n) of `steps`,
-    n that are `step` with probability p, otherwise 0. It comes from the characteristic function, with rounding errors
-    of about 1e-12."""
+    """Return P(S >= least) for a sum S < `size` of independent variables that are either 0 or a positive
+    step. Each (step, p, n) of `steps` stands for n variables that are `step` with probability p. It comes
+    from the characteristic function, with rounding errors of about 1e-12."""
     wave, steps = -2j * np.pi * np.arange(size // 2 + 1) / size, list(steps)
     # Most frequencies are negligible, because log |1 - p + p z| <= -p (1 - p) (1 - Re z).
     bound = sum(n * p * (1 - p) * (np.cos(wave.imag * step) - 1) for step, p, n in steps)

@@ -73,7 +73,7 @@ class Score(Quantity):
 
 
 class Measured(Part):
-    """One measure on all items, on the kept ones, on the flagged ones, and a rule also on those fit for cloze."""
+    """Values of one measure on all, kept and flagged items, and for a rule also on items fit for cloze."""
 
     all: Score | None = None
     kept: Score | None = None
@@ -82,7 +82,7 @@ class Measured(Part):
 
 
 class Measures(Part):
-    """Computed measures of the set, and by model and by rule. A measure without a value is absent."""
+    """Measures of the whole set, of each model, and of each rule. A measure without a value is absent."""
 
     set: dict[str, Measured]
     model: dict[str, dict[str, Measured]]

@@ -138,8 +138,8 @@ class CalibrationBin(Part):
 
 
 class Calibration(Part):
-    """Expected calibration error, Brier score and optimal temperature on `n` answered items, and (`scaled`) both after
-    scaling with the temperature of the other half of the items."""
+    """Calibration of a model on `n` answered items: expected calibration error, Brier score and optimal
+    temperature. `scaled` numbers use the temperature of the other half of the items."""
 
     ece: float
     ece_ci: Interval | None
@@ -181,17 +181,17 @@ class LabelNoise(Part):
 
 
 class KeysToCheck(Part):
-    """`precision` is the share of wrong keys on lists of the `n` most doubtful ones, measured on copies of the set in which
-    a share of `planted` keys was made wrong. If it is below a half, no keys are listed."""
+    """Precision of a list of the `n` most doubtful keys. It is the share of wrong keys on such lists, for copies
+    of the set in which a share of `planted` keys was made wrong. If it is below a half, no keys are listed."""
 
     planted: Share
     precision: Quantity
 
 
 class ItemAnalysis(Part):
-    """Item analysis of the models that answered the full question, on `n` items that at least five of them answered:
-    `kr20`, the reliability of their scores, `negative` items, that better models get wrong more often, `unpicked`
-    distractors, and `misled` items, on which the better half picks a distractor most."""
+    """Item analysis of the models that answered the full question, on `n` items that at least five of them
+    answered. `kr20` is the reliability of their scores. Better models get `negative` items wrong more often,
+    nobody picks `unpicked` distractors, and on `misled` items the better half picks a distractor most."""
 
     models: tuple[str, ...]
     n: int
@@ -203,8 +203,8 @@ class ItemAnalysis(Part):
 
 
 class LeftToFind(Quantity):
-    """Accuracy of an auditor minus `chance`, after weighting and `before` it. `p` is one-sided, and `power` is the
-    probability to see a gain of 3 points."""
+    """What an auditor still gains over `chance` after weighting, and gained `before` it. `p` is one-sided,
+    and `power` is the probability to see a gain of 3 points."""
 
     kind: AuditorKind | None = None
     before: Share

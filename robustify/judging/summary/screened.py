@@ -152,10 +152,9 @@ class CutAt(Part):
 
 
 class Screen(Flags):
-    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains. `hidden` is what
-    voters did not see of an item. `answered` counts the items whose outcome depends on no missing answer. `cut` is null
-    if votes are counted, `norm` in letter mode, `template` if none was asked, and `d4_rule` if a voter was not asked by
-    letter."""
+    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains. `hidden` is what voters
+    did not see of an item. `answered` counts the items whose outcome depends on no missing answer. `cut` is null if votes
+    are counted, `norm` in letter mode, `template` if none was asked, and `d4_rule` if a voter was not asked by letter."""
 
     criterion: str
     hidden: Literal["question", "passage", "context", "image"] = "question"
@@ -238,7 +237,7 @@ class Inference(Part):
 
 
 class WholeCue(Part):
-    """Rule of `lint` on all items: `keys` have its cue in `n` of `of` items, whose options differ in it."""
+    """How often keys have the cue of a `lint` rule: `keys` of the `n` items, of all `of`, whose options differ in it."""
 
     rule: str
     keys: int
