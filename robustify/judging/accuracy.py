@@ -285,8 +285,7 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
-    """Scale the logits of each random half of the items by a temperature fitted on the other half. Return
-    probabilities (n, K). Groups are not split."""
+    """Convert logits to probabilities (n, K), using for each random half a temperature fitted on the other half."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits

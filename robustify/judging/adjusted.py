@@ -50,12 +50,11 @@ class Balanced:
 
     @property
     def scored(self) -> Floats | None:
-        """Weights for adjusted scores (n,), or None if these are withheld."""
+        """Weights for adjusted scores, or None if these are withheld (n,)."""
         return None if self.part.status == "withheld" else self.weight
 
     def rate(self, won: Floats | None) -> Score | None:
-        """Return a model's adjusted accuracy, the weighted mean of its credits (n,), or None if it is unknown
-        or withheld."""
+        """Return a model's adjusted accuracy, the weighted mean of its credits (n,), or None if it is not known."""
         if won is None or self.scored is None:
             return None
         return Score.of(balance.weighted_rate(won, self.weight, self.groups))

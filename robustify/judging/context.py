@@ -162,7 +162,7 @@ class Context:
 
     @cached_property
     def repeated(self) -> Ints | None:
-        """Group of each item, shared by copies and items of one passage (n,), or None if all items stand alone."""
+        """Group of each item, shared by copies and items of one passage, or None if all items stand alone (n,)."""
         if self.items is None:
             return self.parts.groups
         groups = repeats(self.items)
@@ -174,7 +174,7 @@ class Context:
         return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return the values of items (n, ...) in the order of the answer table, False for items that are not judged."""
+        """Return the values of items in the order of the answer table (n, ...), False for items that are not judged."""
         at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 

@@ -229,9 +229,9 @@ def undecided_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
-    """Check that significantly more items are flagged than by chance. p must be at most `excess_p`, and the
-    interval above zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because
-    without shortcuts something is flagged with probability at most q."""
+    """Check that significantly more items are flagged than by chance. The p-value must be at most `excess_p`, and the
+    interval above zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because without
+    shortcuts something is flagged with probability at most q."""
     screen = summary.screen
     if screen is not None and screen.asked and not summary.splits.flagged:
         return "nothing_flagged"

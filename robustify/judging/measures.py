@@ -145,7 +145,7 @@ class Measure:
                 return whole(given)
 
     def mean(self, values: Floats, parts: Parts) -> Measured:
-        """Return the mean of the values (n,) on all, kept and flagged items. Credits are compared with chance."""
+        """Return the mean of the values on all, kept and flagged items. Credits are compared with chance."""
         fit = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else None
 
         def on(mask: Bools) -> Score:
@@ -158,7 +158,7 @@ class Measure:
 
 
 def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
-    """Compute a measure on all items, on the kept ones, and on the flagged ones, of those that are `fit`."""
+    """Compute a measure on all items, on the kept ones, and on the flagged ones. Only items that are `fit` count."""
     inside = np.ones(len(parts.kept), dtype=bool) if fit is None else fit
     return Measured(all=of(inside), kept=of(inside & parts.kept), flagged=of(inside & parts.flagged))
 

@@ -170,7 +170,8 @@ def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> O
 
 
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
-    """Find the rows that asked each item in random orders (items, orders), and those for its rotations (items, K).
+    """Find the rows that show each item in random orders, and those that show its rotations. They are (items, orders) and
+    (items, K), padded with -1.
 
     Both begin with the item's own order (rotation 0). If all rotations were asked as well, the random set has the first
     order and all orders that are not rotations, and is filled with rotations, because a random order may be one.

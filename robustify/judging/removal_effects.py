@@ -172,7 +172,7 @@ def mix_drift(
 
 
 def divergence(after: Ints | Floats, before: Ints) -> Floats:
-    """Return the divergence KL(after || before) in nats of topic counts (..., t) and (t,), each plus 0.5 (Jeffreys)."""
+    """Return the divergence KL(after || before) of two topic mixes in nats, with 0.5 added to each count (Jeffreys)."""
 
     def shares(counts: Ints | Floats) -> Floats:
         return np.asarray((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * counts.shape[-1]))

@@ -104,7 +104,7 @@ def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
 
 
 def compared(raw: Floats, there: Bools) -> Floats:
-    """Append each feature's difference from the item's mean and its rank within the item. (n, K, f) becomes (n, K, 3 f)."""
+    """Append each feature's difference from the item's mean and its rank in it. Shape (n, K, f) becomes (n, K, 3 f)."""
     shown = np.where(there[:, :, None], raw, np.nan)
     ranks: Floats = np.zeros(raw.shape)
     for option in range(there.shape[1]):
@@ -127,7 +127,7 @@ def classifier(kind: Kind, seed: int) -> Any:
 def gains(
     credits: Mapping[str, Floats], k: Ints, weight: Floats | None = None, groups: Ints | None = None
 ) -> dict[str, LeftToFind]:
-    """Return how much more accurate each auditor is than chance, 1 / `k` (n,). `credits` are (n,), NaN if unanswered.
+    """Return how much more accurate each auditor is than chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
 
     The items weigh `weight` (n,) (fixed, as in `balance.weighted_mean`) and items of one of `groups` (n,) count together.
     p-values are one-sided and corrected by Holm over the auditors. `power` is that to see 3 points at their joint level.

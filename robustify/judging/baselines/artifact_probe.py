@@ -89,7 +89,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Arrange option features by item, with zeros for missing options. (sum of k, f) becomes (n, K, f)."""
+    """Arrange option features by item, with zeros for missing options. The shape (sum of k, f) becomes (n, K, f)."""
     if there.all():
         return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))
@@ -112,8 +112,8 @@ MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items for the sentence encoder, or a sample if there are more than `MOST_ENCODED`, or their
-    options more than `MOST_OPTIONS`. The seed is fixed."""
+    """Return the items for the sentence encoder, or a sample if they or their options are too many. The limits are
+    `MOST_ENCODED` and `MOST_OPTIONS`, and the seed is fixed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
     within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
     return [items[at] for at in np.sort(order[within]).tolist()]

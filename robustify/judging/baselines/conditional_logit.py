@@ -33,8 +33,7 @@ def nested(fit: Fit, fold: Ints) -> Floats:
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Run the fits, and arrange their logits by a fold that they never saw. In the result (folds + 1, n, K),
-    the last index is the plain cross-fit."""
+    """Arrange logits by a fold that their fit never saw (folds + 1, n, K). The last index is the plain cross-fit."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -53,13 +52,13 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
 
 
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
-    """Fit the coefficients (f,) on the items in the mask `train` (n,), or on a sample of `MOST_FITTED` of them."""
+    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them. `train` (n,) is a mask."""
     rows = drawn(train)
     return fitted(x[rows], key[rows], there[rows], ridge)
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of the items in the mask `train` (n,), or of a sample of `most` with a fixed seed."""
+    """Return the indices of the items in a mask (n,), or of a sample of `most` of them with a fixed seed."""
     rows = np.flatnonzero(train)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
@@ -118,7 +117,7 @@ def log_probabilities(logits: Floats, there: Bools) -> Floats:
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Center values (..., n, K) within each item. Options outside the mask `there` (n, K) get 0."""
+    """Center values within each item. Options outside the mask `there` (n, K) get 0, and `values` are (..., n, K)."""
     known = np.where(there, values, 0.0)
     mean = known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True)
     return np.asarray(np.where(there, known - mean, 0.0))

@@ -146,7 +146,7 @@ def first_numbers(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """Standardize features (sum of k, f) within each item: mean 0 and deviation 1, or 0 if all its choices are equal."""
+    """Standardize features within each item: mean 0 and deviation 1, or 0 if all its choices are equal (sum of k, f)."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)

@@ -34,7 +34,7 @@ _COMPARED = 1_000
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Group near-duplicates, also in chains, and return the index of the first item of each item's group (n,)."""
+    """Group chains of near-duplicates, and return the index of the first item of each item's group (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 

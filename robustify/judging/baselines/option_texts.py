@@ -89,7 +89,7 @@ class Options:
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
-        """Arrange the values of options by item, with zeros for missing options. (c,) becomes (n, K)."""
+        """Arrange the values of options by item, with zeros for missing options. The shape (c,) becomes (n, K)."""
         out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out

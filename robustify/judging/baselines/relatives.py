@@ -102,7 +102,7 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
 
 
 def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
-    """Return the most similar other items of each item, and their likeness (n, NEAREST), -1 if too few share a column."""
+    """Return the most similar other items of each item, -1 if too few share a column, and their likeness (n, NEAREST)."""
     n = weights.shape[0]
     mean = np.asarray(weights.mean(axis=0)).ravel()
     by_column = weights.T.tocsr()
@@ -230,7 +230,7 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
 
 
 def _near(profile: Floats) -> Pairs:
-    """Find the pairs of rows that are near each other in `profile` (n, d), the most similar first."""
+    """Find the pairs of rows that are near each other, the most similar first. `profile` is (n, d)."""
     from scipy.spatial import cKDTree  # slow to import, so only on use
 
     _, kind, sharing = np.unique(profile, axis=0, return_inverse=True, return_counts=True)
@@ -255,7 +255,7 @@ class _Alphabets:
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
     def too_often(self, a: Ints, b: Ints, among: Bools) -> Bools:
-        """Mark the pairs `a`, `b` (p,) in different alphabets, if clearly more of them are than of random pairs."""
+        """Mark the pairs of items in different alphabets, if there are clearly more than at random. Arguments are (p,)."""
         found = among & self._enough[a] & self._enough[b]
         n = np.count_nonzero(found)
         found[found] = self._differ(a[found], b[found])

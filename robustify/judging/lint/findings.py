@@ -82,7 +82,7 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Return a description and the test (with Bonferroni's correction) of a position that has too many keys, or None."""
+    """Describe the position that has too many keys, with its test (Bonferroni's correction), or return None."""
     pairs = Counter((item.key, item.k) for item in items)
     keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0

@@ -228,7 +228,7 @@ class Verdicts:
             yield Verdict(item, *self.kinds[at])
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
-        """Return the verdicts with the masked items (n,) set to undecided for the given reason."""
+        """Return the verdicts with the masked items set to undecided for the given reason. `mask` is (n,)."""
         kinds = [*self.kinds]
         kinds += [("undecided", votes, of, reason) for _, votes, of, _ in self.kinds]
         return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
@@ -267,8 +267,7 @@ class Screened:
 
     @property
     def would_keep(self) -> Bools:
-        """Options for which the item would have been kept if they were the key (n, K). A kept item reveals no
-        more about its key."""
+        """Options that would have kept the item if they were the key: a kept item's key may be any of them (n, K)."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:

@@ -20,7 +20,7 @@ Z = 1.959963984540054
 
 
 def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
-    """Fit the parameters l (c,) of weights that give every column mean zero. `columns` (n, c) have unit variance."""
+    """Fit the parameters (c,) of weights under which every column has mean zero. `columns` (n, c) have unit variance."""
     from scipy.optimize import minimize  # loaded only when needed
 
     n = len(columns)
@@ -38,7 +38,7 @@ def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
 
 
 def weights(columns: Floats, at: Floats) -> Floats:
-    """Compute the weights of items (n,) from their parameters `at` (c,), scaled to mean 1. `columns` are (n, c)."""
+    """Compute the items' weights from the fitted parameters, scaled to mean 1. `columns` are (n, c), `at` is (c,)."""
     z = -columns @ at
     share = np.exp(z - z.max(initial=-np.inf))
     return np.asarray(share / share.mean())

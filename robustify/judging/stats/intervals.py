@@ -75,7 +75,7 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return how many independent items would give the mean of the credits (n,) the same precision. None below 30 groups.
+    """Return how many independent items would give the mean of the credits the same precision. None below 30 groups.
 
     This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance
     of the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G /
@@ -118,8 +118,8 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
-    """Return the Clopper-Pearson interval of x successes in n, whose coverage is at least `level`. n may be
-    an effective size (Clopper and Pearson 1934; Korn and Graubard 1998)."""
+    """Return the Clopper-Pearson interval of x successes in n, whose coverage is at least `level`. The size n may be an
+    effective one (Clopper and Pearson 1934; Korn and Graubard 1998)."""
     if n == 0:
         return 0.0, 1.0
     from scipy.special import betaincinv
@@ -146,7 +146,7 @@ def bootstrap(
 
 
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
-    """Resample items or groups of a table (n, c) with replacement, and return the column means of each draw (draws,
+    """Resample items or groups of a table with replacement, and return each draw's column means. (n, c) becomes (draws,
     c). Equal rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)

@@ -136,8 +136,8 @@ def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
 
 
 def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
-    """Test whether a sum of integers (g,) differs from zero, by flipping their signs at random. Return the
-    two-sided exact p-value and the mid-p, at least 1e-12.
+    """Test whether a sum of integers differs from zero, by flipping their signs at random. Return the two-sided exact
+    p-value and the mid-p, at least 1e-12.
 
     For differences of +1 and -1 this is McNemar's exact test, and summed by `groups` (g,) its clustered form (Durkalski
     et al. 2003). The mid-p rejects about as often as its level says (Fagerland, Lydersen and Laake 2013).
@@ -186,8 +186,8 @@ _NOTHING = -160.0
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """Return the exact distribution of the number of successes in independent trials (n + 1,), of probability `p`
-    (n,). Equal ones are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
+    """Return the exact distribution of the number of successes in independent trials (n + 1,). `p` (n,) has their
+    probabilities. Equal ones are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
     values, place = coded(p)

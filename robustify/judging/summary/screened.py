@@ -237,7 +237,8 @@ class Inference(Part):
 
 
 class WholeCue(Part):
-    """How often keys have the cue of a `lint` rule: `keys` of the `n` items, of all `of`, whose options differ in it."""
+    """How often keys have the cue of a `lint` rule. Options differ in it in `n` of all `of` items, and `keys` of these
+    have it."""
 
     rule: str
     keys: int
