@@ -95,8 +95,8 @@ class Audit:
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 %), or the numbers of a
-        released page."""
+        """Values of `summary.json` by dotted name, or the numbers of a released page. Columns are value, n,
+        low, and high (95 %)."""
         import pandas as pd
 
         if not self.run.restricted:
@@ -187,8 +187,9 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices: a row each with value, n, low and high (95 %), and ties. `attrs` has
-    the number of items, the accuracy by chance, and notes. Raise `RobustifyError` if the set is restricted."""
+    """Score simple rules that see only the choices, with one row each. Columns are value, n, low and high (95
+    %), and ties. Columns are value, n, low and high (95 %), and ties. `attrs` has the number of items, the
+    accuracy by chance, and notes. Raise `RobustifyError` if the set is restricted."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table
@@ -203,7 +204,7 @@ def heuristics(data: Data) -> "pd.DataFrame":
 
 
 def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
-    """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row per model.
+    """Score models with item weights that make cues in the options useless (docs/filter.md). Return one row per model.
 
     `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered. Rows have
     `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` is `adjustment`
@@ -218,7 +219,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
         raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
     found = weighed(bench, policy.config, cache_folder(None))
     if found is None:
-        raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
+        raise DataError(f"{bench.name} has {len(bench.items)} items, too few to fit weights. Add items.")
     rows = {}
     for name, won in credit.items():
         rate = found.rate(won)
@@ -249,7 +250,7 @@ def import_logs(
 
 
 def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
-    """Return settings by their dotted names, and whether to replace a run of another benchmark."""
+    """Convert a rule to settings by dotted name, and return whether to replace a run of another benchmark."""
     named = {"criterion": "screen.criterion", "mode": "screen.mode"}
     overrides = {named.get(name, name): value for name, value in rule.items() if name != "force"}
     return overrides, rule.get("force", False)
@@ -279,7 +280,7 @@ def _loaded(data: Data) -> tuple[Loaded, steps.SetPolicy]:
 
 
 def _path(data: Any, place: Path) -> str:
-    """Return `data` if it is a path, or else the path of a file in `place` with the items."""
+    """Return `data` if it is a path. Otherwise, write the items to a file in `place` and return its path."""
     if isinstance(data, str | Path):
         return str(data)
     rows = data.to_dict("records") if hasattr(data, "to_dict") else data

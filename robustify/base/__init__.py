@@ -1,1 +1,1 @@
-"""Hold what every room stands on: errors, files, settings, texts, and Git."""
+"""Foundations of every other room: errors, files, settings, texts, and Git."""

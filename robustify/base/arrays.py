@@ -15,7 +15,7 @@ ROWS = 1 << 16
 
 
 def by_rows(of: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
-    """Return the array (n, ...) or arrays that a function computes row by row from tables (n, ...), some rows at a time."""
+    """Apply a function to long tables in blocks of rows, and concatenate its results. It must work row by row."""
     starts = range(0, max(len(tables[0]), 1), ROWS)
     parts = [of(*(table[start : start + ROWS] for table in tables)) for start in starts]
     if len(parts) == 1:
@@ -28,8 +28,8 @@ def by_rows(of: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
 
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
-    """Return the sorted distinct values and the index of each value (n,), as `np.unique` does, but by hashing, which is
-    faster for few distinct values."""
+    """Return the sorted distinct values, and the index of each value among them (n,). Unlike `np.unique`,
+    this uses hashing, which is faster for few distinct values."""
     import pyarrow as pa  # slow to import, so only on use
 
     found = pa.array(values).dictionary_encode()
@@ -48,7 +48,7 @@ def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
 
 
 def group_numbers(items: Sequence[str], group_of: Mapping[str, str]) -> Ints:
-    """Return a number for each item (n,), equal for items of one group. An item without a group is alone."""
+    """Return a number for each item, equal for items of one group (n,). An item without a group is alone."""
     return numbered([f"group/{group_of[i]}" if group_of.get(i) else f"item/{i}" for i in items])[1]
 
 
@@ -59,7 +59,7 @@ ROUNDING = 1e-9
 
 
 def tied(scores: Floats, best: Floats) -> Bools:
-    """Return which scores are tied with the best ones, given as an array of a shape that fits."""
+    """Return which scores are tied with the best ones. `best` must have a shape that fits."""
     return np.asarray(best - scores <= RELATIVE_TIE * np.maximum(np.abs(best), 1e-300))
 
 

@@ -91,7 +91,7 @@ DISTRIBUTION = "robustcbrn-eval"
 
 
 def installing(extras: str) -> str:
-    """Return the command that installs the packages of these extras, for a message."""
+    """Return the command that installs these extras, for a message."""
     return f"`pip install '{DISTRIBUTION}[{extras}]'`"
 
 

@@ -47,7 +47,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, hint: str = "") -> Iterator[None]:
-    """Raise `ResourceError`, which ends with `hint`, if the block fails to write `what`."""
+    """Turn a failure to write `what` inside the block into a `ResourceError` that ends with `hint`."""
     try:
         yield
     except OSError as error:
@@ -56,7 +56,7 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """Write a file as `writing` does."""
+    """Replace a file by new bytes at once, as `writing` does."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 
@@ -94,7 +94,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write texts one at a time, as `write_text`."""
+    """Write texts one after another to a file, as `write_text` does."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(texts)
         file.flush()
@@ -225,5 +225,5 @@ def neutral(text: str) -> str:
 
 
 def original(cell: str) -> str:
-    """Remove the quote that `neutral` added to a CSV cell."""
+    """Remove the leading quote that `neutral` added to a CSV cell."""
     return cell[1:] if _QUOTED.match(cell) else cell

@@ -58,7 +58,7 @@ class Repository:
             said = [escaped(line.strip()) for line in lines_of(found.stderr)] or ["it said nothing"]
             remedy = f"If you trust the owner, run `{said[-1]}`." if "safe.directory" in said[-1] else ""
             remedy = remedy or "To scan files outside a Git repository, run `robustify gate FILES`."
-            raise UsageError(f"Git reads no repository here ({said[0]}). {remedy}")
+            raise UsageError(f"Git cannot read a repository here ({said[0]}). {remedy}")
 
     def indexed(self, *, changed: bool) -> list[TreeEntry]:
         """Return every path in the index, or only those that the next commit adds or changes."""
@@ -72,14 +72,14 @@ class Repository:
         return [os.fsdecode(path) for path in found.split(b"\0") if path]
 
     def named(self, name: str) -> str | None:
-        """Return the ID of the object that a revision names, or None."""
+        """Return the ID of the object that a revision names, or None if there is none."""
         return None if name.startswith(("-", "^")) else self.ask("rev-parse", "--verify", "--quiet", name)
 
     def commit(self, name: str) -> str:
         """Return the commit ID of a revision. Raise `UsageError` if the revision does not exist."""
         found = self.named(f"{name}^{{commit}}")
         if found is None:
-            raise UsageError("The range names a missing commit, perhaps because this clone is shallow.")
+            raise UsageError("A commit of the range is missing here. Fetch all commits (fetch-depth: 0).")
         return found
 
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -104,7 +104,7 @@ class Repository:
         return list(dict.fromkeys(_entries(self._run(*shown, given=commits))))
 
     def touching(self, path: str, commits: Sequence[str]) -> list[str]:
-        """Return the commits that change a path."""
+        """Return those of the commits that change a path."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
         rows = lines_of(self._run(*shown, given=commits))
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
@@ -142,8 +142,8 @@ class Repository:
         return lines_of(subprocess.check_output(line, cwd=here, env=env, stdin=none, stderr=none, timeout=60))
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
-        """Yield the type (commit, tag, tree or blob), size and bytes of each object, or its SHA-256 digest if there are
-        more bytes than `most`. Raise `ResourceError` if an object is missing, damaged or incomplete."""
+        """Yield the type (commit, tag, tree or blob), the size and the bytes of each object. Beyond `most` bytes, its
+        SHA-256 digest takes their place. Raise `ResourceError` if an object is missing, damaged or incomplete."""
         names = list(names)
         with tempfile.TemporaryFile() as file:
             file.write("".join(f"{name}\n" for name in names).encode())
@@ -185,7 +185,7 @@ class Repository:
 
 
 def lines_of(answer: bytes) -> list[str]:
-    """Return the lines of an answer, which only newlines end, because names may contain any other separator."""
+    """Split an answer of Git into lines at newlines only, because names may contain any other separator."""
     return [row for row in os.fsdecode(answer).split("\n") if row]
 
 
@@ -209,7 +209,7 @@ def git_environment() -> dict[str, str]:
 
 
 def _entries(raw: bytes) -> list[TreeEntry]:
-    """Parse the entries in `--raw -z` output, except deletions and unmerged paths."""
+    """Parse the entries in the output of `--raw -z`, except deletions and unmerged paths."""
     parts = iter(raw.split(b"\0")[:-1])
     rows = ((meta.decode().split(" "), os.fsdecode(path)) for meta, path in zip(parts, parts, strict=True))
     return [TreeEntry(path, row[3], row[1] == "160000") for row, path in rows if row[4][0] not in "DU"]

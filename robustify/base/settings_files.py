@@ -33,7 +33,7 @@ def is_config(name: str) -> bool:
 
 
 def name_of(path: str) -> str:
-    """Return a run name made from a file name."""
+    """Make the name of a run from a file name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
 
 
@@ -67,8 +67,8 @@ def _known() -> dict[str, Path]:
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
-    """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting. `what` describes
-    the expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
+    """Read plain values from YAML, and refuse aliases (they multiply), tags, repeated keys, and deep nesting. `what`
+    describes the expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
     try:
         return yaml.load(raw, _Strict)
     except (yaml.YAMLError, ValueError) as error:
@@ -116,8 +116,8 @@ class _Strict(yaml.SafeLoader):
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """Return the first 20 validation errors, one per line, with the closest known key for an unknown one. `whole` is the
-    path of errors without a path, and `also` lists further known keys."""
+    """Return the first 20 validation errors, one per line, and suggest the closest known key for an unknown
+    one. `whole` is the path of errors without a path, and `also` lists further known keys."""
     known = {*also, *known_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     # A list counts as too short if its entries are invalid, which their own errors say.

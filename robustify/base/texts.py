@@ -46,7 +46,7 @@ _STRAIGHT = str.maketrans(
 
 
 def identity(text: str) -> str:
-    """Return the form `rbcanon-1`: `compatible`, with one space for each run of white space. Case is kept."""
+    """Normalize a text to the form `rbcanon-1`: `compatible`, with one space for each run of white space. Case is kept."""
     return text if _PLAIN.fullmatch(text) else _SPACE.sub(" ", compatible(text)).strip(" ")
 
 
@@ -61,7 +61,7 @@ def folded(text: str) -> str:
 
 
 def compatible(text: str) -> str:
-    """Return a text in NFKC without invisible characters."""
+    """Normalize a text to NFKC, and remove invisible characters."""
     if text.isascii():
         return text
     # The characters around an invisible character may compose once it is gone.
@@ -69,17 +69,17 @@ def compatible(text: str) -> str:
 
 
 def in_words(text: str) -> str:
-    """Return a text with folded case in the form of `compatible`, from which words and labels are read."""
+    """Normalize a text to read words and labels from it: as `compatible`, with folded case."""
     return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
 
 
 def straight(text: str) -> str:
-    """Return a text with straight quotation marks and apostrophes."""
+    """Replace curly quotation marks and apostrophes in a text with straight ones."""
     return text if text.isascii() else text.translate(_STRAIGHT)
 
 
 def bare(text: str) -> str:
-    """Return a text without white space and invisible blanks at its ends. A blank text stays as it is."""
+    """Remove white space and invisible blanks from the ends of a text. A blank text stays as it is."""
     return text.strip(EDGES) or text
 
 
@@ -98,7 +98,7 @@ def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
 
 
 def escaped(text: str) -> str:
-    """Return a text for printing. Control and other unprintable characters become escapes such as `\\x1b`."""
+    """Make a text printable: control and other unprintable characters become escapes such as `\\x1b`."""
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
@@ -108,7 +108,7 @@ def _shown(c: str) -> str:
 
 
 def escape_what_is_missing() -> None:
-    """Let stdout and stderr print characters that their encoding lacks, such as cp1252, as escapes instead of failing."""
+    """Let stdout and stderr print characters that their encoding (such as cp1252) lacks as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

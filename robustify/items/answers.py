@@ -94,7 +94,7 @@ def unanswered(asked: Asked, why: str) -> Answer:
 
 
 class Block:
-    """Rows of an answer table as arrays, with r rows and at most K choices per row, which are read on first use.
+    """Rows of an answer table as arrays, which are read on first use. There are r rows with at most K choices.
 
     Shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (NaN if unanswered), `tie`,
     `k` (choices), `rotation` (of the item's order, -1 if none), `draws` (0 if not sampled), and `at_most` (NaN if all
@@ -117,7 +117,7 @@ class Block:
     at_most: Floats
 
     def __init__(self, answers: "Answers", rows: slice | Ints, item: Ints, width: int | None = None) -> None:
-        """Select `rows` (r,) of a table, whose items are `item` (r,). `width` is K if known."""
+        """Select rows of an answer table. The items of `rows` (r,) are `item` (r,). `width` is K if known."""
         self.item, self._answers, self.rows = item, answers, rows
         self._width = int(self.k.max(initial=0)) if width is None else width
 
@@ -149,7 +149,7 @@ class Block:
         return padded(column, dtype, self._width, fill=fill)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
-        """Return the rows for which `mask` (r,) is true."""
+        """Return the rows that a mask (r,) selects."""
         return self if mask.all() else self._at(np.flatnonzero(mask))
 
     def parts(self) -> Iterator["Block"]:
@@ -170,7 +170,7 @@ class Block:
         return part
 
     def first(self) -> "Block":
-        """Return the first row of each item, which is asked with the first order of its choices."""
+        """Return the first row of each item, which shows the first order of its choices."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -274,7 +274,7 @@ class Answers:
         return pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in self._table.column_names)])
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Yield the rows with all columns, of a table from a file as many at a time as were read."""
+        """Yield the table in parts with all columns. A table from a file has the parts in which it was read."""
         if not self._packed:
             yield self._table.select(self._schema.names)
             return
@@ -294,7 +294,7 @@ class Answers:
             start += len(rest)
 
     def column(self, name: str) -> pa.ChunkedArray | None:
-        """Return a column for judging, or None if it is optional and there is none."""
+        """Return a column of the table, or None if it is an optional column that the table lacks."""
         if name in PACKED and name not in self._table.column_names:
             whole = pa.concat_tables(_unpacked(packed).select([name]) for packed in self._packed)
             self._table = self._table.append_column(name, whole[name])
@@ -335,7 +335,7 @@ class Answers:
 
 
 def _runs(table: pa.Table, start: int = 0) -> _Runs:
-    """Return the runs of rows of each asking, if the first row has the number `start`."""
+    """Return the runs of successive rows with the same view, model and template. The first row has the number `start`."""
     asking = np.zeros(len(table), dtype=np.int64)
     for name in ASKING:
         encoded = table[name].dictionary_encode().combine_chunks()
@@ -363,8 +363,8 @@ def _unpacked(packed: pa.Buffer) -> pa.Table:
 
 
 def _rotations(block: Block) -> Ints:
-    """Return which rotation of its item's order each row of one asking shows (r,), or -1. An item's order is the
-    benchmark's if it was shown, otherwise the first one shown."""
+    """Return which rotation of its item's order each row shows, or -1 (r,). All rows are of one asking. An
+    item's order is the benchmark's if it was shown, otherwise the first one shown."""
     if (block.item[1:] > block.item[:-1]).all():
         return np.zeros(len(block), dtype=np.int64)
     position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]

@@ -33,7 +33,7 @@ class _Rest(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(HoldsText):
-    """Multiple-choice question with the index of its correct choice, `key`, from 0, and `choices` in the benchmark's order.
+    """Multiple-choice question with its choices in the benchmark's order, and the index `key` of the correct one, from 0.
 
     `topic` is the benchmark's category, and `group` names a passage that several items share, or "". `question_at` is where
     the question begins in a stem that starts with a passage. Only `dataclasses.replace` sets `sealed`. Raise `ItemError` if
@@ -116,8 +116,8 @@ class Item(HoldsText):
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and if there are any, group
-    and question_at, where the question begins after a passage. It contains the text."""
+    """Return the row of an item in a file of items, with its text. It has the id, stem, choices, key (from
+    0), topic, and if there are any, group and question_at, where the question begins after a passage."""
     row = {name: getattr(item, name) for name in ("id", "stem", "choices", "key", "topic")}
     more = {"group": item.group, "question_at": item.sealed.question_at}
     return row | {"choices": list(item.choices)} | {name: value for name, value in more.items() if value}
@@ -139,9 +139,8 @@ def _check(id: str, text: ItemText, key: int) -> None:
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """Cache the result of `work` for the two latest sets of items: probe, ranking, and audit use the same ones, and the
-    encoder reads a sample of them in between. All callers share the result, so arrays in it must be read-only.
-    """
+    """Cache the result of `work` for the two latest sets of items. Probe, ranking, and audit use the same items, and the
+    encoder reads a sample of them in between. All callers share the result, so arrays in it must be read-only."""
     kept = lru_cache(maxsize=2)(work)
     return wraps(work)(lambda items: kept(tuple(items)))
 

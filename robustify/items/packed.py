@@ -13,8 +13,8 @@ Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence that stores packed parts and rebuilds each value with `made` when it is read. A slice is a list of
-    values."""
+    """Sequence that stores its values as packed bytes, and rebuilds each with `made` when it is read. A slice
+    is a list of values."""
 
     __slots__ = ("_made", "_packed")
 
@@ -22,7 +22,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         self._made, self._packed = made, list[bytes | Parts]()
 
     def add(self, parts: Parts) -> None:
-        """Add a value by its parts."""
+        """Append a value, given by its parts."""
         try:
             self._packed.append(marshal.dumps(parts))
         except ValueError:
@@ -30,7 +30,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
             self._packed.append(parts)
 
     def extend(self, values: "Packed[T]") -> None:
-        """Add the values of another sequence, whose bytes are shared."""
+        """Append the values of another sequence, and share their bytes."""
         self._packed += values._packed
 
     def __len__(self) -> int:
@@ -45,20 +45,20 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         return self._made(*_unpacked(self._packed[at]))
 
     def drained(self) -> Iterator[Parts]:
-        """Yield the parts of the values and forget them, so that others can take their place."""
+        """Yield the parts of each value and release it, so that new values can take its place in memory."""
         self._packed.reverse()
         while self._packed:
             yield _unpacked(self._packed.pop())
 
     def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
-        """Apply a change, return the new sequence, and clear this one."""
+        """Change every value, and return the changed sequence. This one is cleared."""
         out = Packed(self._made)
         for parts in self.drained():
             out.add(parts_of(change(self._made(*parts))))
         return out
 
     def where(self, keep: Iterable[bool]) -> "Packed[T]":
-        """Return the values that are kept."""
+        """Return the values for which `keep` is true."""
         out = Packed(self._made)
         out._packed = [*compress(self._packed, keep)]
         return out
@@ -69,7 +69,7 @@ def _unpacked(value: bytes | Parts) -> Parts:
 
 
 def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
-    """Return a function that makes a value of the values of its slots. They were checked when they were first taken."""
+    """Return a function that rebuilds a value from those of its slots, which were checked when they were first taken."""
     places = [getattr(kind, name).__set__ for name in slots]
 
     def made(*parts: object) -> T:
@@ -96,8 +96,8 @@ def _item(id: str, key: int, topic: str, group: str, *text: Any) -> Item:
 
 
 def packed_items() -> Packed[Item]:
-    """Return an empty sequence of items. Their parts are ID, key, topic, group, stem, choices, and where the question
-    begins, which must be those of a valid item."""
+    """Return an empty packed sequence for items. Their parts are ID, key, topic, group, stem, choices, and
+    where the question begins, which must be those of a valid item."""
     return Packed(_item)
 
 

@@ -25,7 +25,7 @@ FULL_OF: dict[Mode, str] = {"letter": "full", "text": "full_text"}
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
-    """Return the scores by which choices are compared (r, K), with NaN for missing values.
+    """Normalize the scores of the choices, so that they can be compared (r, K). Missing values are NaN.
 
     `chars` divides by code points (lm-eval's acc_norm), and `pmi` subtracts the score of the same choice without the stem,
     from the first row of each item in `unconditional`."""
@@ -39,7 +39,7 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 
 def as_compared(block: "Block", view: str) -> "Block":
-    """Return the block with the scores that determine the pick: per character in text views, unchanged in other views."""
+    """Return the block with the scores that determine its picks: per character in text views, otherwise unchanged."""
     return block.scored(normalised(block, "chars")) if view in BY_TEXT else block
 
 
@@ -63,7 +63,8 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return which choices share the best of the scores (r, K), within a relative 1e-6. `k` (r,) is the number of choices.
+    """Return which choices share the best score of their row, within a relative 1e-6 (r, K). `k` (r,) is the
+    number of choices.
 
     A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
     there = np.arange(scores.shape[1]) < k[:, None]
@@ -76,8 +77,8 @@ def best(scores: Floats, k: Ints) -> Bools:
 
 
 def credit(best: Bools, key: Ints) -> Floats:
-    """Return the tie-fair credit (n, ...): 1/t if the key is among the t best choices, 0 if not, NaN without a best choice.
-    `best` is (n, ..., K) and `key` is (n,)."""
+    """Return the tie-fair credit: 1/t if the key is among the t best choices, 0 if not, NaN without a best
+    choice (n, ...). `best` is (n, ..., K) and `key` is (n,)."""
     tie = best.sum(axis=-1)
     if not best.shape[-1]:
         return np.full(tie.shape, np.nan)

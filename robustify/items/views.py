@@ -45,8 +45,8 @@ _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_tr
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Request(HoldsText):
-    """Query for the likelihood of `continuation` after `context`. The continuation includes its leading space. An engine
-    moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
+    """Query for the likelihood of a `continuation` after a `context`. The continuation includes its leading space. An
+    engine moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
 
     context: str
     continuation: str
@@ -81,7 +81,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def can_ask(self, item: Item) -> bool:
-        """Return whether the template fits the item. A template that hides the passage needs an item with a passage."""
+        """Return whether the template can ask the item. If it hides the passage, the item must have one."""
         return not self.hides_passage or item.question is not None
 
     def _context(self, item: Item) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of a set and known of it before it is judged, and `run.json`: settings, sources, and signature of a run."""
+"""Answers and facts about a set that judging needs, and `run.json`: settings, sources, and signature of a run."""
 
 import contextlib
 import json
@@ -75,8 +75,8 @@ def options_asked(
     probed: bool = True,
     watch: Watch = unwatched,
 ) -> Answers:
-    """Answer items from their options alone, by heuristics, the probe if `probed`, and the encoder, with vectors cached if
-    `keep`."""
+    """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
+    `probed` includes the probe, and `keep` caches the encoder's vectors."""
     tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
     if config.encoder and can_audit(cache):
         chosen = encoded(items)
@@ -87,8 +87,7 @@ def options_asked(
 
 
 def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
-    """Return the weights of items for the adjusted score, audited by the encoder if installed, or None for too few
-    items."""
+    """Fit item weights for adjusted scores, audited by the encoder if installed. None if there are too few items."""
     items = tuple(bench.items)  # those of a large file are made anew whenever they are read
     answers = options_asked(items, config, cache, keep=True, probed=False)
     with threadpool_limits(1, "blas"):
@@ -146,8 +145,8 @@ def bench_facts(bench: Loaded) -> Facts:
 def data_tree(
     bench: Loaded, n_items: int, notes: Sequence[str] = (), found: Overlap | None = None
 ) -> dict[str, Any]:
-    """Return `data` of run.json, from which a run can be judged again without its data: layout, digest, counts, defects
-    by line, notes, and items found in text files."""
+    """Return `data` of run.json, from which a run can be judged again without its data. It has the layout,
+    digest, counts, defects by line, notes, and items found in text files."""
     return {
         **({"notes": list(notes)} if notes else {}),
         "layout": bench.layout,
@@ -161,17 +160,18 @@ def data_tree(
 
 
 def _line_runs(lines: Sequence[int]) -> list[list[int]]:
-    """Return line numbers in compact form: the index and line of each item that does not follow the item before it."""
+    """Encode line numbers compactly: the index and line of each item that does not follow the item before it."""
     return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
 
 
 def asked_again(run: Run, config: Config) -> RunInput:
-    """Read the results of asking from a run. Raises `DataError` if its split files or `run.json` are incomplete."""
+    """Read the answers of a run and the facts about its items. Raises `DataError` if its split files or
+    `run.json` are incomplete."""
     data = run.manifest["data"]
     items = run.items
     if items is not None and len(items) != data["n_items"]:
         raise DataError(
-            f"{run.folder}: The split files contain {len(items)} of {data['n_items']} items; expected all of them."
+            f"{run.folder}: the split files lack items ({len(items)} of {data['n_items']} found). Run the audit again."
         )
     return RunInput(
         items=items,

@@ -1,4 +1,4 @@
-"""What the sentence encoder measures: the audit of options, and how like the real questions are those that models infer.
+"""Answers of the sentence encoder from options alone, and comparison of inferred questions with the real ones.
 
 The filter does not use its rows.
 """
@@ -43,7 +43,7 @@ def ask_by_meaning(
     keep: bool,
     progress: Progress = no_progress,
 ) -> list[Answer]:
-    """Return one row per audited item, or no rows if the encoder is not available. Raise as `text_vectors`."""
+    """Return the sentence encoder's answer to each item, or none if it is not available. Raise as `text_vectors`."""
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = text_vectors(texts, cache, keep=keep, progress=progress)
@@ -53,7 +53,7 @@ def ask_by_meaning(
 def text_vectors(
     texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
 ) -> Floats | None:
-    """Return the encoder's vector of each text (n_texts, width), or None if the encoder is not available.
+    """Embed each text by the sentence encoder (n_texts, width). Return None if the encoder is not available.
 
     If `keep`, they are cached under a digest of the texts, which a restricted set must not be. Raise `ModelError` if the
     encoder files are damaged.
@@ -89,8 +89,8 @@ class Inferring(Settings):
 def inferred_by(
     model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
 ) -> Inferred:
-    """Return the questions that this model infers, none if it is not selected or cannot generate text. Raise `UsageError`
-    if the settings name this model, but its engine cannot generate text."""
+    """Ask a model to infer questions from choices. Return none if it is not selected or cannot generate text.
+    Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
     name: str = getattr(model, "name", "")
     if not isinstance(model, Writer):
         if name in settings.models:

@@ -199,7 +199,7 @@ def config_for(
 
 
 def mode_of(models: Sequence[str]) -> Mode:
-    """Return the mode for asking these models. The embedded models are too small to answer by letter."""
+    """Return whether to ask these models by letter or by text. The embedded models are too small to answer by letter."""
     return "text" if any(model in KNOWN for model in models) else "letter"
 
 
@@ -289,8 +289,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
 
 
 def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
-    """Return a copy of a config tree with the texts at the key path `steps` (an entry of `NAMED_FILES`, split)
-    edited."""
+    """Return a copy of a config tree with changed texts at one key path, `steps` (a split entry of `NAMED_FILES`)."""
     match node, steps:
         case str(), []:
             return change(node)
@@ -320,7 +319,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def models_named(names: Sequence[str]) -> tuple[ModelSettings, ...]:
-    """Return the settings of models that a command line names as `with_models` does. Raises as `parse`."""
+    """Return the settings of the models that a command line names, as for `with_models`. Raises as `parse`."""
     tree = {"name": "models", "sensitivity": "public", "data": "-", "models": [*names]}
     return parse(tree, "--models").models
 

@@ -1,5 +1,5 @@
-"""Runs made from answers in existing logs, with heuristics and the probe if the items have text, and assumptions as
-notes."""
+"""Runs made from answers in existing logs. Assumptions are recorded as notes. If the items have text,
+heuristics and the probe are added."""
 
 import hashlib
 import re
@@ -79,7 +79,7 @@ def _named(name: str) -> str:
 def _config(
     logs: Sequence[Log], gathered: Gathered, data: Sequence[str], settings: Mapping[str, object]
 ) -> Config:
-    """Return the settings for judging. Models need none, because their answers are in the logs."""
+    """Return the settings for judging imported answers. Models need none, because their answers are in the logs."""
     asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
     mode = settings.get("screen.mode") or next(
         (_SCREENS[view] for view, models in asked.items() if models), "letter"
@@ -103,7 +103,7 @@ def _config(
 
 
 def _unscreened(hidden: object, mode: object) -> str:
-    """Return a note for logs without answers of voters: what is missing, and how to get it."""
+    """Return a note for logs without answers of voters, which says what is missing and how to get it."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
     return (
         f"no log has answers without the {hidden} (view {view}), so there are no flags and no number for a reader who does "

@@ -1,4 +1,4 @@
-"""Run folder of a public set, with its answers, verdicts and items, or without files with text if text is unknown."""
+"""Run folder of a public set, with its answers and verdicts, and with its items if their text is known."""
 
 import csv
 import os
@@ -53,14 +53,14 @@ class PublicPolicy:
         return bench
 
     def require_public(self) -> None:
-        """Accept the set."""
+        """Accept the set, because it is public."""
 
     def notes(self, bench: Loaded) -> Sequence[str]:
-        """Return all notes."""
+        """Return all notes on how the data were read."""
         return notes(bench)
 
     def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a writer of the page that a long run, screened by false discovery rate, shows while models answer."""
+        """Return a function that writes a first report while the models of a long run still answer, or None."""
         if not found.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
             return None
 
@@ -160,7 +160,7 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
 
 
 def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str) -> None:
-    """Write columns as CSV: arrays of floats in the format `numbers`, where NaN is empty, and other values as they are."""
+    """Write columns as CSV. Arrays of floats have the format `numbers`, and NaN becomes an empty cell."""
     cells = (
         ("" if x != x else numbers % x for x in _each(column))
         if isinstance(column, np.ndarray) and column.dtype.kind == "f"
@@ -176,13 +176,13 @@ def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str
 
 
 def _each(values: npt.NDArray[Any]) -> Iterator[Any]:
-    """Yield the values of an array, with few of them as objects at a time."""
+    """Yield the values of an array as Python objects, converting a few at a time."""
     for start in range(0, len(values), ROWS):
         yield from values[start : start + ROWS].tolist()
 
 
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
-    """Return columns by item: pick, W, c, h, P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
+    """Return the evidence as columns by item, such as the pick, its probability, and the leading cue."""
     names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)

@@ -69,8 +69,8 @@ class RestrictedPolicy:
 
     @contextlib.contextmanager
     def inside(self, folder: Path) -> Iterator[None]:
-        """Confine the process, mute the output of other code, because a warning or traceback may quote an item, and make
-        errors count items instead of naming them, because a length could identify an item."""
+        """Confine the process, mute other code, and make errors count items instead of naming them. A warning
+        or traceback may quote an item, and a length could identify one."""
         with confined(folder), muted():
             try:
                 yield
@@ -98,9 +98,9 @@ class RestrictedPolicy:
         """Return None, because only finished runs have a released page."""
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the folder of a restricted run (mode 0700, files 0600), without splits of fewer than `min_cell` items,
-        and without splits and tasks if a guardrail stops exports. Temporary folders of killed runs are removed. Raise
-        `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
+        """Write the folder of a restricted run (mode 0700, files 0600). Splits of fewer than `min_cell` items are
+        left out, and if a guardrail stops exports, all splits and tasks. Temporary folders of killed runs are
+        removed. Raise `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
         key, about = self.access.key, self.access.manifest
         # Anyone with a copy of the data could compare a plain digest.
         sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
@@ -213,7 +213,7 @@ def _claim(run: Run) -> SplitOf:
         raise UsageError(f"{run.folder} is a public run; expected a run of a restricted set.")
     if run.manifest["config"].get("limit") is not None:
         raise AuthorisationError(
-            f"{run.folder} used a part of the set (limit), which compared with the full set describes single items. "
+            f"{run.folder} used only a part of the set. Compared with the full set, it would describe single items. "
             "Run without `limit`."
         )
     if CLAIM not in run.manifest["files"]:

@@ -59,8 +59,7 @@ def robustify(
     *,
     force: bool = False,
 ) -> Run:
-    """Audit the benchmark that a config defines, and write the run to a folder, which changes only after everything was
-    asked.
+    """Audit the benchmark that a config defines, and write the run to a folder.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first. `tell` is called
     with the forecast before anything is asked, and with the path of the page that precedes the models' answers, if any,

@@ -94,7 +94,7 @@ class Grounds:
 
 
 def grounds(s: Summary) -> Grounds:
-    """Return the grounds of the verdict on a summary."""
+    """Derive from a summary the values that decide its verdict and its advice."""
     off, read, false = s.benchmark.key_spread.off, READER.of(s).get(SET, Measured()).all, by_chance(s)
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
@@ -118,7 +118,7 @@ def grounds(s: Summary) -> Grounds:
 
 
 def by_chance(s: Summary) -> Quantity | None:
-    """Return the share of flagged items that are flagged by chance, from the screen, or from the latent shortcut rate.
+    """Return the share of flagged items that are flagged by chance, by the screen or by the latent shortcut rate.
 
     It is not the number expected under the null, which assumes a benchmark without any shortcut.
     """
@@ -200,7 +200,7 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the advice for a run: what is about the whole set first, then what buys most points."""
+    """Return the advice for a run, first about the whole set, then in the order of the points that it can gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     found = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(found, key=lambda one: (one.code not in FIRST, -one.points))[:MOST])
@@ -218,7 +218,7 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
 
 
 def _gain(s: Summary, n: float) -> float:
-    """Return how much the accuracy of a reader without the question falls if `n` flagged items are mended, at most."""
+    """Return how far a reader's accuracy without the question falls, at most, if `n` flagged items are mended."""
     false = (by_chance(s) or Quantity()).value or 0.0
     return n * (1 - false) * (1 - (s.benchmark.chance_accuracy or 0.0)) / max(1, s.splits.all)
 
@@ -250,14 +250,15 @@ def _whole_cue(s: Summary) -> Cue | None:
 
 
 def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
-    """Return the commonest cues with an edit, and their numbers of flagged items. An item counts under its first cue."""
+    """Return the commonest cues that an edit can remove, with their numbers of flagged items. An item counts
+    under its first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
     sizes = sorted(((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
     return [one for one in sizes[:MOST_CUES] if one[0]]
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the commonest cues. That of the whole set has its own line."""
+    """Return the advice on the commonest cues, except the cue of the whole set, which has its own line."""
     mends, whole = cue_words("advice"), _whole_cue(s)
     return [
         {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}",
@@ -277,14 +278,14 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:
-    """Return the number of flagged items as the sum of those of each cue, less those flagged by chance."""
+    """Describe the number of flagged items as a sum over their cues, less those flagged by chance."""
     parts = [(n, cue_words("label")[cue]) for n, cue in _first_cues(s)]
     rest = (g.flagged or 0) - sum(n for n, _ in parts)
     return finding("sum", s, g=g, parts=[*parts, *([(rest, "other cues or none")] if rest else [])])
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Say what the kept items can show if their audit lacks power, and how many more would do if the set can double."""
+    """Say what an audit of the kept items can detect, and how many more items it needs, if at most as many as there are."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()
@@ -309,8 +310,8 @@ def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the keys to check: of a list whose precision was measured, or on which good models (halfway from chance to
-    perfect) significantly often agree on another option."""
+    """Return the keys to check. Either the precision of their list was measured, or good models (halfway from
+    chance to perfect) significantly often agree on another option."""
     noise, analysed = s.label_noise, s.item_analysis
     if noise is None:
         return ()

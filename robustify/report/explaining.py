@@ -151,15 +151,15 @@ def evidence_of(run: Run) -> list[Row]:
     run.require_ordinary()
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} contains no evidence, because it has no item texts (import with --data ITEMS), nothing was "
-            f"screened, or an earlier version made it (`robustify judge {run.folder}`)."
+            f"{run.folder} contains no evidence. If it has no item texts, import again with --data ITEMS. If an earlier "
+            f"version made it, run `robustify judge {run.folder}`. Without a screen, there is none."
         )
     run.require_unchanged(EVIDENCE)
     return run.evidence
 
 
 def said_of(row: Row, *, whole: bool = False) -> list[str]:
-    """Return the evidence on an item as lines. `whole` adds its text and the suggested edits."""
+    """Return the evidence on an item as lines of text. `whole` adds its text and the suggested edits."""
     named = {cue["cue"]: (cue.get("adds"), cue.get("says", "")) for cue in row.get("cues", ())}
     others = sorted(row.get("adds", {}).items(), key=lambda one: -one[1])
     named |= {c: (adds, "") for c, adds in others if abs(adds) >= LEAST_SHOWN and c not in named}
@@ -173,7 +173,7 @@ _MOST_WORDS, _LONGEST_WORD, _LONGEST_NAME, _TENTH = 3, 40, 80, 0.1
 def cue_sentence(
     code: CueCode, choices: Sequence[str], pick: int, *, is_key: bool, uses: Sequence[WordUse] = ()
 ) -> str:
-    """Describe a cue in these options, without a full stop. `uses` are the words that favour the option picked."""
+    """Describe how a cue shows in an item's options, without a full stop. `uses` are words that favour the picked one."""
     options = [choice if code == "outer_space" else choice.strip() for choice in choices]
     picked = options.pop(pick)
     subject = "the key" if is_key else "the option picked"
@@ -213,7 +213,7 @@ def _length(subject: str, own: int, others: Sequence[int]) -> str:
 
 
 def _averages(of: Callable[[str], int], picked: str, options: Sequence[str]) -> tuple[float, float]:
-    """Return the mean of a number over the words of the option, and over the other options."""
+    """Return the mean of a number over the words of the picked option, and over those of the other options."""
     own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
     return own, sum(others) / len(others)
 

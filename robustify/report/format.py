@@ -228,17 +228,17 @@ def _named(name: Shown) -> Cell:
 
 
 def voting(name: str, is_voter: bool | None) -> Cell:
-    """Return the name of a model, marked if it is a voter."""
+    """Return a table cell with the name of a model, marked if it is a voter."""
     return Cell(plain(name), badge="voter" if is_voter else "")
 
 
 def text(words: str | None) -> Cell:
-    """Return the cell of a text. A blank text is absent."""
+    """Return a table cell for a text. A blank text is absent."""
     return ABSENT if words is None or not words.strip() else Cell(plain(words, 400), value=words)
 
 
 def p_cell(p: float | None) -> Cell:
-    """Return the cell of a p-value."""
+    """Return a table cell for a p-value."""
     return ABSENT if p is None else Cell(p_value(p).removeprefix("p ").removeprefix("= "), value=p)
 
 
@@ -250,7 +250,7 @@ SCALES: Mapping[Scale, tuple[Callable[[float], str], float, int]] = {
 
 
 def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
-    """Return the cell of a quantity, a number or a text. An integer is a count. `beside` is added to its title."""
+    """Return a table cell for a quantity, a number or a text. An integer is a count. `beside` is added to its title."""
     if isinstance(value, Cell):
         return value
     if isinstance(value, str):

@@ -37,7 +37,7 @@ Paint = Callable[[Tone, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Scores of one model on all items, and the number to quote, or the reason for which it is `missing`.
+    """Scores of one model on all items, and the number to quote for it, or the reason why there is none (`missing`).
 
     `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. `blind` is the score
     without the part that is `hidden`. `test_taking` are the points that the listed cues earn, None unless significant.
@@ -68,7 +68,7 @@ class Quote:
 
     @property
     def points(self) -> str:
-        """Sentence on the points of test-taking. Empty if they are not significant."""
+        """Sentence on how many points are due to test-taking. Empty if they are not significant."""
         q = self.test_taking
         if q is None or q.value is None or q.ci is None:
             return ""
@@ -76,7 +76,7 @@ class Quote:
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """Scores and number to quote as one line of text."""
         said = f"{plain(self.model, 40)}: {self.known}; {self.quoted or self.missing}."
         return f"{said} {self.points}".rstrip()
 
@@ -95,7 +95,7 @@ class Quote:
 
 
 def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
-    """Return the quote of each model that was asked the full question."""
+    """Return the number to quote for each model that was asked the full question."""
     return tuple(
         _quote(s, g, name, parts)
         for name, parts in FULL.of(s).items()
@@ -124,7 +124,7 @@ def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
 
 
 def _lacking(s: Summary, g: Grounds) -> dict[str, Any]:
-    """Return the numbers of items that an adjusted score and an audit of the kept items need, None if items do not help."""
+    """Return how many items an adjusted score and an audit of the kept items need, None if more would not help."""
     reason, audit = s.adjustment.reason if s.adjustment else None, s.residual
     params = reason.params if reason and reason.code == "worth_few" else {}
     n, worth, limit = (float(str(params.get(name, 0))) for name in ("n", "worth", "limit"))
@@ -166,8 +166,8 @@ def options_worth(read: Quantity | None) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """Content of the first screen. `above` has warnings, and `checks` pairs of a state (None for a plain fact) and a
-    text."""
+    """Content of a report's first screen. `above` has warnings, and `checks` pairs of a state (None for a
+    plain fact) and a text."""
 
     verdict: str
     tone: Tone
@@ -179,7 +179,7 @@ class FirstScreen:
 
 
 def opening(s: Summary) -> FirstScreen:
-    """Return the first screen of a summary."""
+    """Return the content of the first screen for a summary."""
     g = grounds(s)
     tone, line = headline(g)
     above = tuple(f"{sentence(r)}." for r in s.reasons if r.code == "one_position")

@@ -88,7 +88,7 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
 
 
 def _rules(s: Summary) -> Iterator[tuple[str, Quantity | None, Quantity | None, float | None]]:
-    """Yield the flags of the run's rule and of other rules, the flags expected, and the overlap of both rules."""
+    """Yield each rule's name, its flags, the flags expected by chance, and the overlap with the run's own flags."""
     if s.screen is None:
         return
     by_position, d4 = s.screen.by_position, s.screen.d4_rule
@@ -203,7 +203,7 @@ def _named(measure: Measure) -> str:
 
 
 def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
-    """Return the name of a model or rule. Empty for the set."""
+    """Return cells that name a model or rule, marked if it votes or reads the question. Empty for the set."""
     if measure.scope == "model":
         return (voting(name, s.models[name].is_voter),)
     return (f"{name} (reads the question)" if name in SEES_STEM else name,) if name else ()

@@ -1,4 +1,4 @@
-"""Sentences of `messages.yaml` for the codes that judging writes, and pages from templates, which escape all values."""
+"""Sentences of `messages.yaml` for the codes that judging writes, and pages from templates that escape all values."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$#])")
 
 
 def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
-    """Return a strict Jinja environment for one of our folders. The filter `md` escapes Markdown."""
+    """Return a strict Jinja environment for the templates in a folder of a package. The filter `md` escapes Markdown."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, folder),
         autoescape=autoescape,
@@ -54,7 +54,7 @@ def in_markdown(text: str) -> str:
 
 @cache
 def templates(*, autoescape: bool) -> jinja2.Environment:
-    """Return the Jinja environment of the report templates, with our filters and functions."""
+    """Return the Jinja environment of the report templates, with their filters and functions."""
     env = jinja("robustify.report", "", autoescape=autoescape)
     env.filters |= {**FILTERS, "sentence": sentence, "short": short}
     made = (finding, cue_words, styles, cell, text_table, value_table)
@@ -119,7 +119,7 @@ _OF = {
 
 
 def sentence(reason: Reason) -> str:
-    """Return the sentence of a reason, without a full stop."""
+    """Return the sentence that words a reason, without a full stop."""
     return filled(catalogue()["sentences"][reason.code], reason.params)
 
 

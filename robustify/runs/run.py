@@ -111,7 +111,7 @@ class Run:
 
     @property
     def split_files(self) -> tuple[str, ...]:
-        """Names of the split files, which an earlier version named otherwise."""
+        """Names of the split files. An earlier version used other names."""
         return _FORMER_FILES if _FORMER_FILES[1] in self.manifest["files"] else SPLIT_FILES
 
     def require_ordinary(self) -> None:
@@ -148,7 +148,7 @@ class Run:
 
     @cached_property
     def verdict_table(self) -> "pd.DataFrame":
-        """`verdicts.csv` with every cell as text. Raises `DataError` if the file is missing or is not such a table."""
+        """Cells of `verdicts.csv` as texts. Raises `DataError` if the file is missing or is not such a table."""
         return stored.table(self.folder / VERDICTS, "topic", "verdict")
 
     def require_unchanged(self, *names: str) -> None:
@@ -187,8 +187,8 @@ def open_run(folder: Path) -> Run:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder for one run, until the block or the process ends, and remove a folder created here if it stays empty.
-    Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
+    """Lock a folder for one run until the block or the process ends. Remove a folder created here if it stays
+    empty. Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
     there = folder.is_dir()
     lock = folder / ".run.lock"
     with contextlib.ExitStack() as stack:
@@ -220,8 +220,8 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item]) -> None:
-    """Raise `UsageError` if a folder contains a run of another benchmark: one with another name, or with data of another
-    digest and none of these items. Items without known text cannot differ."""
+    """Raise `UsageError` if a folder contains a run of another benchmark. Its name differs, or its data have
+    another digest and none of these items. Items without known text cannot differ."""
     try:
         run = Run(folder, json_file(folder / MANIFEST))
         there, data = run.manifest["config"]["name"], run.manifest["data"]
@@ -241,8 +241,8 @@ def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item]) ->
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder whose files move to `folder` when the block ends, until the next run replaces them. Raise
-    `ResourceError` if the folder cannot be written."""
+    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them.
+    Raise `ResourceError` if the folder cannot be written."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         _move(place, folder, _files(place), set(_listed(folder / _WRITING)), replaces=False)
@@ -254,8 +254,9 @@ def replacing(
     manifest: Mapping[str, Any],
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last, sealed by `finish`.
-    Raise `ResourceError` if the folder cannot be written. The old run is then intact or gone, never mixed with the new."""
+    """Create a staging folder whose files replace those of a run when the block ends. `run.json` comes last,
+    sealed by `finish`. Raise `ResourceError` if the folder cannot be written. The old run is then intact or
+    gone, never mixed with the new."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.

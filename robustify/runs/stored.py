@@ -107,7 +107,7 @@ OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
 
 def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a JSON Lines file as they are, each checked against a model."""
+    """Yield the rows of a JSON Lines file unchanged, each checked against a model."""
     number = 0
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
@@ -169,7 +169,7 @@ def table(path: Path, *required: str) -> "pd.DataFrame":
 
 
 def damaged(path: Path, how: str) -> DataError:
-    """Return the error for a file of a run that is not as robustify wrote it."""
+    """Return the error for a damaged or missing file of a run."""
     return DataError(
         f"{path} is missing or {how}; expected the file as this version of robustify writes it. "
         "If an earlier one wrote it, run `robustify judge` on the run's folder."

@@ -15,8 +15,8 @@ REDACTED = "<text redacted>"
 
 
 class HoldsText:
-    """Base of frozen values that contain text. They cannot be pickled, a copy is the same object, and dataclasses with
-    `repr=False` show only their name."""
+    """Base class of frozen values that contain item text. They cannot be pickled, a copy is the same object,
+    and dataclasses with `repr=False` show only their name."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Reports of unexpected errors without their message, and suppression of output by other libraries.
+"""Reports of unexpected errors without their message, and suppression of other libraries' output.
 
 Of 40 common errors, 26 quote the failing value, which may be the text of an item. A report therefore gives only the type of
 the error and its location in the code.

@@ -64,7 +64,7 @@ def _numbers(pair: RunPair, caption: str) -> Table:
 
 
 def _moves(pair: RunPair) -> Table:
-    """Return the matched items with another verdict or another text."""
+    """Return a table of the items whose verdict or text differs between the two runs."""
     rows = [
         (item.one, "edited" if item.edited else "same text", item.was, item.now)
         for item in pair.items if item.edited or item.moved

@@ -1,4 +1,4 @@
-"""What changed from one run to another: the matched items, and each number, with a test if one holds."""
+"""Changes from one run to another: in the matched items, and in each number, with a test if one is valid."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
@@ -32,12 +32,11 @@ FROM_CUT = ("flagged", "shortcuts_at_least")
 class Change(Part):
     """Change of a measure (`number`) from the first run to the second. `difference` is `second` minus `first`.
 
-    If `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of
-    items if there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the
-    summaries (Newcombe 1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over
-    all numbers of all pairs. `same` means equal credit on every item, so that there is nothing to test. `one_cut` means
-    that the verdicts of a run share one cut, so that no test of single items holds. `voter` marks a score on kept items
-    that selection biases.
+    If `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of items if
+    there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the summaries (Newcombe
+    1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
+    `same` means equal credit on every item, so that there is nothing to test. `one_cut` means that the verdicts of a run
+    share one cut, so that no test of single items holds. `voter` marks a score on kept items that selection biases.
     """
 
     number: str
@@ -92,7 +91,7 @@ class Change(Part):
         return "changed" if self.changed else "within noise"
 
     def untested(self) -> "Change":
-        """Return the change of a number that depends on one cut, without interval and test."""
+        """Return the change without its interval and test, because the number depends on a single cut."""
         difference = Quantity(value=self.difference.value, n=self.difference.n)
         return self.model_copy(update={"difference": difference, "p": None, "p_mid": None, "one_cut": True})
 
@@ -104,7 +103,7 @@ class Change(Part):
 def paired_change(
     number: str, models: Models, x: Floats, y: Floats, groups: Ints | None, weight: Floats | None = None
 ) -> Change:
-    """Return the change on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
+    """Return how a number changed on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     there = ~np.isnan(x + y if weight is None else x + y + weight)
     if weight is None:
         tested, found = compare_pair(y, x, groups)
@@ -144,7 +143,7 @@ FEWEST_ALIKE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SameItem:
-    """Item of two runs: its ID (`one`, `two`) and verdict (`was`, `now`) in each.
+    """Item that two runs share: its IDs `one` and `two`, and its verdicts `was` and `now`.
 
     It is `edited` if its stem, its options in any order, or the text of its key changed.
     """
@@ -157,7 +156,7 @@ class SameItem:
 
     @property
     def moved(self) -> bool:
-        """Whether its verdict changed."""
+        """Whether the item's verdict changed."""
         return self.was != self.now
 
 

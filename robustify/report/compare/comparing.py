@@ -52,7 +52,7 @@ class Side:
         return self.run.summary
 
     def column(self, name: str) -> list[str]:
-        """Return the cells of the matched items in verdicts.csv, empty if it lacks the column (n_items)."""
+        """Return one column of verdicts.csv for the matched items, empty if there is no such column (n_items)."""
         cells = {row["item"]: row.get(name, "") for row in self.run.verdict_rows()}
         return [cells[item] for item in self.items]
 
@@ -69,7 +69,7 @@ class Side:
 
     @cached_property
     def groups(self) -> Ints | None:
-        """Group number of each matched item (n_items,), or None if no item belongs to a group."""
+        """Group number of each matched item, or None if no item belongs to a group (n_items,)."""
         group_of = {item.id: item.group for item in self.run.items or ()}
         return group_numbers(self.items, group_of) if any(map(group_of.get, self.items)) else None
 
@@ -81,12 +81,12 @@ class Side:
         return scored(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
 
     def read(self) -> Floats | None:
-        """Return the credits of the cross-fitted probe on the matched items (n_items,), or None if it was not fitted."""
+        """Return the credits of the cross-fitted probe on the matched items, or None if it was not fitted (n_items,)."""
         block = self.run.answers.block(VIEW, NAME).first()
         return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
 
     def values(self, measure: Measure, model: Scored) -> Floats | None:
-        """Return a measure's value for each matched item (n_items,), or None if it has none."""
+        """Return a measure's values for the matched items, or None if it has none by item (n_items,)."""
         if measure is measures.ADJUSTED:
             return model.credits["full"]
         if not isinstance(measure.compute, PerItem):
@@ -125,7 +125,7 @@ class RunPair:
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
     def screens(self, name: str) -> list[str]:
-        """Return the different values of a setting of the screens, in the order of the runs."""
+        """Return the distinct values that one setting of the screen has in the two runs, in their order."""
         screens = (side.summary.screen for side in (self.one, self.two))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
@@ -140,7 +140,7 @@ class RunPair:
 
     @property
     def effect(self) -> list[str]:
-        """Effect of the edits on a reader and on the flagged items, and what is not seen of it, as sentences."""
+        """Sentences on what the edits changed for a reader and for the flagged items, and on what is not seen of it."""
         return [f"{said}." for code in ("reader", "mended", "unseen") if (said := self.says(code))]
 
     def tree(self) -> Tree:
@@ -168,7 +168,7 @@ class RunPair:
 
     @property
     def removed(self) -> tuple[Floats, Floats]:
-        """In each run, 1 for each flagged item and 0 for every other one (n_items,)."""
+        """Whether each matched item is flagged, 1 or 0, in the first run and in the second (n_items,)."""
         one, two = np.array([(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float).T
         return one, two
 
@@ -199,7 +199,7 @@ class RunPair:
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
     ) -> Iterator[Change]:
-        """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
+        """Yield the change of a model's number on all and on kept items, paired if both runs have values by item."""
         if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
             return
         x = y = weight = None
@@ -226,7 +226,7 @@ class RunPair:
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
     ) -> Iterator[Change]:
-        """Yield the change of each part of a number that both summaries contain."""
+        """Yield the change of a number on each part of the items, from the two summaries alone."""
         named = zip((self.one, self.two), models or (SET, SET), strict=True)
         found = [measure.of(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
@@ -240,15 +240,14 @@ def _listed(items: Sequence[SameItem]) -> list[Tree]:
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of models with the same name, and of the only other model of each run, such as a base and a tuned
-    model."""
+    """Match models of the same name, and the only other model of each run, such as a base and a tuned model."""
     left, right = [m for m in one if m not in two], [m for m in two if m not in one]
     return [(m, m) for m in one if m in two] + ([(left[0], right[0])] if len(left) == len(right) == 1 else [])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, and all pairs of them."""
+    """Runs to compare, and all pairs of them."""
 
     runs: tuple[Run, ...]
     pairs: tuple[RunPair, ...]
@@ -260,7 +259,7 @@ class Comparison:
 
     @property
     def degraded(self) -> list[str]:
-        """What is worse in the last run than in the first: numbers, and an audit that passed and failed."""
+        """What is worse in the last run than in the first, such as a number, or an audit that passed and now failed."""
         pair = next(pair for pair in self.pairs if pair.two.place == len(self.runs) - 1)
         states = pair.one.summary.state, pair.two.summary.state
         worse = (c for c in pair.changes if c.degraded)

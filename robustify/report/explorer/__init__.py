@@ -64,8 +64,8 @@ def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
-    """Return the HTML page of JSON values. `kind` names its template, style, and script: `explorer`, or `review` for
-    raters."""
+    """Render the HTML page on which a reader can search the items in JSON values. `kind` names its template,
+    style, and script: `explorer`, or `review` for raters."""
     style = styles("palette", f"explorer/{kind}")
     script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
     digests = {
@@ -104,7 +104,7 @@ def island_of(
     positions: Sequence[int],
     cloze_excluded: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the JSON values of the page for the items at `positions`, whose rows of `evidence.jsonl` are `rows`.
+    """Return the JSON values from which the page shows the items at `positions`. `rows` are their rows of `evidence.jsonl`.
 
     `counts` has all items of the run by verdict. The script and the gate recognise an item by its field names.
     """
