@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
+from robustify.pipeline.config import parse
 from tests.support.command import commands
 from tools import docs, slides
 
@@ -184,3 +186,12 @@ def test_every_setting_is_explained_and_no_other(tmp_path: Path, monkeypatch: py
             changed.setattr(docs, "TEMPLATES", tmp_path)
             with pytest.raises(KeyError, match=r"settings\.yaml"):
                 docs.settings()
+
+
+def test_every_example_of_a_config_can_be_read() -> None:
+    page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    assert len(examples) == 10
+    for example in examples:
+        needed = {"name": "quiz", "sensitivity": "public", "data": "quiz.csv"}
+        assert parse({**needed, **yaml.safe_load(example)}, "example")

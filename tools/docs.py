@@ -74,10 +74,10 @@ def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
 
 
 def settings() -> list[dict[str, Any]]:
-    """Return the sections of a config: `name`, `about`, and `rows` (key, values, default, when to use it), from
-    docs/blocks/settings.yaml and the settings classes. Raise `KeyError` if the file and a class differ in their keys."""
+    """Return the sections of a config: `name`, `about`, `rows` (key, values, default, when to use it), and `after` (the
+    example), from docs/blocks/settings.yaml and the settings classes. Raise `KeyError` if their keys differ."""
     written = yaml.safe_load((TEMPLATES / "settings.yaml").read_text(encoding="utf-8"))
-    return [{"name": name, "about": one["about"], "rows": _rows(name, one)} for name, one in written.items()]
+    return [{"name": name, "after": "", **one, "rows": _rows(name, one)} for name, one in written.items()]
 
 
 def _rows(section: str, written: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -87,7 +87,10 @@ def _rows(section: str, written: Mapping[str, Any]) -> list[tuple[str, str, str,
         raise KeyError(
             f"docs/blocks/settings.yaml, {section}: {', '.join(odd)}; expected the settings of {kind}"
         )
-    return [(f"`{key}`", values, _default(fields[key]), when) for key, (values, when) in rows.items()]
+    return [
+        (f"`{key}`", values, said[0] if said else _default(fields[key]), when)
+        for key, (values, when, *said) in rows.items()
+    ]
 
 
 def _default(field: FieldInfo) -> str:
@@ -96,7 +99,7 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel) or value in (None, "", [], ()):
         return ""
-    return f"`{json.dumps(value, default=list)}`"
+    return f"`{json.dumps(value, default=list)}`".replace('"', "")
 
 
 class Page:
