@@ -1,1 +1,1 @@
-"""Models: their names and downloads, the engines that run them, and asking them items."""
+"""Names and downloads of models, the engines that run them, and the code that asks them about items."""

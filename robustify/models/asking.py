@@ -1,4 +1,4 @@
-"""Planning and scoring of questions: each item under each view becomes one answer row.
+"""Questions to a model: planning them for each item and view, scoring them, and recording one answer row each.
 
 All requests to a model are planned first and scored in one call, so that the engine can sort them.
 """
@@ -27,7 +27,7 @@ DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", 
 
 
 class Asking(Settings):
-    """Views, templates, and choice orders in which items are asked.
+    """Settings for how items are asked: views, templates, and orders of the choices.
 
     `mode` decides whether the full question is answered by `letter` (view `full`) or scored by the `text` of each option
     (`full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`
@@ -65,7 +65,7 @@ class Asking(Settings):
         return names
 
     def templates(self) -> tuple[Template, ...]:
-        """Return the templates in the order in which they are asked."""
+        """Return the prompt templates of all views, in the order in which they are used."""
         named: dict[View, tuple[str, ...]] = {
             "choices_only": self.letter_templates,
             "choices_only_text": (self.text_template,),
@@ -78,7 +78,7 @@ class Asking(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Planned question: one request per choice in the order shown, or the reason why the item cannot be asked."""
+    """Planned question about an item: one request per choice shown, or the reason why the item cannot be asked."""
 
     item: Item
     template: Template
@@ -112,8 +112,8 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
 
 
 def _unaskable(planned: Sequence[Planned], error: RequestError, model: str) -> UnaskableError:
-    """Return an error with the first fault of each item and template. Its `counted` line has no IDs or lengths, because a
-    length can identify an item of a restricted set."""
+    """Return an error that names the first fault of each item under each template. Its `counted` line has no IDs or
+    lengths, because a length can identify an item of a restricted set."""
     owners = [p for p in planned for _ in p.requests]
     first: dict[str, str] = {}
     items: dict[str, set[str]] = {}

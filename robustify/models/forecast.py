@@ -42,7 +42,7 @@ SPEEDS = "speeds.json"
 
 
 class Left(NamedTuple):
-    """Planned and unanswered requests of a model, and the seconds that they take, or None if unknown."""
+    """Numbers of planned and unanswered requests of a model. The latter take `seconds`, or None if unknown."""
 
     requests: int
     left: int
@@ -51,9 +51,9 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Estimated requests, tokens (None for a restricted set), and cost (None without prices) of one model. `megabytes` is
-    the size of its download, or 0 if it is here. `left` requests are not in the cache and take `seconds`, or None if
-    unknown."""
+    """Estimated requests, tokens, and cost of one model. Tokens of a restricted set and a cost without prices are None.
+    `megabytes` is the size of its download, or 0 if it is here. `left` requests are not in the cache and take `seconds`, or
+    None if unknown."""
 
     model: str
     requests: int
@@ -66,7 +66,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Estimated work of a run, by model."""
+    """Estimated work of a run, for each of its models."""
 
     name: str
     items: int
@@ -144,7 +144,7 @@ def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
 
 
 def megabytes(reference: str, cache: Path) -> int:
-    """Return the download size of a model, or 0 if it is on this machine or does not come from the registry."""
+    """Return the size in MB of the download that a model needs, or 0 if it needs none from the registry."""
     known = KNOWN.get(reference)
     return 0 if known is None or (models_folder(cache) / known.name / RECORD).is_file() else known.megabytes
 
@@ -156,13 +156,13 @@ def _distinct(texts: Sequence[str]) -> int:
 
 
 def _shared(a: str, b: str) -> int:
-    """Return the length of the common prefix, by bisection."""
+    """Return the length of the common prefix of two texts."""
     ends = range(1, min(len(a), len(b)) + 1)
     return bisect_left(ends, True, key=lambda end: a[:end] != b[:end])
 
 
 class _EnoughError(Exception):
-    """Ends a measurement from within its progress callback."""
+    """Signal that ends a measurement from within its progress callback."""
 
 
 class Stopwatch:
@@ -187,7 +187,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Time since the first call."""
+        """Seconds between the first and the latest call."""
         return self._latest - self._start
 
     @property
@@ -197,7 +197,7 @@ class Stopwatch:
 
 
 def left_of(scorer: Scorer, planned: Sequence[Planned], model: ModelSettings, cache: Path) -> Left:
-    """Return what is left to ask of a model, and how long it takes. Raise the errors of `Scorer.loglikelihoods`."""
+    """Count the requests that a model has not answered, and estimate their time. Raise the errors of `Scorer`."""
     every = [request for one in planned for request in one.requests]
     left = len(every) - max(0, _until(scorer, planned, 0.0).cached)
     if left and not model.sends_prompts:
@@ -207,7 +207,7 @@ def left_of(scorer: Scorer, planned: Sequence[Planned], model: ModelSettings, ca
 
 
 def remember(watch: Stopwatch, model: ModelSettings, cache: Path) -> None:
-    """Store the pace of a model in the cache folder, if enough requests were scored."""
+    """Store the seconds per request of a model in the cache folder, if enough requests were scored."""
     if watch.pace is not None:
         with suppress(OSError):
             write_json(cache / SPEEDS, {**_remembered(cache), _pace_key(model): float(f"{watch.pace:.2g}")})
@@ -221,7 +221,7 @@ def _until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> Stopwa
 
 
 def _pace_key(model: ModelSettings) -> str:
-    """Return a digest of the server, so that its host name is never written to a file."""
+    """Return a digest that identifies the model, so that the host name of a server is never written to a file."""
     return hashlib.sha256(f"{model.name}\0{model.identity}".encode()).hexdigest()[:16]
 
 

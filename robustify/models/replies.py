@@ -29,8 +29,8 @@ def reply_key(*parts: Any) -> bytes:
 
 
 class Replies(Database):
-    """Cache of replies by the digest of their prompt, in memory if there is no folder that can be written. Raise the errors
-    of `Database`."""
+    """Cache of replies, with digests of their prompts as keys. It is in memory if no folder can be written. Raise the
+    errors of `Database`."""
 
     def __init__(self, folder: Path | None) -> None:
         kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
@@ -53,8 +53,8 @@ class Replies(Database):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What replies are for: they are reused only for the same `kind`. `origin` identifies a model that only writes, so that
-    its fingerprint, which probes how a server scores, is not taken."""
+    """Purpose of generated replies, which are reused only for the same `kind`. `origin` identifies a model that only
+    writes, so that its fingerprint, which probes how a server scores, is not taken."""
 
     kind: str
     max_tokens: int

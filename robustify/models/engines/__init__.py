@@ -18,7 +18,7 @@ ENGINES: dict[str, type[ModelSettings]] = {"hf": HFModel, "ray": RayModel, "open
 
 
 def model_of(value: object) -> ModelSettings:
-    """Return the settings of a model in a config. Raise `ValidationError` if the engine is unknown or a setting invalid."""
+    """Parse a model's entry in a config into the settings of its engine. Raise `ValidationError` if they are invalid."""
     engine = value.get("engine") if isinstance(value, Mapping) else "hf"
     if engine not in ENGINES:
         unknown = PydanticCustomError("unknown_engine", f"unknown engine; expected {', '.join(ENGINES)}")

@@ -140,8 +140,8 @@ class Database(Closing):
 
 
 class Cache(Database):
-    """Cache of scores. With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are HMACs.
-    Raise the errors of `Database`."""
+    """Cache of model scores. With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are
+    HMACs. Raise the errors of `Database`."""
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
         self._seal = seal
@@ -182,7 +182,7 @@ def every(folder: Path) -> Iterator[list[Cache]]:
 
 
 class CachedScores:
-    """Cache access for a single model. Without a cache, it finds and stores nothing."""
+    """Cached scores of a single model. Without a cache, it finds and stores nothing."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
@@ -223,7 +223,7 @@ class CachedScores:
         return self._cache.done(kept)
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
-        """Return the cached scores of these requests without tokenizing them, or None unless all are cached."""
+        """Return the cached scores of these requests without tokenizing them, or None if some are missing."""
         if self._cache is None or not requests:
             return None
         keys = list(map(self._text_key, requests))
@@ -298,7 +298,7 @@ def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[byt
 
 
 def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
-    """Write rows in the transaction of `db`. Known keys keep their values."""
+    """Insert rows into a table in the current transaction. Known keys keep their values."""
     summed = [(key, value, _checksum(key, value)) for key, value in rows.items()]
     db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", summed)
 

@@ -1,4 +1,4 @@
-"""Requests in tokens, and batches that compute each distinct prefix once, without torch or a model.
+"""Tokenized requests, and the plan of batches in which each distinct prefix is computed once. It needs no torch or model.
 
 Tokenization follows lm-eval 0.4.13 (`TemplateLM._encode_pair`, `HFLM.tok_encode`), with one intended difference: text that
 looks like a special token remains text, because it comes from items. All requests form one trie. A node is one token, and
@@ -118,8 +118,8 @@ def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
 
 
 def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
-    """Return the tokens of each request, in order: context and continuation encoded together and split, an empty context as
-    the prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
+    """Encode each request: its context and continuation are tokenized together and then split. An empty context becomes the
+    prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
     pairs = {request: split_blanks(request) for request in requests}
     joined = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
     alone = speller.spell((d for c, d in pairs.values() if not c), special=False)
@@ -145,7 +145,7 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Token log-probability needed by a request: token `following` after node `node` of its batch."""
+    """Log-probability that a request needs: that of the token `following` after `node` of its batch."""
 
     request: int
     node: int

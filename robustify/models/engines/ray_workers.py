@@ -54,7 +54,7 @@ class Worker:
         return self._local.traits
 
     def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
-        """Return the number of this unit and the results of the given method of `Local`."""
+        """Run a method of `Local` on this worker. Return the number of the unit and the results."""
         return number, list(getattr(self._local, method)(*given))
 
     @cached_property
@@ -201,9 +201,8 @@ def require_ray(name: str) -> Any:
 
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
-    """Connect to the Ray cluster configured for the model, or start one without usage statistics and dashboard, and yield
-    the ray package. Raise `ModelError` if ray is not installed, and `ResourceError` if no cluster is running or can be
-    started."""
+    """Connect to the Ray cluster of the model, or start one, and yield the ray package. A started one has no dashboard and
+    sends no statistics. Raise `ModelError` if ray is not installed, and `ResourceError` if there is no cluster."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray

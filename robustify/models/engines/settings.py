@@ -78,8 +78,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model, which check and open its engine. A new engine is one subclass, and one entry in `ENGINES`. They
-    import the engine only in `check` and `open`, so that reading a config imports no engine."""
+    """Settings of a model in a config, with methods that check and open the model. A new engine is one subclass, and one
+    entry in `ENGINES`. They import the engine only in `check` and `open`, so that reading a config imports no engine."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -95,12 +95,12 @@ class ModelSettings(Settings):
 
     @property
     def identity(self) -> str:
-        """Text that differs between models that may differ in scores. Models with the same text would vote twice."""
+        """Text that two models share only if their scores are equal. Models with the same text would vote twice."""
         return self.reference
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Addresses that receive the prompts of this model, none if they stay on this machine. They have a scheme, unless
+        """Addresses to which prompts of this model are sent, empty if they stay on this machine. They have a scheme, unless
         the engine itself checks its traffic."""
         return ()
 
@@ -114,7 +114,7 @@ class ModelSettings(Settings):
 
     @abstractmethod
     def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the model, whose finished scores are kept in `scores`."""
+        """Open the model. Its finished scores are kept in `scores`."""
 
 
 class TransformersSettings(ModelSettings):
@@ -183,8 +183,8 @@ class RayModel(TransformersSettings):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Cluster that receives requests as token IDs, or none if the run starts and stops its own cluster.
-        A running cluster may include other machines, and Ray may write its objects to disk."""
+        """Address of the running cluster that receives requests as token IDs, or none if the run starts its own cluster. A
+        running cluster may include other machines, and Ray may write its objects to disk."""
         return () if self.address in (None, LOCAL) else (self.address,)
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
@@ -261,7 +261,7 @@ class OpenAIModel(ModelSettings):
     @model_validator(mode="before")
     @classmethod
     def _first(cls, given: object) -> object:
-        """Fill in `base_url`. A config names one server or several, and a stored config has both."""
+        """Set `base_url` to the first of `base_urls`. A config has one of the two, and a stored config has both."""
         match given:
             case {"base_urls": [first, *others], **rest}:
                 if rest.get("base_url", first) != first:
@@ -328,7 +328,7 @@ def served_at(text: str) -> tuple[str, str] | None:
 
 
 def host_of(url: str) -> str | None:
-    """Return the host of a URL, or None if it is this machine, which servers also print as 0.0.0.0."""
+    """Return the host of a URL, or None if it is this machine. Servers also print this machine as 0.0.0.0."""
     host = (urlsplit(url).hostname or "").casefold().rstrip(".")
     if host in ("localhost", "ip6-localhost"):
         return None

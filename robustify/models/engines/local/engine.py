@@ -33,8 +33,8 @@ VERSION = "hf-2"
 
 
 def recipe(model: TransformersSettings, folder: Path) -> dict[str, str]:
-    """Return the files, precision, software, and batch size on which the scores of a model depend, without opening it. If
-    its scores change, at least one value has changed."""
+    """Return everything that the scores of a model depend on: file digests, precision, software, and batch size. If its
+    scores change, at least one value has changed. The model is not opened."""
     return {
         "engine": VERSION,
         **file_digests(folder),
@@ -84,7 +84,7 @@ class HF(Closing):
 
     @property
     def path(self) -> str:
-        """Scoring path that computed the scores."""
+        """Scoring path that computed the scores (`trees` or `rows`), or `untried` if there are none."""
         return (self._paths.path if self._paths else self._kept.path) or "untried"
 
     def close(self) -> None:
@@ -94,8 +94,7 @@ class HF(Closing):
             work.close()
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one log-probability per request. Identical requests are computed only once.
-        Raise the errors of `Scorer.loglikelihoods`."""
+        """Return one log-probability per request. Identical requests are computed once. Raise the errors of `Scorer`."""
         if (kept_before := self._kept.known_texts(requests)) is not None:
             progress(len(requests))
             return kept_before
@@ -124,8 +123,7 @@ class HF(Closing):
         return has_chat_template(self._folder)
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply per prompt, in the order of the prompts.
-        Raise `DataError` if prompts leave no room for a reply."""
+        """Return one reply per prompt, in order. Raise `DataError` if prompts leave no room for a reply."""
         work = self.opened()
         encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
         check_room(encoded, self.name, max_tokens, work.max_length)
@@ -145,7 +143,7 @@ class HF(Closing):
     def _computed(
         self, requests: Sequence[Encoded], known: frozenset[Encoded]
     ) -> Iterator[Mapping[Encoded, Logprob]]:
-        """Yield the stored scores of every batch that contains a request not in `known`."""
+        """Score the requests that are not in `known`, and yield the stored scores of each batch."""
         from robustify.models.engines.local.model import is_out_of_memory
 
         paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._model.section)

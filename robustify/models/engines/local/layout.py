@@ -25,8 +25,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Properties of the model: `share` query heads use the same key head, and layers with a sliding window see only the
-    last `window` tokens, including the current one."""
+    """Properties of a model that its attention layout depends on. `share` query heads use the same key head. Layers with a
+    sliding window see only the last `window` tokens, including the current one."""
 
     share: int
     window: int | None
@@ -36,8 +36,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group of s blocks, each with q rows and k keys after padding. `keys` (s*k,) are indices into the trunk followed by
-    the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` that of layers with a sliding window."""
+    """Group of blocks that are computed together. If s blocks have q rows and k keys each, `keys` (s*k,) are indices into
+    the trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` that of sliding windows."""
 
     blocks: int
     keys: Tensor
@@ -55,8 +55,9 @@ class Layout:
     seat: Numbers
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, near: bool) -> Tensor:
-        """Return the attention output (1, rows, heads, width). The query is (1, heads, rows, width). The keys and values of
-        trunk and rows are (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding window."""
+        """Return the attention output of one layer. It is (1, rows, heads, width), the query (1, heads, rows, width), and
+        the keys and values of trunk and rows (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding
+        window."""
         heads, rows, width = query.shape[1:]
         kv = key.shape[1]
         # Heads that share keys become additional rows of one query, for fewer and larger matrix products.
@@ -78,8 +79,8 @@ class Layout:
 
 
 def _shown(states: Tensor, group: Group) -> Tensor:
-    """Select the keys or values of a group (blocks, kv heads, keys, width) from those of the batch (trunk + rows, kv
-    heads, width)."""
+    """Select the keys or values of a group from those of the batch. The result is (blocks, kv heads, keys, width), and
+    `states` is (trunk + rows, kv heads, width)."""
     kv, width = states.shape[1:]
     # Copying complete rows is fastest.
     shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
@@ -99,7 +100,7 @@ def laid_out(batch: Batch, shape: Shape) -> Layout:
 
 
 class _Nodes:
-    """Trunk and nodes in sequence, with padding nodes that see only themselves."""
+    """Nodes of a batch after those of its trunk, with padding nodes that see only themselves."""
 
     def __init__(self, batch: Batch, rows: int) -> None:
         n, self.trunk = len(batch.tokens), len(batch.trunk_ends)
@@ -110,7 +111,7 @@ class _Nodes:
         )
 
     def seen_from(self, start: int) -> Numbers:
-        """Return the positions of the keys of a block: the path above its first node, and the block itself."""
+        """Return the positions that a block may attend to: the path above its first node, and the block itself."""
         above = np.flatnonzero(self.ends[: self.trunk + start] > start)
         return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
 
@@ -125,7 +126,7 @@ def _array(numbers: Sequence[int]) -> Numbers:
 
 
 def _alike(lengths: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of the blocks in groups that have similar numbers of keys."""
+    """Group blocks that have similar numbers of keys. Return the indices of the blocks in each group."""
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if not groups or lengths[number] > _ALIKE * lengths[groups[-1][0]]:

@@ -213,8 +213,8 @@ def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
 
 
 def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tensor) -> torch.Tensor:
-    """Return the float32 logits (n_positions, n_vocabulary) at these (row, column) positions. All logits of a long row with
-    a large vocabulary would take gigabytes. Code that the model runs after its head still runs."""
+    """Return the logits at these positions only, because all logits of a long row could take gigabytes. They are float32
+    (n_positions, n_vocabulary). A position is (row, column). Code that the model runs after its head still runs."""
     rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))
@@ -228,8 +228,8 @@ def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tens
 def sentence_vectors(
     folder: Path, texts: Sequence[str], progress: Progress = no_progress
 ) -> npt.NDArray[np.float32]:
-    """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width). Texts with about
-    as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
+    """Return a normalized vector for each text: the mean of the last hidden layer over its tokens (n_texts, width). Texts
+    with about as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
     tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
     once = sorted(set(texts))
     row = {text: at for at, text in enumerate(once)}

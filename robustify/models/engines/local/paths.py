@@ -30,8 +30,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Model properties that determine the scoring path: class name, dtype, whether tree scoring can be tried, and
-    sliding window."""
+    """Model properties that determine the scoring path: class name, dtype, sliding window, and whether trees can be
+    tried."""
 
     kind: str
     dtype: str
@@ -40,8 +40,8 @@ class Traits:
 
 
 class Work(Protocol):
-    """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`). Methods raise `Refused` if the
-    model does not support an operation. Results arrive in the order of the plan."""
+    """Interface of a model that is ready for requests, in this process or on Ray workers (`Local`, `Remote`). Methods raise
+    `Refused` if the model does not support an operation. Results arrive in the order of the plan."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -57,8 +57,8 @@ class Work(Protocol):
 
 
 class Paths:
-    """Scorer of one model that uses its fastest exact path. `path`, that of earlier scores or None, becomes `untried`,
-    `trees`, or `rows`. A section of a plan has `section` batches."""
+    """Scorer that uses the fastest scoring path that is exact for its model. `path`, that of earlier scores or None,
+    becomes `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
@@ -69,8 +69,8 @@ class Paths:
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield the scores of requests that are not in `known`, and maybe of others, in batches of about `budget` tokens.
-        Batches are planned from all requests, so a resumed run computes the same ones and gets bit-identical scores."""
+        """Yield the scores of all requests that are not in `known`, batch by batch, and maybe of others. Batches of about
+        `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
         if self.path != "rows":
             yield from self._by_trees(requests, known, budget)
         if self.path == "rows":
@@ -129,8 +129,8 @@ class Paths:
 
 
 def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
-    """Yield batches of distinct rows with their requests, longest rows first, of about `most_tokens` tokens each.
-    Batches are formed from all requests, and a batch is skipped if all its requests are known."""
+    """Yield batches of distinct rows with their requests, longest rows first. Batches have about `most_tokens` tokens. They
+    are formed from all requests, but a batch is skipped if all its requests are known."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:

@@ -49,8 +49,8 @@ def tree_attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention output (1, n, heads, width) of one layer for the current batch, ignoring the model's mask.
-    `query` is (1, heads, n, width). `key` and `value` are (1, kv heads, n, width)."""
+    """Return the attention output of one layer for the current batch, ignoring the model's mask. The output is (1, n,
+    heads, width), and `query` is (1, heads, n, width). `key` and `value` are (1, kv heads, n, width)."""
     layer = int(module.layer_idx)
     # Models store keys and values token by token, so the transpose is a view.
     key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
@@ -117,8 +117,9 @@ class Head:
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
     def logprobs(self, hidden: Tensor, at: Tensor, tokens: Tensor) -> Tensor:
-        """Return the float64 log-probabilities (m,) of `tokens` (m,) after `hidden[at]`, where `hidden` is (n, width).
-        Logits are float32, and the sum over the vocabulary is accumulated tile by tile."""
+        """Return the log-probability of each of `tokens` after the hidden state that `at` selects for it. It is float64
+        (m,), `tokens` and `at` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the vocabulary is
+        accumulated tile by tile."""
         chosen = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0
@@ -151,7 +152,7 @@ class Head:
 
 
 class Trees:
-    """Tree scoring of sections with one model, inside the context `attending`."""
+    """Scorer of prefix-tree sections with one model, for use inside the context `attending`."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         self.decoder = model.get_decoder()
@@ -184,7 +185,7 @@ class Trees:
         return [(want.request, logprob) for want, logprob in zip(batch.wants, chosen, strict=True)]
 
     def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
-        """Return the last hidden state of every node (n, width) and the trunk of the next batch."""
+        """Run the model on a batch. Return the last hidden states (n, width) and the trunk of the next batch."""
         global _running
         layout = laid_out(batch, self._shape)
         _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
@@ -210,7 +211,7 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """Reorder one number per node by the rows of the layout (1, rows), with 0 for padding."""
+        """Reorder numbers of nodes by the rows of the layout, with 0 for padding. The result is (1, rows)."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)

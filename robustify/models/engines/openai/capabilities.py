@@ -75,8 +75,8 @@ class Capabilities:
 
 
 def probe_server(questions: Questions) -> Capabilities:
-    """Return the capabilities of a server.
-    Raise `ModelError` if the server has another model, or its numbers are unusable."""
+    """Find out which requests a server supports, by sending it harmless texts. Raise `ModelError` if the server has another
+    model, or its numbers are unusable."""
     client = questions.client
     base = _reported_name(client)
     form, tokens, top, likely = None, list[Token](), 0, dict[str, float]()
@@ -103,8 +103,8 @@ def probe_server(questions: Questions) -> Capabilities:
 
 
 def require_same(questions: Questions, can: Capabilities) -> None:
-    """Repeat the probe twice, because servers that take turns may not have the same model. Raise `ModelError` if it differs
-    from the first one. Without log-probabilities, models cannot be distinguished."""
+    """Check that two further probes find the same model. Two are needed, because servers that take turns may have different
+    models. Raise `ModelError` if one differs from the first. Without log-probabilities, models cannot be distinguished."""
     for now in (_probed(questions, can), _probed(questions, can)):
         apart = math.fsum(abs(a - b) for a, b in zip(can.probe, now, strict=False)) / max(1, len(now))
         if len(now) != len(can.probe) or apart > SAME:
@@ -151,8 +151,7 @@ def _reported_name(client: Client) -> str:
 
 
 def _answers(client: Client, name: str) -> bool:
-    """Return whether the server answers under this model name. Gateways answer under names that they do not list, and some
-    servers under any name."""
+    """Return whether the server answers under this model name. Some answer under unlisted names, or under any name."""
     client.answered = False
     with suppress(ModelError):
         client.completions({"model": name, "prompt": TEXT, "max_tokens": 1})

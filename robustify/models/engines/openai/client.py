@@ -66,8 +66,8 @@ class Unreachable(ModelError):
 
 
 class Refusal(ModelError):
-    """Error for a request that the server would reject again: unknown path, model, or field, a prompt that is too long
-    (`too_long`), or one that a content filter blocks (`filtered`)."""
+    """Error for a request that the server would reject again. Its path, model, or field is unknown, its prompt is too long
+    (`too_long`), or a content filter blocks it (`filtered`)."""
 
     def __init__(self, *lines: str, status: int = 0, too_long: bool = False, filtered: bool = False) -> None:
         super().__init__(*lines)
@@ -210,8 +210,7 @@ class Client:
 
 
 def refusal_of(name: str, status: int, body: object) -> ModelError:
-    """Return the error for a status that is not transient. `Refusal` is only for those that may depend on the
-    request."""
+    """Return the error for an HTTP status that a retry would not change, as a `Refusal` if it may depend on the request."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
     words = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
@@ -232,7 +231,7 @@ def refusal_of(name: str, status: int, body: object) -> ModelError:
 
 
 def correct_status(response: Any) -> None:
-    """Give a reply with the status 200 that is an error the status of this error. Gateways send such replies if the server
+    """Replace status 200 with the error's own status if a reply contains an error. Gateways send such replies if the server
     behind them fails."""
     content = response.read()
     match _parsed(content) if response.status_code == 200 and b'"error"' in content else None:
@@ -254,7 +253,7 @@ def _parsed(content: bytes) -> object:
 
 
 def _proxies() -> str:
-    """Return the names of the variables that decide through which proxy other machines are reached."""
+    """Return the names of the environment variables that configure a proxy."""
     return ", ".join(sorted(name for name in os.environ if re.fullmatch("(https?|all|no)_proxy", name, re.I)))
 
 
@@ -276,6 +275,6 @@ def count_of(value: object) -> int:
 
 
 def count_in(reply: Json, name: str) -> int:
-    """Return a count in the usage of a reply, or 0 if there is none."""
+    """Return a count from the `usage` field of a reply, or 0 if it is missing."""
     usage = reply.get("usage")
     return count_of(usage.get(name)) if isinstance(usage, dict) else 0

@@ -29,8 +29,8 @@ _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 
 
 class OpenAIServer(Servers):
-    """Model on one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the errors
-    of `Client`."""
+    """Model behind one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the
+    errors of `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         super().__init__(model)
@@ -77,8 +77,8 @@ class OpenAIServer(Servers):
         return [known[key] for key in keys]
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
-        """Run the jobs in parts, the first alone and on each server. Yield a part only if a probe after it, during which
-        nothing else is asked, finds the same model."""
+        """Run the jobs in parts, and yield a part only if a later probe finds the same model. The first job is run alone on
+        each server, and nothing else is asked during a probe."""
         can, start, size = self.capabilities, 0, 1
         if jobs and len(self.living) > 1:
             self.each(lambda server: server.score(jobs[0]))
@@ -96,8 +96,8 @@ class OpenAIServer(Servers):
         return self.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply per prompt, in order, an empty one if a filter blocks it. Raise `DataError` if prompts do not
-        fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or cannot
+        """Return one reply per prompt, in order. It is empty if a filter blocks the prompt. Raise `DataError` if prompts do
+        not fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or cannot
         write."""
         places = range(len(prompts))
         replies = dict(self.run(lambda server, i: server.write(prompts[i], max_tokens), places, self.verify))

@@ -30,7 +30,7 @@ _WHOLE = 2**53
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Job:
-    """Unit of work of one thread: all letters that continue a context, or one other continuation, with cache keys."""
+    """Unit of work of one thread: all letters after one context, or a single other continuation."""
 
     context: str
     wanted: Mapping[Encoded, str]
@@ -51,8 +51,8 @@ def one_letter(continuation: str) -> bool:
 def jobs_of(
     requests: Sequence[Request], keys: Sequence[Encoded], is_letter: Callable[[str], object]
 ) -> list[Job]:
-    """Return the jobs in the order of the requests, the longest and those of letters first, with each distinct request in
-    one job. `is_letter` returns a true value for a letter."""
+    """Group requests into jobs, with each distinct request in one job. The longest job comes first, and then those of
+    letters. `is_letter` returns a true value for a letter."""
     wanted: dict[tuple[str, str | None], dict[Encoded, str]] = {}
     for request, key in zip(requests, keys, strict=True):
         context, continuation = split_blanks(request)
@@ -91,7 +91,7 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generat
 
 
 class Reach:
-    """Thread-safe check of the prompts that have more tokens than a server is known to read.
+    """Thread-safe check that a server reads whole prompts instead of cutting long ones.
 
     `spelled` raises an error if the tokens of a prompt do not spell it. Without it, a prompt must have about as many tokens
     as its two halves, as counted in the replies to `send`. Each begins with a new number, because some servers do not count
@@ -106,8 +106,8 @@ class Reach:
         self._lock = threading.Lock()
 
     def check(self, prompt: str, reply: Json) -> None:
-        """Check a prompt whose reply counts more tokens than the server is known to read. Raise `ModelError` if the prompt
-        was cut."""
+        """Check that the server read this whole prompt, unless it has read a longer one before. Raise `ModelError` if the
+        prompt was cut."""
         n = count_in(reply, "prompt_tokens")
         with self._lock:
             if n < self._read:

@@ -1,4 +1,4 @@
-"""Letters of a chat server without log-probabilities: requests, parsers of the replies, and shares of replies as scores."""
+"""Scores of letters from a chat server without log-probabilities: requests, reply parsers, and shares of replies."""
 
 import math
 import re
@@ -144,15 +144,15 @@ def _reply(choice: object, path: str) -> Reply | None:
 
 
 def was_finished(text: object, reason: object) -> bool:
-    """Return whether a reply with this finish reason is one that the model ended or the limit cut."""
+    """Return whether the server finished a reply: the model ended it, or it reached the length limit."""
     if not text:
         return reason in _ENDED
     return not str(reason).casefold().startswith(_BROKEN)
 
 
 def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -> Scored:
-    """Return the log of each letter's share of the sampled replies, or `NO_LETTER` for all letters if half or more of the
-    replies name none. Raise `ModelError` if the server keeps failing.
+    """Return the logarithm of each letter's share of the sampled replies. If half of the replies or more name no letter,
+    each letter gets `NO_LETTER`. Raise `ModelError` if the server keeps failing.
 
     The share is that of the readable replies after adding half a reply to each count (Krichevsky and Trofimov 1981),
     because zero replies out of five do not mean zero probability.
@@ -177,8 +177,8 @@ def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """Return the cache key of each request: its text, all letters of its question, and the version of how replies are read.
-    Since the second, those that were cut count only if they are a letter."""
+    """Return the cache key of each request: its text, all letters of its question, and the version of the reply parser.
+    Since version 2, replies that were cut count only if they are a letter."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")

@@ -53,7 +53,7 @@ class Questions:
     check: Check = lambda *_: None
 
     def spelled(self, prompt: str, form: Form) -> list[Token]:
-        """Return the tokens of a prompt as `prompt` does. Raise `ModelError` if they do not spell it."""
+        """Return the tokens of a prompt after checking that they spell it. Raise `ModelError` if they do not spell it."""
         tokens = self.sent(self.prompt(prompt, form), "log-probabilities")
         if not covers(tokens, prompt):
             raise self.client.fault(
@@ -63,7 +63,7 @@ class Questions:
         return tokens
 
     def sent(self, found: T | None, what: str) -> T:
-        """Return what the server sent. Raise `ModelError` if it sent nothing."""
+        """Return `found`, the numbers that the server sent. Raise `ModelError` if it sent none."""
         if found is None:
             raise self.client.fault(f"sent no {what}, although it did so in the capability probe")
         return found
@@ -186,7 +186,7 @@ def covers(tokens: Sequence[Token], text: str) -> bool:
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Return whether the joined tokens equal the text, if n replacement characters in a row stand for 1 to n characters."""
+    """Return whether the joined tokens spell the text, where n replacement characters stand for 1 to n characters."""
     if PART not in joined:
         return joined == text
     reached = {0}
@@ -199,8 +199,9 @@ def _spells(joined: str, text: str) -> bool:
 
 
 def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored:
-    """Return a score, or the reason why there is none, for each request of a job, from prompt log-probabilities in `form`
-    and `top` next tokens. Raise `ModelError` if the server fails, returns unusable numbers, or replies to another prompt.
+    """Return a score for each request of a job, or the reason why there is none. Scores come from the `top` likely next
+    tokens, or from prompt log-probabilities in `form`. Raise `ModelError` if the server fails, returns unusable numbers, or
+    replies to another prompt.
 
     The letters of one context share a request for next tokens. Other continuations, and letters not shown, are scored in a
     prompt. Without `form`, a missing letter gets an upper bound. A token that crosses the end of the context is refused,
@@ -246,7 +247,7 @@ def _in_prompt(questions: Questions, form: Form, context: str, continuation: str
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
-    """Return the number of final tokens that spell `ending`, or None if a token spans its start or part of a character."""
+    """Return how many of the last tokens spell `ending`, or None if no sequence of whole tokens does."""
     length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):

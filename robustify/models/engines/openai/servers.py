@@ -105,7 +105,7 @@ class Server:
 
 
 class Servers(Closing):
-    """Thread-safe pool of the servers of a model, of which `living` were not lost.
+    """Thread-safe pool of the servers of a model. `living` are those that were not lost.
 
     A server is lost if it sends no usable reply. While others live, a request is repeated only once. A lost one is tried
     again in the background, and joins if it has the same model. The last one gets all retries, and its error is raised.
@@ -126,7 +126,7 @@ class Servers(Closing):
             server.client.close()
 
     def usage(self) -> Json:
-        """Return the numbers of calls and tokens sent, and their cost or None without prices, as an entry for run.log. A
+        """Return an entry for run.log with the numbers of calls and tokens, and their cost, which is None without prices. A
         call may answer several requests."""
         counts = sum((server.client.counts for server in self._all), Counter[str]())
         counted = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
@@ -144,12 +144,12 @@ class Servers(Closing):
         return can
 
     def verify(self, can: Capabilities | None = None) -> None:
-        """Repeat the probe of each server, if there was one. Raise `ModelError` if one has another model than at first."""
+        """Check that each probed server still has the model of the first probe. Raise `ModelError` if one does not."""
         if (known := can or vars(self).get("capabilities")) is not None:
             self.each(lambda server: require_same(server.questions, known))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
-        """Return the result of each server in turn, without those that are lost."""
+        """Call `ask` with each server in turn. Return the results, without those of servers that are lost."""
         found: list[R] = []
         for server in self.living:
             while not (result := self._tried(server, ask)) and server in self.living:
@@ -158,7 +158,7 @@ class Servers(Closing):
         return found
 
     def least_busy(self, ask: Callable[[Server], R]) -> tuple[Server, R]:
-        """Return a server and its result. If it is lost, the next one is asked."""
+        """Call `ask` with the least busy server, or with the next one if it is lost. Return the server and the result."""
         while True:
             with self._lock:
                 server = min(self.living, key=self._busy.__getitem__)
@@ -173,7 +173,8 @@ class Servers(Closing):
     def run(
         self, work: Callable[[Server, J], R], jobs: Sequence[J], verify: Callable[[], object]
     ) -> Iterator[tuple[J, R]]:
-        """Yield each job with its result, in any order, after `verify`. Jobs of a server that was lost are run again."""
+        """Run the jobs on all servers, call `verify`, and yield each job and its result. Jobs of lost servers are
+        repeated."""
         while jobs:
             width = self.model.concurrency * len(self.living)
             done = list(in_threads(lambda job: (job, self.least_busy(lambda s: work(s, job))), jobs, width))
@@ -183,7 +184,8 @@ class Servers(Closing):
             jobs = [job for job, (server, _) in done if server not in living]
 
     def _tried(self, server: Server, ask: Callable[[Server], R]) -> list[R]:
-        """Return the result alone in a list, or none if the server was set aside. Raise the error of the only server."""
+        """Call `ask` with a server. Return a list with the result, or none if it is lost. Raise the error of an only
+        server."""
         alone = self.living == (server,)
         try:
             return [ask(server)]
