@@ -1,4 +1,4 @@
-"""Options of `robustify mend` that compose a set from a pool of candidates, and the composition."""
+"""Composition of a set from a pool of candidates, and the options of `robustify mend` for it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def _sizes(said: str) -> tuple[int, int]:
     sizes = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 2 <= sizes[0] <= sizes[1] <= 26:
         raise click.BadParameter(
-            f"{said!r} is no number of options; expected 2 to 26, or a range such as 3-5."
+            f"{said!r} is not a number of options; expected 2 to 26, or a range such as 3-5."
         )
     return sizes
 
@@ -105,7 +105,8 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
 
 
 def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
-    """Return who is consulted. Raise `UsageError` if a model is unknown, and the errors of `open_run`."""
+    """Return the writer, models, run, and reviews that a composition consults. Raise `UsageError` if a model is unknown,
+    and the errors of `open_run`."""
     from robustify.composing import consulting, writers
     from robustify.pipeline.config import mode_of, models_named
     from robustify.runs.run import open_run
@@ -118,16 +119,14 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
     if "run" in pooling:
         found = open_run(pooling["run"])
         if found.items is None:
-            raise UsageError(
-                f"{found.folder} has no text of items, by which candidates are found. Use another run."
-            )
+            raise UsageError(f"{found.folder} has no item text to match candidates with. Use another run.")
         run = (found.items, found.answers)
     votes = consulting.read_votes(pooling.get("reviews", ()))
     return consulting.Consulting(writer, models_named(names), mode_of(names), run, votes)
 
 
 def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
-    """Return the pools of files, and the function that adds candidates of a writer. Raises as `compose_set`."""
+    """Read the pools in files. Return them, and a function that adds a writer's candidates. Raises as `compose_set`."""
     from robustify.composing.candidates import offered
     from robustify.composing.consulting import whole_questions
     from robustify.composing.pool import pools_of

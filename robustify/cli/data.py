@@ -1,4 +1,4 @@
-"""Commands for a file of items: `robustify validate`, `heuristics`, and `mend`, and `init`, which writes its config.
+"""Commands for a file of items: `robustify validate`, `heuristics`, `mend`, and `init`, which writes a config.
 
 For a file of items, they do not import the config module, which loads scipy and pyarrow, so that they start fast.
 """
@@ -213,7 +213,7 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
             f"--{next(iter(pooling))} works only with --pool CANDIDATES, --options K, or --writer MODEL."
         )
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file. With --pool or --options, -o names a new folder.")
+        raise UsageError(f"{out} is a file, but a composed set is a folder. Name a new folder with -o.")
     bench = public_items(data, how)
     found = compose_set(bench, pooling, seed)
     paths = folder.write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
@@ -278,7 +278,7 @@ def init(
 
 
 def _forecast(path: Path, cache: Path) -> list[str]:
-    """Return what the models of a config take that stay on this machine. A server is not contacted."""
+    """Forecast the requests and time of a config's local models, as lines. A server is not contacted."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import foretold
     from robustify.report.opening import forecast_lines

@@ -1,4 +1,4 @@
-"""Commands of `robustify free`, which grade free-text answers and compare graders, and `prompts`.
+"""Commands of `robustify free`, which grade free-text answers and compare graders, and `robustify prompts`.
 
 Output of grading contains counts, rates, and paths, but never item text.
 """
@@ -207,7 +207,7 @@ def prompts(
     prompt_id: str | None, example: bool, items: Path | None, item_id: str | None, format_type: str | None,
     template_dir: tuple[Path, ...],
 ) -> int:  # fmt: skip
-    """List the prompts that models are asked, or show one.
+    """List the prompts that are sent to models, or show one.
 
     These are the prompts of the screen, the full question, cloze, free response, judges, and writers. The exit
     code is 3 if a released template was changed.

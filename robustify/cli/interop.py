@@ -105,7 +105,7 @@ class _Exports(Group):
 
     @cached_property
     def commands(self) -> dict[str, click.Command]:  # type: ignore[override]
-        """Commands by name."""
+        """Export commands by name."""
         from robustify.export import exporters
 
         made = {name: _export_command(exporter) for name, exporter in exporters().items()}

@@ -23,7 +23,7 @@ _MOST_LINES = 20
 
 
 def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
-    """Return the codes that begin with one of the given prefixes."""
+    """Return the codes of all rules that begin with one of the given prefixes."""
     from robustify.judging.lint.rules import RULES
 
     prefixes = [one.strip().upper() for several in given for one in several.split(",")]
@@ -47,7 +47,7 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
 def lint(
     files: tuple[str, ...], how: dict[str, Any], select: list[str], ignore: list[str], form: str, fail_on: str
 ) -> int:
-    """Find what gives keys away in files of items, by line.
+    """Find cues that give the keys away in files of items.
 
     No model is needed. A cue of one item, such as the longest option, is a note. It is a warning if the keys of a
     file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The

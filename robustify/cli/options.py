@@ -1,4 +1,4 @@
-"""Commands with `--json` and `--quiet`, and their options, each declared as its usage: `-m --models NAME...`."""
+"""Click commands with `--json` and `--quiet`, and options that are declared by their usage: `-m --models NAME...`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ TYPES = {"PATH": PATH, "ITEMS": PATH, "FILE": FILE, "DIRECTORY": DIR, "INTEGER":
 def option(
     usage: str, says: str, *, to: str = "", into: str = "", read: Callable[[Any], object] | None = None, **about: Any
 ) -> Callable[[F], F]:  # fmt: skip
-    """Return the option with this usage, which the command receives under its name, or as `to`.
+    """Return a decorator that adds the option with this usage. The command receives its value under its name, or as `to`.
 
     An option without a value is a flag. `NAME...` is repeatable, and `this|that`, in small letters, is one of these words.
     With `into`, the command receives it in this dictionary, converted by `read`, if the user gives it. `about` are
@@ -125,7 +125,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Group of such commands and groups."""
+    """Command group whose commands have the options `--json` and `--quiet`."""
 
     command_class = Command
     group_class = type

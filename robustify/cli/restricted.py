@@ -100,7 +100,7 @@ def make_key(out: Path) -> int:
 @click.argument("file", required=False, type=FILE)
 @option("--begin", "Create the record of a key that has not been used for a release.", to="begins")
 def list_releases(file: Path | None, begins: bool) -> int:
-    """List the releases under a key, with their cost in bits, and what is left of each set's budget.
+    """List the releases under a key, their cost in bits, and the remaining budget of each set.
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """

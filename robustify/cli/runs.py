@@ -76,7 +76,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     settings = configs.with_models(settings, models, given["device"])
     if given["safe_demo"] and settings.sensitivity != "public":
         kind = f"{settings.name} is a {settings.sensitivity} set"
-        raise AuthorisationError(f"{kind}, and --safe-demo runs only public sets")
+        raise AuthorisationError(f"{kind}, but --safe-demo runs only public sets. Use a public set.")
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
         found = steps.foretold(settings, folder, cache, force=given["force"])

@@ -69,7 +69,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
 @contextmanager
 def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
-    """Show progress without loading and the cache in the rate. If the user interrupts it, say how much is kept."""
+    """Show progress at a rate that excludes loading and cached results. If the user interrupts it, say how much is kept."""
     from robustify.models.forecast import Stopwatch
 
     name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))

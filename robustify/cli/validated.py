@@ -23,9 +23,9 @@ _FORMS = {
 
 
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
-    """Return the description `tree` of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
+    """Return the lines that describe a benchmark: a verdict, its facts, and the `data` block of a config.
 
-    `data` is the path of the file, or the name of a config.
+    `tree` contains the facts. `data` is the path of the file, or the name of a config.
     """
     n, aside = tree["n_items"], tree["n_quarantined"]
     faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}

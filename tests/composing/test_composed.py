@@ -167,8 +167,8 @@ def test_a_csv_that_cannot_hold_the_set_becomes_json_lines(quick: None, tmp_path
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--options", "1"), "is no number of options; expected 2 to 26"),
-        (("--options", "5-4"), "is no number of options"),
+        (("--options", "1"), "is not a number of options; expected 2 to 26"),
+        (("--options", "5-4"), "is not a number of options"),
         (("--pool", "absent.jsonl"), "absent.jsonl does not exist"),
     ],
 )
