@@ -53,7 +53,7 @@ class HumanLabel(BaseModel, frozen=True):
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
-    """Build a label from its JSON. Raise `DataError` if the fields do not form a label."""
+    """Build a human label from its JSON object. Raise `DataError` if the fields do not form a label."""
     with suppress(ValidationError):
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
@@ -190,7 +190,7 @@ def summarise(
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
-    """Yield the exact paired test of every two models on the items of a kind for which both have a score."""
+    """Yield an exact paired test for every two models, on the items of each kind for which both have a score."""
     for kind, some in _parted(grades, lambda grade: grade.kind).items():
         for (other, they), (model, we) in combinations(_parted(some, lambda grade: grade.model).items(), 2):
             theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in (they, we))

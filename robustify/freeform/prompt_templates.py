@@ -1,4 +1,4 @@
-"""Prompt templates (built-in, or in folders of the user), their rendering into chat messages, and the list of all prompts.
+"""Built-in and custom prompt templates, their rendering into chat messages, and the list of all prompts.
 
 A released template is rejected if its bytes do not match the SHA-256 in its manifest. IDs of a user's templates begin with
 the folder's name, so that they cannot replace a built-in one. Data is never compiled.
@@ -60,7 +60,7 @@ class PromptTemplate(Settings):
         """Return the format in which labels are asked for: the wanted one, or this template's own."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
-            raise UsageError(f"Template {self.id} names no format of its labels. {mend}")
+            raise UsageError(f"Template {self.id} does not name a format for labels. {mend}")
         if wanted not in (None, "adaptive", *self.formats):
             known = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or none for its default."
             raise UsageError(f"Template {self.id} does not support format_type {wanted}. {known}")
@@ -75,11 +75,11 @@ class PromptTemplate(Settings):
 def pack_text(root: Path, name: str) -> str:
     """Return a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise DataError(f"{name}: is outside its template pack. Move the file into the pack.")
+        raise DataError(f"{name} is outside its template pack. Move the file into the pack.")
     try:
         return (root / name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise DataError(f"{name}: is missing or not UTF-8 text. Restore the template file.") from None
+        raise DataError(f"{name} is missing or not UTF-8 text. Restore the template file.") from None
 
 
 @cache
@@ -101,7 +101,7 @@ def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> Promp
         raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
     texts = "\0".join(pack_text(found[-1].root, name) for name in found[-1].files)
     if hashlib.sha256(texts.encode()).hexdigest() != found[-1].sha256:
-        raise DataError(f"template {found[-1].id}: was changed. Restore it, or release a new version.")
+        raise DataError(f"Template {found[-1].id} was changed. Restore it, or release a new version.")
     return found[-1]
 
 
@@ -113,7 +113,7 @@ def read_pack(root: Path, prefix: str) -> list[PromptTemplate]:
         return [PromptTemplate.model_validate(row) for row in made]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValidationError):
         expected = "Expected a list of templates, each with an ID such as family/name@1.0."
-        raise DataError(f"{prefix or 'built-in '}manifest.yaml: is missing or invalid. {expected}") from None
+        raise DataError(f"{prefix or 'built-in '}manifest.yaml is missing or invalid. {expected}") from None
 
 
 # Rendering
@@ -142,7 +142,7 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
     values: dict[str, Any] = {name: variables.get(name) for name in (*template.variables, *template.optional)}
     if missing := [name for name in template.variables if values[name] is None]:
         expected = ", ".join(template.variables)
-        raise UsageError(f"template {template.id}: {', '.join(missing)} missing. Expected {expected}.")
+        raise UsageError(f"Template {template.id} lacks {', '.join(missing)}. Expected {expected}.")
     language, nonce = str(values.get("language") or "en"), str(values.get("nonce") or "")
     values |= {
         "language_note": _note(template, language), "domain_text": "",
@@ -173,7 +173,7 @@ def _note(template: PromptTemplate, language: str) -> str:
 
 
 def _fenced(nonce: str, name: str, text: str) -> str:
-    """Return a quoted text between markers with a code that the text cannot know."""
+    """Return a text between markers with a code that does not occur in the text."""
     keys = (f"{nonce}\0{name}\0{i}".encode("utf-8", "replace") for i in count())
     codes = (hashlib.sha256(key).hexdigest()[:12] for key in keys)
     code = next(c for c in codes if c not in text)
@@ -182,7 +182,7 @@ def _fenced(nonce: str, name: str, text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _environment(template: PromptTemplate) -> jinja2.Environment:
-    """Return the sandbox of a template, which reads no files outside the pack."""
+    """Return a Jinja sandbox for a template, which reads no files outside its pack."""
     loader = jinja2.FunctionLoader(lambda n: pack_text(template.root, n) if n in template.files else None)
     blocks = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     return ImmutableSandboxedEnvironment(loader=loader, undefined=jinja2.StrictUndefined, **blocks)
@@ -206,7 +206,7 @@ _INFERRING = "infer_question/choices-v1"
 
 
 def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
-    """Return the ID, what is read of a reply, and the SHA-256 of every prompt."""
+    """List every prompt with its ID, the kind of reply that is read, and its SHA-256."""
     views = [template(view, name) for view in VIEWS for name in names(view)]
     read = [(f"{one.view}/{one.name}", "letter" if one.by_letter else "option", one.digest) for one in views]
     read.append((_INFERRING, "text", hashlib.sha256(_file_of(_INFERRING).encode()).hexdigest()))
@@ -226,8 +226,8 @@ def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str,
 def prompt_for(
     prompt_id: str, item: Item = INVENTED, format_type: str | None = None, extra_dirs: tuple[Path, ...] = ()
 ) -> dict[str, str]:
-    """Return the parts of a prompt for one item, by name, in the item's own order of options. The key stands for a reply.
-    Raise `UsageError` if the prompt is unknown or does not fit the item."""
+    """Render a prompt for one item, with the options in their own order. Return its parts by name. The key stands for a
+    reply. Raise `UsageError` if the prompt is unknown or does not fit the item."""
     if prompt_id == _INFERRING:
         return {"context": inferring_prompt(item)}
     if not _is_view(prompt_id):
@@ -244,7 +244,7 @@ def prompt_for(
     view, _, name = prompt_id.partition("/")
     found = template(next(one for one in VIEWS if one == view), name)
     if not found.can_ask(item):
-        raise UsageError(f"{prompt_id}: hides a passage, and this item has none. Choose one with a passage.")
+        raise UsageError(f"{prompt_id} hides a passage, but this item has none. Use another item.")
     asked = found.requests(item, own(item.k))
     parts = {"context": asked[0].context}
     parts |= {f"continuation {at}": one.continuation for at, one in enumerate(asked, start=1)}

@@ -150,8 +150,8 @@ def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
 
 
 def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
-    """Read predictions and their questions, which without an items file are in the same rows. Raise `DataError` if a row
-    does not fit, and `AuthorisationError` if a row belongs to a restricted set."""
+    """Read predictions and their questions, which are in an items file or in the same rows. Raise `DataError` if a row does
+    not fit, and `AuthorisationError` if a row belongs to a restricted set."""
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow:
@@ -225,7 +225,7 @@ def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     """Attach to each item the nuggets listed under its ID."""
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
     if unknown := len(facts.keys() - {item.id for item in items}):
-        raise DataError(f"{path.name}: has {unknown} unknown item IDs. Remove these IDs, or add their items.")
+        raise DataError(f"{path.name} has {unknown} unknown item IDs. Remove these IDs, or add their items.")
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]
 
 

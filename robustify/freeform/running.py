@@ -84,7 +84,7 @@ def generate(
     items: Sequence[FreeItem], writer: Writer, settings: FreeSettings, kept: Replies,
     progress: Progress = no_progress,
 ) -> list[AnswerRow]:  # fmt: skip
-    """Return the answers to every item that may be asked, in order. Cached replies are reused."""
+    """Let a model answer all items that may be asked, and return the answers in order. Cached replies are reused."""
     chat = bool(getattr(writer, "has_chat_template", False))
     asked = [item for item in items if not item.excluded_reason]
     prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
@@ -107,8 +107,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model if the settings name it, or name none and it can generate text. Raise `UsageError` if the
-        engine of a named model only scores."""
+        """Ask a loaded model the questions, unless the settings name only other models, or it only scores. Raise
+        `UsageError` if they name it, but it only scores."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return

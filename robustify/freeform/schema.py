@@ -181,7 +181,7 @@ _READER = TypeAdapter(GradeResult)
 
 
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
-    """Build a grade from its JSON. Raise `DataError` if it is none."""
+    """Build a grade from its JSON object. Raise `DataError` if the object is not a grade."""
     if row.get("schema") != SCHEMA:
         raise DataError("The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`.")
     try:
@@ -217,7 +217,7 @@ class JudgeSettings(Settings):
     @classmethod
     def _odd(cls, votes: int) -> int:
         if votes % 2 == 0:
-            raise ValueError("is even. Expected an odd number, so that two verdicts cannot tie.")
+            raise ValueError("the number is even; expected an odd number, so that two verdicts cannot tie")
         return votes
 
 
@@ -272,7 +272,7 @@ class FreeSettings(Settings):
             match row:
                 case {"template": str(name), "reply": str(reply)} if reply.strip():
                     return self.template_named(name), row
-            raise DataError("The row is no example. Expected template, reply, and the template's variables.")
+            raise DataError("The row is not an example. Expected template, reply, and its other variables.")
 
         return read_jsonl(Path(self.examples), solved) if self.examples else []
 

@@ -103,8 +103,8 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Return the grades in the order of the answers. Raise `DataError` if an answer belongs to an unknown item, or a model
-    answers an item twice, and other errors as `grade_answer`."""
+    """Grade answers, and return the grades in the same order. Raise `DataError` if an answer belongs to an unknown item, or
+    a model answers an item twice, and other errors as `grade_answer`."""
     require_grading(settings, judge)
     by_id, seen, faults = {item.id: item for item in items}, dict[tuple[str, str], int](), list[str]()
     for n, row in enumerate(answers, start=1):
@@ -132,8 +132,8 @@ OKAY_WEIGHT = 0.5
 def grade_nuggets(
     item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
 ) -> GradeResult:
-    """Grade an answer by the nuggets of its item. Raise `UsageError` if the template lacks the format, and `ModelError` if
-    the judge can never be called."""
+    """Grade an answer by the nuggets (facts) of its item that it supports. Raise `UsageError` if the template lacks the
+    format, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
     written, text = chosen.label_format(settings.format_type), said(answer)
     if isinstance(text, Ruling):

@@ -48,7 +48,7 @@ class Amount(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def read_quantity(text: str) -> Amount | None:
-    """Read a whole text as one quantity, or return None."""
+    """Read a text as a number with an optional unit, or return None if it is anything else."""
     if len(text) > LONGEST:
         return None
     if "\\" in text or "{" in text:
@@ -109,7 +109,7 @@ _UNCLEAR = re.compile(r"/[^/]*(?:[^\W\d_)][\s\d^]*[\s*]\s*[^\W\d_]|-\d)")
 
 @lru_cache(maxsize=1024)
 def parse_unit(text: str) -> Any:
-    """Parse a whole text as a unit of pint, or return None. "J/mol K" may mean two things and is no unit."""
+    """Parse a text as a unit that pint knows, or return None. "J/mol K" may mean two things and is no unit."""
     plain = plain_text(text[: LONGEST + 1]).strip(" .")
     for pattern, name in _WRITTEN:
         plain = pattern.sub(name, plain)
@@ -128,7 +128,7 @@ def parse_unit(text: str) -> Any:
 
 @cache
 def _is_named(word: str) -> bool:
-    """Return whether a word is no unit, or one as people write it: "kilometres", but no "pins" of picoinches."""
+    """Return whether a word is written as people write units ("kilometres", but not "pins" for picoinches), or is none."""
     read = registry().parse_unit_name(word)
     return not read or any(
         not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)
@@ -139,7 +139,7 @@ def _is_named(word: str) -> bool:
 
 @cache
 def registry() -> Any:
-    """Return pint's registry, with currencies."""
+    """Return pint's registry of units, extended by currencies."""
     from pint import UnitRegistry
 
     units: Any = UnitRegistry()
@@ -179,8 +179,8 @@ def whole_quantity(reference: str) -> Amount | None:
 
 
 def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -> Ruling:
-    """Decide whether an answer gives the number of an item's reference, within `max(rel * |reference|, absolute)`. An
-    answer that is nearer to another option is wrong. Never raises because of a text."""
+    """Decide whether an answer gives an item's reference number, within a tolerance of `max(rel * |reference|, absolute)`.
+    An answer that is nearer to another option is wrong. Never raises because of a text."""
     known, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
     if known is None or (item.unit and unit is None):
         return Ruling("reference_is_no_quantity", status="reference_error")
@@ -204,7 +204,7 @@ class _Comparison:
     question: str
 
     def find(self, claim: str) -> Ruling:
-        """Decide on a claim that is nothing but a number, or `x =` one."""
+        """Decide on a claim that consists only of a number, or of `x =` and a number."""
         if _CHANGED.search(claim):
             return Ruling("no_number", None, claim)
         for core in core_texts(claim, self.question):

@@ -137,7 +137,7 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 
 
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
-    """Return the decision on a whole answer, or else the one that all sentences that announce a result share.
+    """Return the decision on a whole answer, otherwise the decision shared by all sentences that announce a result.
 
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.
@@ -164,8 +164,7 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
-    """Decide whether an answer is the correct option or an alias, or certainly another option, by letter if they were
-    shown."""
+    """Decide whether an answer is certainly the correct option or another one, by text or by a letter that was shown."""
     text = said(answer)
     if isinstance(text, Ruling):
         return text

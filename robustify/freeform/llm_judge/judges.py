@@ -52,7 +52,7 @@ class Completion(HoldsText):
 
 
 class JudgeCallError(Exception):
-    """A judge call without a reply, with the reason in `error_type`. The message never contains the prompt."""
+    """Error for a judge call that failed. `error_type` is the reason. The message never contains the prompt."""
 
     def __init__(self, error_type: ErrorType) -> None:
         super().__init__(error_type)
@@ -120,7 +120,7 @@ class HttpJudge:
         self._client.close()
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return one reply. A server that refuses a schema is asked without one."""
+        """Send a conversation to the judge and return its reply. A server that refuses a schema is asked without one."""
         body: dict[str, Any] = {
             "messages": [asdict(message) for message in messages], "temperature": call.temperature,
             "max_tokens": call.max_tokens, "seed": call.seed,
@@ -171,7 +171,7 @@ def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow
     own = sum(answer.model == judge.model for answer in answers) if judge and judge.forbid_self else 0
     if judge and own:
         mend = "Use another judge, or set `forbid_self: false`."
-        raise ModelError(f"judge {judge.model}: wrote {own} of the answers. {mend}")
+        raise ModelError(f"The judge {judge.model} wrote {own} of the answers. {mend}")
 
 
 # Calls with retries and votes
@@ -183,13 +183,13 @@ LONGEST_QUOTED = 4000
 
 
 def line_of(error: ErrorType | None) -> str:
-    """Return what to tell a model about a reply with this error."""
+    """Return a line that tells a model what was wrong with its reply."""
     return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
 
 
 def call_of(settings: FreeSettings, vote: int, name: str = "", value: object = None) -> Call:
-    """Return the call of one vote. With `json_schema`, the server is asked for reasoning and the member `name` of the
-    schema `value`."""
+    """Return the parameters of the call for one vote. With `json_schema`, the server is asked for reasoning and the member
+    `name` of the schema `value`."""
     judge, schema = settings.asking, None
     if judge.json_schema and value is not None:
         members = {"reasoning": {"type": "string"}, name: value}
@@ -202,7 +202,7 @@ def call_of(settings: FreeSettings, vote: int, name: str = "", value: object = N
 def messages_of(
     settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
 ) -> list[Message]:
-    """Render a template with the given variables, after the examples of the settings."""
+    """Return the messages of a judge call: the configured examples, and the rendered template."""
     # The nonce determines the codes that fence quoted text.
     options = {"nonce": f"{settings.asking.seed}:{item_id}", "language": settings.language}
     *before, case = rendered(template, {**variables, **options})
@@ -214,7 +214,7 @@ def _asked(
     judge: Judge, messages: Sequence[Message], call: Call, retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:  # fmt: skip
-    """Call the judge, and repeat the call while `read` returns a retry line and retries remain. Return all attempts."""
+    """Call the judge, and ask again while `read` returns a line for a retry and retries remain. Return all attempts."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         digest = prompt_sha256(conversation)
@@ -242,7 +242,7 @@ def ask_labels(
     judge: Judge, messages: Sequence[Message], n: int, settings: FreeSettings, vote: int = 0,
     format_type: str = "adaptive",
 ) -> AskedLabels:  # fmt: skip
-    """Ask for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept."""
+    """Ask the judge for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept."""
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
 

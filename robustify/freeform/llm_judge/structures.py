@@ -1,4 +1,4 @@
-"""The one walker of a judge's reply: every JSON, XML, Markdown, YAML or CSV structure in it, with its place.
+"""Parser of all JSON, XML, Markdown, YAML, and CSV structures in a judge's reply, with their positions.
 
 XML is read by a pattern and YAML line by line, so that a reply can define no entities.
 """
@@ -171,7 +171,8 @@ def _tables(text: str) -> Iterator[Structure]:
 
 
 def _lines(text: str) -> Iterator[Structure]:
-    """Yield lists and blocks of `key: value`, with at most one empty line between items, and lines with commas."""
+    """Yield each list, block of `key: value` lines, and line of comma-separated entries. Items may be one empty line
+    apart."""
     rows: list[list[tuple[str, Any]]] = []
     kind, start, end, blanks, at = "", 0, 0, 0, 0
     for line in [*text.split("\n"), "#"]:
@@ -209,8 +210,8 @@ def _separated(line: str, start: int) -> Iterator[Structure]:
 
 
 def contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
-    """Return whether an earlier, different structure may be the answer instead of the last one, which overrides those of
-    its format if nothing but an introduction such as "Labels:" is before it on its line or after it."""
+    """Return whether an earlier structure may be the answer instead of the last one. The last one overrides those of its
+    format if only an introduction such as "Labels:" is before it on its line or after it."""
     if any(one.format != last.format for one in others):
         return True
     before = text[max(0, last.start - _LONGEST_LINE) : last.start].rpartition("\n")[2]

@@ -1,4 +1,4 @@
-"""Labels, verdicts and scores of a judge's reply: the allowed values, how they are read, and majority votes.
+"""Parsers of the labels, verdicts, and scores in a judge's reply, their allowed values, and majority votes.
 
 They come only from structures, never from prose. The last structure counts unless another one contradicts it. A label
 counts only if it certainly belongs to its nugget.
@@ -61,7 +61,7 @@ class LabelParse(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """The majority verdict. `agreement` is its share of the requested votes."""
+    """Majority verdict of several votes. `agreement` is its share of the requested votes."""
 
     verdict: str | None
     agreement: float
@@ -79,7 +79,7 @@ def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
 
 
 def majority_vote(verdicts: Sequence[str | None]) -> Vote:
-    """Return the verdict of more than half of the requested votes. A failed vote counts against it."""
+    """Return the verdict that more than half of the requested votes share. A failed vote counts against it."""
     counts = Counter(v for v in verdicts if v is not None).most_common(2)
     shares = [n / len(verdicts) for _, n in counts]
     if counts and shares[0] > 0.5:
@@ -185,7 +185,7 @@ def parse_labels_multi_format(
 
 
 def _labelled(one: Structure, expected: int) -> list[Entry]:
-    """Return the entries of a structure that may be the labels. What is no label becomes None."""
+    """Return the entries of a structure that may contain the labels. Entries without a label become None."""
     entries = _entries(one.value)
     read = [(index, _label(said)) for index, said in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.
