@@ -41,8 +41,8 @@ class Access:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
-        """Return the items with keyed IDs, without invalid rows if `skip_bad`. Raise `DataError` if the number of records
-        differs from the pinned one, or if the files cannot be loaded."""
+        """Read the items of the set, with keyed IDs. Invalid rows are left out if `skip_bad`. Raise `DataError` if the
+        number of records differs from the pinned one, or if the files cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
@@ -51,12 +51,12 @@ class Access:
 
 
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
-    """Return the permission to read a set and to write into `folder` (None if nothing is written), or None for a public
-    set.
+    """Return the permission to read a restricted set and to write into `folder`, or None for a public set.
 
-    `public` is what the config claims, but it cannot lower the label of the manifest, which is read for every call.
-    Raise `AuthorisationError` if a restricted set has no adapter, or a requirement is not met, `DataError` if the data
-    differ from the pinned data, and `UsageError` if the adapter or a data file is invalid.
+    `folder` is None if nothing is written. `public` is what the config claims, but it cannot lower the label of the
+    manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, or a requirement
+    is not met, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a data file is
+    invalid.
     """
     found = None if adapter is None else find_adapter(adapter)
     if not public or (found and found.manifest.restricted):
@@ -95,7 +95,7 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
 
 
 def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
-    """Return the pin of each file of a set, and the items. Raises as `accept`."""
+    """Read the files of a set. Return the pin (digest and record count) of each file, and the items. Raises as `accept`."""
     manifest, pins, items = adapter.manifest, dict[str, Pin](), list[Item]()
     own = adapter.folder.resolve().parent != shipped("adapters").resolve()
     for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
@@ -139,7 +139,7 @@ def _require(name: str, root: Path, path: str, digest: str | None) -> None:
     if not os.path.lexists(place):
         raise AuthorisationError(f"{name} is not in the data folder. Copy it there; it is never downloaded.")
     if not place.resolve().is_relative_to(root) or place.is_symlink() or not place.is_file():
-        raise UsageError(f"{name} is a link, not a regular file, or outside the data folder.")
+        raise UsageError(f"{name} is a link, not a regular file, or outside the data folder. Copy it there.")
     try:
         pinned = digest is None or sha256(place) == digest
     except OSError as error:
@@ -167,8 +167,8 @@ def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
 
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:
-    """Return the requirements for an adapter's set, and whether each is met, without asking a model, as
-    `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`. Raises as `find_adapter`."""
+    """Check every requirement for reading a set, without asking a model. Return `{adapter, sensitivity, facts: [{fact,
+    holds, says}], content_sha256}`. Raises as `find_adapter`."""
     adapter, content = find_adapter(name), None
     manifest = adapter.manifest
     if manifest.restricted:

@@ -1,4 +1,4 @@
-"""Adapters: the manifests of data sets, and the lookup of adapters by name or path. Nothing here reads data.
+"""Adapters, which describe data sets in manifests, and their lookup by name or path. Nothing here reads data.
 
 Unknown keys are refused, and `sensitivity` has no default. No other folder can take the ID of an adapter that ships with
 the package, because such a copy could lower a label, permit a host, or reuse an acceptance.
@@ -34,13 +34,13 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 def _below(path: str) -> str:
     bare = path.isprintable() and "\\" not in path and path[:1] not in ("~", "/")
     if not bare or ".." in PurePosixPath(path).parts:
-        raise ValueError("is outside the data folder; expected a path below it, without `..`")
+        raise ValueError("the path is outside the data folder; expected one below it, without `..`")
     return path
 
 
 def _host(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise ValueError("is not a host name; expected lowercase letters, without a scheme or port")
+        raise ValueError("the value is not a host name; expected lowercase letters, without a scheme or port")
     return name
 
 
@@ -57,7 +57,7 @@ class _Licence(_Part):
 
 
 class DataFile(_Part):
-    """A file below the root. `sha256` and `records` pin its content, and are null if unknown."""
+    """File of a data set, below its root folder. `sha256` and `records` pin its content, and are null if unknown."""
 
     path: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_below)]
     sha256: _Digest | None = None
@@ -104,11 +104,11 @@ class Manifest(_Part):
     @model_validator(mode="after")
     def _consistent(self) -> "Manifest":
         if self.restricted and self.attest.get("not_sensitive") is not None:
-            raise ValueError("attest.not_sensitive: not allowed for a restricted set")
+            raise ValueError("attest.not_sensitive: not allowed for a restricted set. Remove this key.")
         if len(self.columns) == 1:
             raise ValueError("columns: one name does not identify a set; expected none, or at least two")
         if self.restricted and self.data.root_env is None:
-            raise ValueError("data.root_env: null for a restricted set; expected the variable of your folder")
+            raise ValueError("data.root_env: null for a restricted set; expected the name of a variable")
         return self
 
     @property
@@ -176,7 +176,7 @@ def _read(folder: Path) -> Adapter:
 
 @lru_cache
 def _parsed(raw: bytes, folder: str) -> Manifest:
-    """Parse a manifest once, because each file of items is compared with every set."""
+    """Parse a manifest. The result is cached, because each file of items is compared with every set."""
     try:
         # Strict models take dates and tuples from JSON, not from Python.
         return Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, _WHAT), default=str))
@@ -186,8 +186,8 @@ def _parsed(raw: bytes, folder: str) -> Manifest:
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
-    """Return the files of a set, with relative paths if restricted, because only `access` may resolve them. Raise
-    `UsageError` if the folder of a public set is unknown."""
+    """Return the data files of a set. Those of a restricted set have relative paths, because only `access` may resolve
+    them. Raise `UsageError` if the folder of a public set is unknown."""
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     if manifest.restricted:
         return manifest.sources(Path())

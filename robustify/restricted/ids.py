@@ -175,9 +175,9 @@ _LABELS = ("sensitivity", "key_id", "adapter", "release", _MAC)
 
 
 def evaluator_key(path: Path | str | None = None) -> Key:
-    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if there is none, it is
-    damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or in a Git
-    work tree."""
+    """Load the evaluator's key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if it is
+    missing, damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or
+    in a Git work tree."""
     named = str(path or os.environ.get(FILE_VARIABLE) or "")
     key = key_file.load_key(named) if named else None
     if key is None:
@@ -210,7 +210,7 @@ def new_key(out: Path) -> Key:
 
 
 def sealed(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    """Return the manifest of a run with its HMAC-SHA256 under the subkey for manifests."""
+    """Return the manifest of a run with its seal: an HMAC-SHA256 under the subkey for manifests."""
     return {**manifest, _MAC: _mac(manifest, key)}
 
 

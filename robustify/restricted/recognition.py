@@ -48,14 +48,15 @@ class Sign:
 def require_ordinary(
     bench: Loaded, sources: Sequence[Source], adapter: str | None = None, names: Iterable[str] = ()
 ) -> None:
-    """Raise `AuthorisationError` with every sign that no attestation lifts. `names` are other names of the set."""
+    """Raise `AuthorisationError` if a set has signs of sensitivity that no attestation lifts. `names` are its other
+    names."""
     _refuse(bench.name, not_attested(recognised(bench, sources, names), bench, adapter))
 
 
 def require_ordinary_files(
     name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
 ) -> None:
-    """Raise `AuthorisationError` with every sign that items from logs are sensitive. No attestation applies to them."""
+    """Raise `AuthorisationError` if items from logs have signs of sensitivity. No attestation applies to them."""
     _refuse(name, list(_signs(items, list(files), list(names))))
 
 

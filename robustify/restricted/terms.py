@@ -75,8 +75,7 @@ def licences_file() -> Path:
 
 
 def accepted() -> tuple[Acceptance, ...]:
-    """Return all acceptances in this account. Raise `AuthorisationError` if the record is not a regular file, or is
-    damaged."""
+    """Return all acceptances in this account. Raise `AuthorisationError` if the record is damaged or not regular."""
     return _record().accepted
 
 
@@ -165,12 +164,12 @@ def utc_now() -> str:
 
 
 def _joined(several: Iterable[bytes]) -> bytes:
-    """Return the fingerprints of several sets, sorted and joined."""
+    """Join several strings of fingerprints into one, sorted and without repeats."""
     return b"".join(sorted(set().union(*map(_cut, several))))
 
 
 def _copied(items: Sequence[Item], key: bytes, sets: Mapping[str, bytes]) -> dict[str, int]:
-    """Return the sets, given with their joined fingerprints, of which the items are a copy: the known items of each."""
+    """Return the sets of which the items are a copy, with the number of known items. `sets` has their fingerprints."""
     known, counts = {name: _cut(marks) for name, marks in sets.items()}, Counter[str]()
     for item in items if known else ():
         marks = list(_fingerprints(item, key))

@@ -52,9 +52,9 @@ class SplitOf:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One publication. `what` is "page" or the name of a split, and `content` its keyed digest. `numbers` has the keyed
-    digest and the bits of each number, and `bits` is the sum of those that were new. `budget` is that of the split, or
-    None in older records, `cell` is `min_cell`, and `at` is the time at which the release was recorded."""
+    """Publication of a page or a split. `what` is "page" or the name of a split, and `content` its keyed digest. `numbers`
+    has the keyed digest and the bits of each number, and `bits` is the sum of those that were new. `budget` is that of the
+    split, or None in older records, `cell` is `min_cell`, and `at` is the time at which the release was recorded."""
 
     dataset: str
     version: str
@@ -124,9 +124,9 @@ def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
 
 
 def record(key: Key, file: Path, release: Release) -> Release:
-    """Record a release before any of its files is written, the same content only once, and return it with the bits that
-    it spends. Raise `AuthorisationError` if it must not be published, or the record is damaged, and `ResourceError` if
-    the record cannot be written."""
+    """Record a release before any of its files is written, and return it with the bits that it spends. The same content is
+    recorded only once. Raise `AuthorisationError` if it must not be published, or the record is damaged, and
+    `ResourceError` if the record cannot be written."""
     with _writing(file):
         lines, earlier = _read(key, file)
         for one in earlier:
@@ -146,8 +146,8 @@ def record(key: Key, file: Path, release: Release) -> Release:
 
 
 def releases_of(key: Key, file: Path) -> list[Release]:
-    """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, of another key, or
-    readable by others."""
+    """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, not private, or of
+    another key."""
     return _read(key, file)[1]
 
 

@@ -43,13 +43,13 @@ def one_digit_up(p: float) -> float:
 
 
 def rounded_interval(share: float, n: int) -> tuple[float, float]:
-    """Return the rounded Wilson interval of a share of `n`, which reveals nothing beyond these two arguments."""
+    """Return the rounded Wilson interval of a share of `n`. It reveals nothing beyond these two arguments."""
     low, high = wilson(share * n, n)
     return rounded(low, FINE), rounded(high, FINE)
 
 
 def bits(kind: Kind, step: float) -> float:
-    """Return log2 of the number of values that a released number may have, with those for not being shown: a p is not
+    """Return the bits that a released number may reveal: log2 of the number of its possible values. A p may also be not
     measured, and a share not measured or based on too few items."""
     return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
 
@@ -100,7 +100,7 @@ class TopicBlock:
 
     @property
     def least(self) -> int:
-        """Size of the smaller cell: the kept or the removed items."""
+        """Number of kept or of removed items, whichever is smaller."""
         return min(self.after, self.before - self.after)
 
 
@@ -235,8 +235,7 @@ class Released(BaseModel):
 
 
 def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary, with the label of each measure. `min_cell` applies if it is larger than
-    `CELL`."""
+    """Return the released page of a summary, with labels of measures. `min_cell` applies if it is larger than `CELL`."""
     splits, k = summary.splits, max(CELL, min_cell)
     page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
@@ -314,7 +313,8 @@ class _Page:
     def _of(
         self, measure: Measure, disclosed: Disclosed, name: str, parts: Measured
     ) -> Iterator[ReleasedNumber]:
-        """Yield a measure on its parts. Sizes are rounded down if a model or rule did not answer all items."""
+        """Yield the released numbers of a measure on all or kept items. Sizes are rounded down if some items were not
+        answered."""
         answered = (parts.all and parts.all.n) or 0
         whole = measure.scope == "set" or answered == self.n
         size = self.n if whole else answered // self.k * self.k
