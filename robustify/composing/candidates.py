@@ -38,7 +38,7 @@ _Row = tuple[str, str, tuple[Candidate, ...]]
 def offered(
     items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()
 ) -> tuple[list[list[Candidate]], dict[str, int]]:
-    """Return the candidates that files offer to each item, in their order, and how many rows of each file are of no item.
+    """Read candidates from files. Return those for each item, in order, and the number of rows by file that match no item.
 
     `columns` name the fields with candidates, which are otherwise recognized.
 
@@ -65,8 +65,8 @@ def offered(
 
 
 def _finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
-    """Return a function that takes a row's ID and question and returns the matching items: none, the item with the ID,
-    or all items with the question."""
+    """Return a function that finds the items with the ID or question of a row. It returns the item with the ID, or all
+    items with the question."""
     by_id, by_stem = {item.id: at for at, item in enumerate(items)}, defaultdict[str, list[int]](list)
     for at, item in enumerate(items):
         for stem in {_form(item.stem), _form(item.question or item.stem)}:
@@ -100,7 +100,7 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the fields with candidates: those named so, or else all that contain lists and are no part of an item."""
+    """Return the names of fields with candidates: those named so, otherwise fields of lists that are no part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}

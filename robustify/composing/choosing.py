@@ -40,7 +40,7 @@ _NEW = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """How to choose. `shown` are the fewest and the most options of an item.
+    """Settings for choosing distractors. `shown` are the fewest and the most options of an item.
 
     Each distractor that an item had already multiplies a set's weight by exp(`prefer_own`). With `meaning`, a probe of
     the encoder's vectors takes part, and is no proof any more.
@@ -55,7 +55,7 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Chosen distractors: indices into the candidates of each pool, and what the probes of each round found in drawn sets.
+    """Chosen distractors, as indices into the candidates of each pool, and the findings of the probes in each round.
 
     `least` is the mean accuracy that recent probes of a kind have at least, whatever is chosen from these pools. If it is
     above chance, the pools cannot hide the keys.
@@ -97,7 +97,7 @@ class _Game:
         self._recent: dict[Kind, Floats] = {}
 
     def played(self) -> Ints:
-        """Return the set of each item (n,)."""
+        """Play until the probes are quiet. Return the index of each item's final set (n,)."""
         quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
         while fitted and quiet < QUIET_ROUNDS and len(self.trace) < self._how.rounds:
             self.trace.append(self._round(len(self.trace) + 1))
@@ -125,14 +125,14 @@ class _Game:
         return gains(won, sets.k[at, picked])
 
     def _drawn(self) -> Ints:
-        """Draw a set for each item in proportion to its weight (n,), by the Gumbel trick."""
+        """Draw a set for each item in proportion to its weight. Return the indices (n,). This is the Gumbel trick."""
         return np.asarray((self._log_weight + self._rng.gumbel(size=self._log_weight.shape)).argmax(axis=1))
 
     def _settled(self) -> Ints:
-        """Return a set for each item (n,), drawn by weight given the sums of the moments (Gibbs sampling).
+        """Draw the final set of each item by weight, so that the moments sum to their aims (Gibbs sampling).
 
-        A sum is to be zero, or what the weights expect less `_NOISE` standard errors, because moving it further would
-        disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
+        An aim is zero, or what the weights expect less `_NOISE` standard errors, because moving a sum further would disturb
+        their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
         """
         picked, sets = self._drawn(), self._sets
         n = len(picked)
@@ -153,14 +153,14 @@ class _Game:
 
 
 def _rules(sets: CandidateSets) -> list[Floats]:
-    """Return the credits less chance (n, S) of picking the longest or shortest option, in characters and in words."""
+    """Return the gains over chance (n, S) of picking the longest or the shortest option, in characters and in words."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
     found = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
     return [_credits(sign * size, sets) - 1 / sets.k for size in found for sign in (1, -1)]
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return the tie-fair credit (n, S) of the key, the first option, for having the highest of scores (n, S, K)."""
+    """Return 1 for each set (n, S) in which the key, the first option, scores highest, its share in a tie, otherwise 0."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
 

@@ -1,4 +1,4 @@
-"""A composed set: items whose distractors were chosen from pools, with its proof.
+"""Composed set, whose distractors were chosen from pools, and the proof that its keys are hidden.
 
 The proof is by auditors that took no part in choosing, and by readers that pick the option most like the question, because
 distractors that nothing connects with the question would deceive every auditor, but make the key easy to find. Each version
@@ -47,7 +47,7 @@ Vectors = Callable[[Sequence[str]], Floats | None]
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Auditor or reader: what it gains over chance in each version, and the paired change from each other to `AFTER`."""
+    """Gains of an auditor or reader over chance in each version of a set, and changes from the others to `AFTER`."""
 
     name: str
     gain: Mapping[str, LeftToFind]
@@ -56,7 +56,7 @@ class Finder:
 
     @property
     def finds_more(self) -> bool:
-        """Whether it finds the keys more often than before, and more often than by chance."""
+        """Whether the auditor or reader finds the keys more often than before and than by chance."""
         ci, least = self.change[BEFORE].ci if BEFORE in self.change else None, self.gain[AFTER].ci
         return ci is not None and ci[0] > 0 and least is not None and least[0] > 0
 
@@ -70,13 +70,13 @@ class Proof:
 
     @property
     def worst(self) -> Finder | None:
-        """Auditor that took no part in choosing and finds the most."""
+        """Auditor that took no part in choosing and finds the keys best."""
         found = [one for one in self.auditors if one.independent]
         return max(found, key=lambda one: one.gain[AFTER].value or 0.0, default=None)
 
     @property
     def above_slack(self) -> tuple[Finder, ...]:
-        """Such auditors that gain more than `SLACK` over chance, by chance or not."""
+        """Auditors that took no part in choosing and gain more than `SLACK` over chance, significantly or not."""
         found = (one for one in self.auditors if one.independent)
         return tuple(one for one in found if (one.gain[AFTER].value or 0.0) > SLACK)
 
@@ -87,7 +87,7 @@ class Proof:
 
     @property
     def hidden(self) -> State:
-        """Whether the keys are hidden from them. A gain above `SLACK` that chance may explain is no verdict."""
+        """Whether the keys are hidden from independent auditors. A gain that may be by chance is no verdict."""
         if self.beyond_chance:
             return "failed"
         return "not evaluated" if self.above_slack or self.worst is None else "passed"
@@ -196,8 +196,8 @@ def _cut(item: Item, k: int, seed: int) -> Item:
 
 
 def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
-    """Return the probability of each key among the options shown (n,), by models that see the question, before and after.
-    NaN if no model saw all of them, or distractors that an item had are no candidates any more."""
+    """Return the probability that models which see the question give each key (n,), before and after. It is NaN if no model
+    saw all options shown, or distractors that an item had are no candidates any more."""
     won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
     for at, some in picks.items():
         for version, shown in ((BEFORE, pools[at].by(OWN)), (AFTER, some)):
@@ -210,7 +210,7 @@ def proof(
     versions: Mapping[str, Sequence[Item | None]], kinds: Mapping[Kind, bool], vectors: Vectors,
     answered: Mapping[str, Floats] | None = None,
 ) -> Proof:  # fmt: skip
-    """Audit the versions of a set, which have an item or None at each of n places.
+    """Audit the versions of a composed set. Each version has an item or None at each of n places.
 
     `kinds` says of each auditor whether it took no part in choosing. `answered` has the probabilities (n,) that models
     which see the question give the key, by version. With fewer than 50 items, nothing is fitted, and there are no auditors.
@@ -242,7 +242,7 @@ def _finders(
     names: Sequence[str], won: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
     independent: bool = True,
 ) -> dict[str, Finder]:  # fmt: skip
-    """Return the auditors of a family that judged the composed set. Holm's correction is over the family."""
+    """Return what each auditor of a family finds, if it judged the composed set. Holm's correction is over the family."""
     gained = {
         version: gains({name: of[name] for name in names if name in of}, k[version], groups=groups)
         for version, of in won.items()
@@ -260,7 +260,7 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
-    """Return the credits (n,) of each auditor and reader on the items, NaN for items that it did not see."""
+    """Return how well each auditor and reader finds each key (n,), from 0 to 1, or NaN if it did not see the item."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
@@ -279,19 +279,19 @@ def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> 
 
 
 def _wide(items: Sequence[Item], values: Floats) -> Floats:
-    """Return values of options (sum of k,) as (n, K)."""
+    """Convert a flat array with a value per option to one row per item (n, K)."""
     k = np.array([item.k for item in items], dtype=np.int64)
     return padded(values[:, None], np.arange(int(k.max(initial=1))) < k[:, None])[:, :, 0]
 
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return the tie-fair credits (n,) of picking the option with the highest of scores (n, K)."""
+    """Return 1 for each item (n,) whose key scores highest, its share in a tie, otherwise 0, by name of scores (n, K)."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(of, k), key) for name, of in scores.items()}
 
 
 def _spread(values: Floats, at: Ints, n: int) -> Floats:
-    """Return values at their places (n,), NaN elsewhere."""
+    """Return an array of n numbers with `values` at the positions `at`, and NaN elsewhere."""
     out = np.full(n, np.nan)
     out[at] = values
     return out

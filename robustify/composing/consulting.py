@@ -49,7 +49,7 @@ Votes = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Consulting:
-    """Who is consulted: a writer, models that see the question in `mode`, the items and answers of a run, and people."""
+    """Sources of candidates and verdicts: a writer, models that see the question in `mode`, a run's answers, and people."""
 
     writer: WriterSettings | None = None
     models: tuple[ModelSettings, ...] = ()
@@ -60,8 +60,8 @@ class Consulting:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Models that saw the question. `found` is the share of pools in which each prefers the key to all candidates that it
-    saw, and `voices` names those that have a voice."""
+    """Check of candidates by models that saw the question. `found` is the share of pools in which each prefers the key to
+    all candidates that it saw, and `voices` names those that have a voice."""
 
     found: dict[str, Rate]
     voices: tuple[str, ...]
@@ -69,8 +69,8 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What people said. `verdicts` counts candidates by the verdict that counts. There is an agreement for each pair of
-    `raters` with common candidates. `unmatched` counts candidates that no pool has."""
+    """Verdicts of people on candidates. `verdicts` counts candidates by the verdict that counts. There is an agreement for
+    each pair of `raters` with common candidates. `unmatched` counts candidates that no pool has."""
 
     verdicts: Mapping[str, int]
     raters: tuple[str, ...]
@@ -80,7 +80,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consulted(HoldsText):
-    """Pools after the consultation, the numbers of the writer, and what models and people said of the candidates."""
+    """Pools after the consultation, statistics of the writer, and the verdicts of models and people on candidates."""
 
     pools: tuple[Pool, ...]
     writer: Mapping[str, Any] | None
@@ -97,7 +97,7 @@ class Consulted(HoldsText):
 def consulted(
     pools: Sequence[Pool], grow: Grow, shown: tuple[int, int], how: Consulting, cache: Path, watch: Watch
 ) -> Consulted:
-    """Ask a writer, then models, then people, and set second keys aside.
+    """Ask a writer for candidates, and models and people whether any is also correct. Set these second keys aside.
 
     Raises:
         UsageError: the engine of the writer only scores options.
@@ -132,7 +132,7 @@ def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Wat
 
 
 def asking_with_question(mode: Mode) -> Asking:
-    """Return how models are asked for the right one of all candidates."""
+    """Return the settings with which models see the question and all candidates."""
     how = {"mode": mode, "views": (FULL_OF[mode],), "orders": ORDERS, "full_rotations": False}
     return Asking.model_validate(how)
 
@@ -178,7 +178,7 @@ def second_keys(
 def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return the ratios of one model, by pool and candidate. A row without scores has only its pick."""
+    """Return the probability of each candidate relative to its key, by pool. A row without scores has only its pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
     bare = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
@@ -224,7 +224,7 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
     spelled = " ".join(said.casefold().replace("_", " ").split())
     if not code or (spelled and spelled not in _SPELLED):
         expected = ", ".join(f"{at} ({one})" for at, one in enumerate(VERDICTS, start=1))
-        raise DataError(f"has {'an unknown verdict' if code else 'no code'}; expected a code and {expected}")
+        raise DataError(f"found {'another verdict' if code else 'no code'}; expected a code and {expected}")
     return code, rater or name, _SPELLED.get(spelled, "")
 
 
@@ -252,8 +252,8 @@ def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Rev
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
-    """Return the candidates `which` of each pool for the page of a review, an entry per item. Writers are not shown,
-    because they could sway a rater."""
+    """Return the data of a review page, with the candidates `which` of each pool. Writers are not shown, because they could
+    sway a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
     for pool, some in zip(pools, which, strict=True):
         if some:

@@ -1,4 +1,4 @@
-"""Candidates for the distractors of an item, the rules by which a text is no candidate, and the typography of options.
+"""Candidates for the distractors of an item, the rules that exclude a text, and the typography of options.
 
 Writers differ in quotes, dashes, spaces, final periods, and first letters, which would tell the key from the distractors of
 another writer. All options of an item therefore get the same.
@@ -45,7 +45,7 @@ class Candidate(HoldsText):
 
     @property
     def doubt(self) -> str:
-        """Why a candidate is set aside after models and people saw it, or "". People overrule models."""
+        """Reason why a candidate is set aside after models and people saw it, or "". People overrule models."""
         if self.verdict:
             return "" if self.verdict == WRONG else self.verdict.replace(" ", "_")
         return "second_key" if self.ratio >= 1 else ""
@@ -79,7 +79,7 @@ def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
 
 
 def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection[str] = ()) -> Pool:
-    """Return the pool of an item: its own distractors and those `offered`, without those that are no candidates.
+    """Return the pool of an item: its own distractors and the `offered` candidates, without unsuitable ones.
 
     `other_keys` are keys that other items have to the same question, and may be right here too.
     """
@@ -127,7 +127,7 @@ def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
 
 
 def _fault(item: Item, text: str) -> str:
-    """Return why a text is no candidate beside the key of an item, or ""."""
+    """Return the reason why a text cannot be a distractor beside an item's key, or ""."""
     key = item.choices[item.key]
     one, other = same_form(text), same_form(key)
     if is_blank(text) or not one:

@@ -1,4 +1,4 @@
-"""Candidate sets of pools' distractors, and probes that look for their keys.
+"""Candidate sets of distractors from pools, and probes that look for the key among them.
 
 Each probe is cross-fitted: the sets of an item are scored by a fit on the drawn sets of other folds. If a probe gives the
 key of a set the probability p, the set's weight is divided by it. Where keys are as likely as other options, all p are
@@ -58,7 +58,7 @@ class CandidateSets(HoldsText):
 
     @property
     def there(self) -> Bools:
-        """Options that exist (n, S, K). The key always does."""
+        """Whether each option exists (n, S, K). The key always does."""
         return np.asarray((self.option > 0) | (np.arange(self.option.shape[2]) == 0))
 
     @property
@@ -90,7 +90,7 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of options, 0 and some of 1 to `candidates`. With more than `limit` sets, each size gets equally many."""
+    """Return sets of options: the key 0 and some of 1 to `candidates`. Each size gets an equal share of `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     found: dict[tuple[int, ...], None] = {}
@@ -107,7 +107,7 @@ def _sets(
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
-    """Return the form of each option in each candidate set (n, features, S, K), each feature in at most 64 levels.
+    """Return the features of form of each option in each candidate set (n, features, S, K), in at most 64 levels.
 
     The features are those of the auditor `form`, as if each set were an item.
     """
@@ -126,7 +126,7 @@ def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
 def _form(
     pools: Sequence[Pool], sets: CandidateSets, at: Ints, nth: Ints
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield the sets `nth` of items `at` in parts: items (q,), sets (q,), and the features (q, K, features) of options."""
+    """Yield features of the sets `nth` of items `at`, in parts: items (q,), sets (q,), and features (q, K, features)."""
     parts, row, there = math.ceil(len(at) / CHUNK), sets.row, sets.there
     for i, j in zip(np.array_split(at, parts), np.array_split(nth, parts), strict=True):
         shown = zip(i.tolist(), row[i, j].tolist(), there[i, j].sum(axis=1).tolist(), strict=True)
@@ -137,7 +137,7 @@ def _form(
 
 
 class Probes:
-    """Probes of the options of pools' candidate sets. `vectors` (texts, d) are the encoder's, for the kind `meaning`."""
+    """Probes that look for the keys of candidate sets. `vectors` (texts, d) are the encoder's, for the kind `meaning`."""
 
     def __init__(self, pools: Sequence[Pool], sets: CandidateSets, vectors: Floats | None) -> None:
         self._pools, self.sets, self._vectors = pools, sets, vectors
@@ -178,7 +178,7 @@ class Probes:
 
 
 def boosted_logits(model: Any, x: Codes) -> Floats:
-    """Return the logits, up to a constant, of options with the features `x` (n, f, S, K): (n, S, K).
+    """Return the logits (n, S, K) that a boosted model gives options with features `x` (n, f, S, K), up to a constant.
 
     `model` is a fitted `HistGradientBoostingClassifier` of codes from 0 to 254, with at most 16 leaves a tree, which its
     library applies row by row in 15 times as long. Here, a tree is a few comparisons of whole columns (QuickScorer,
@@ -200,8 +200,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return the splits of a tree (feature, highest code on the left, and leaves there as bits from the left), and its
-    value by the leaves that are ruled out."""
+    """Return the splits of a tree, and its value by the leaves that are ruled out. A split is (feature, highest code on the
+    left, leaves there as bits from the left)."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(at: int) -> int:

@@ -1,4 +1,4 @@
-"""What pools lack: requests for candidates, models that are asked for them (writers), and the parser of their replies.
+"""Requests for candidates that pools lack, models that write them (writers), and the parser of their replies.
 
 A rule picks the option that has the most of something. If no candidate of an item has as much as the key, the rule finds
 the key. If this bounds the rule's accuracy above chance, no choice balances the set, and the items that the rule must win
@@ -113,7 +113,7 @@ def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateReque
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return the least credit of each rule for each key (n, rules), its chance (n,), and the key's amounts (n, rules)."""
+    """Return the least accuracy of each rule on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for at, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
@@ -124,14 +124,14 @@ def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, In
 
 
 def _amounts(text: str) -> tuple[int, ...]:
-    """Return how much an option has of what each rule looks for."""
+    """Return the amounts of an option that the rules compare, such as its length. Each rule picks the largest."""
     chars, words = len(text), len(text.split())
     traits = (int(one) for cue in FORM[: len(_TRAITS)] for one in cue.marks([text], ""))
     return (-chars, chars, -words, words, *(has for one in traits for has in (one, 1 - one)))
 
 
 def _needed(rule: int, key: int) -> str:
-    """Say what a candidate needs beside a key of this amount: more of a length, if that is possible."""
+    """Say which form a candidate needs so that the rule does not find a key with this amount."""
     which, _, what = RULES[rule].partition(" ")
     if rule >= len(_LENGTHS):
         return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
@@ -160,7 +160,7 @@ def price(pools: Sequence[Pool], asked: Sequence[CandidateRequest], settings: Wr
 
 
 class CandidateWriter:
-    """Writer that is asked in rounds. Its replies are cached, so that an interrupted call resumes.
+    """Model that is asked for candidates in rounds. Its replies are cached, so that an interrupted call resumes.
 
     Raise `UsageError` if the engine of the model only scores options.
     """
@@ -178,7 +178,7 @@ class CandidateWriter:
     def grown(
         self, pools: tuple[Pool, ...], grow: Grow, shown: tuple[int, int], watch: Watch
     ) -> tuple[tuple[Pool, ...], dict[str, Any]]:
-        """Return the pools with the candidates of a few rounds, and what became of the replies, in numbers. Raise
+        """Ask for candidates in a few rounds. Return the pools with these candidates, and statistics of the replies. Raise
         `ModelError` if the model or server cannot generate text."""
         offered: list[tuple[Candidate, ...]] = [()] * len(pools)
         for number in range(1, ROUNDS + 1):
@@ -199,7 +199,7 @@ class CandidateWriter:
     def _round(
         self, pools: Sequence[Pool], asked: Sequence[CandidateRequest], progress: Progress
     ) -> dict[int, tuple[Candidate, ...]]:
-        """Ask for candidates until the budget ends, and return those offered by pool. A prompt names the last fault."""
+        """Ask for candidates until the budget ends. Return those of each pool. A prompt names the last fault."""
         offered, how = dict[int, tuple[Candidate, ...]](), self._settings
         purpose = Purpose(TEMPLATE, how.max_tokens, getattr(how.model, "base_url", None))
         for start in range(0, len(asked), BATCH):
@@ -232,7 +232,7 @@ def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = Non
 
 
 def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:
-    """Parse the options of a reply that was asked for `n`, in linear time. Never raises because of its text.
+    """Parse the options in a reply to a request for `n` of them, in linear time. Never raises because of its text.
 
     The last JSON list counts, of those with `n` texts if there are any. Without JSON, a Markdown list, a table, XML
     elements, or lines with labels are read, unless there are several.
