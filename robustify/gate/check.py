@@ -93,7 +93,7 @@ class GateFinding:
 
 
 def digest_of(rule: str, row: str | bytes) -> str:
-    """Return the digest of a rule and a found row, in which white space does not count."""
+    """Return the digest of a rule and a found row, ignoring white space in the row."""
     data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
     return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:16]
 
@@ -173,7 +173,7 @@ def _entry(row: Any) -> AllowEntry | None:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Findings in a content, its item shapes with the digests of their rows, and the number of lexicon terms."""
+    """Findings in the content of a file, its item shapes with digests of their rows, and the number of lexicon terms."""
 
     findings: tuple[GateFinding, ...]
     shapes: tuple[tuple[Shape, str], ...] = ()
@@ -199,8 +199,8 @@ class Examined:
 def examine(
     data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), size: int = 0
 ) -> Examined:
-    """Return what all layers find in the content of one file, from which a policy can take findings. If `size` is more than
-    `MOST_BYTES`, `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
+    """Scan the content of one file with all layers. A policy can lift the findings. If `size` is more than `MOST_BYTES`,
+    `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
     size, found = size or len(data), dict[tuple[str, str], GateFinding]()
     text = text_of(data) if size <= MOST_BYTES else None
 
@@ -295,7 +295,7 @@ class Outcome:
 def check_contents(
     contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
-    """Return the findings in contents that the policy does not allow, and counts."""
+    """Scan contents, and return the findings that the policy does not allow, with counts."""
     outcome, known = Outcome(), dict[bytes, Examined]()
     for content in contents:
         outcome.files += 1

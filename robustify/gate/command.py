@@ -246,7 +246,7 @@ def _doctor(argv: Sequence[str]) -> int:
 
 
 def _hooks(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each hook, and why it fails the test, or ""."""
+    """Test each hook. Yield its name, and the reason why it failed, or ""."""
     Repository(root)
     hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:

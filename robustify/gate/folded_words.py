@@ -1,4 +1,4 @@
-"""Readings of a text, its folded words, and the lexicon of categories.
+"""Plain readings of a text, its folded words, and the lexicon of controlled categories.
 
 Folding removes case, punctuation, accents, look-alike letters, digits in place of letters, width, style and invisible
 characters, so that disguised words equal plain words.
@@ -49,8 +49,8 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, and its forms without escapes, entities and tags, and then without invisible characters, in which the
-    lines far from any change are blank."""
+    """Yield a text, its form without escapes, entities, and tags, and that without invisible characters, too. In these
+    forms, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
     read = _EMPHASIS.sub("", _unescaped(narrow(text)))
@@ -182,7 +182,7 @@ def terms_named(text: str) -> int:
 
 
 def lexicon_file() -> dict[str, list[str]]:
-    """Return the lexicon."""
+    """Return the lexicon: the terms of each controlled category."""
     data: dict[str, list[str]] = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
     return data
 

@@ -70,7 +70,7 @@ _PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
 
 
 def _image_fault(data: bytes) -> str:
-    """Return why bytes are not a complete PNG with only the parts that a picture needs, or an empty string."""
+    """Return the reason why bytes are not a complete PNG with only the parts that a picture needs, or ""."""
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "an archive, other binary or encrypted content, or text that is not UTF-8"
     try:
@@ -274,7 +274,7 @@ _SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
 
 
 def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]]:
-    """Yield content that must not be committed, as a rule, an offset, and details."""
+    """Yield the rule, offset, and details of each key, canary line, and private document in a text."""
     yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
     low = text.lower()
     for rule, word, says, pattern in _PATTERNS:

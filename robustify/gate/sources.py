@@ -59,8 +59,8 @@ def _of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
 
 
 def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each named path and its contents: a file or the files of a folder that are not ignored, as staged and as in the
-    work tree, or a commit or tag by its ID."""
+    """Yield each named path and its contents. A name is a file, a folder, of which ignored files are left out, or the ID of
+    a commit or tag. Files are read as staged and as in the work tree."""
     repository = Repository(root)
     staged, others = repository.indexed(changed=False), repository.untracked()
     for name in names:
@@ -140,8 +140,8 @@ def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator
 def _of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield every content of every path that is reachable from `tips` but not from `known`, what persons wrote in commits
-    and tags, the objects of tags that name no commit, and the names of refs."""
+    """Yield everything that is reachable from `tips` but not from `known`: contents of paths, what persons wrote in commits
+    and tags, objects of tags that name no commit, and names of refs."""
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
     seen = {entry.object for entry in changed}
@@ -182,14 +182,14 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
 
 
 def _of_push(repository: Repository, named: Sequence[str]) -> Task:
-    """Return the scan task for a push to a remote, without what the remote says that it has."""
+    """Return the scan task for a push to a remote, without commits that the remote already has."""
     # Git lists the pushed refs on standard input. pre-commit reads this list itself, and passes on at most one ref of it.
     first, notes = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", ""), []
     if first:
         tip = repository.named(first)
         if tip is None:
             hint = "Fetch it, or run `robustify gate --all`."
-            raise UsageError(f"pre-commit names a pushed ref that is not here. {hint}")
+            raise UsageError(f"pre-commit names a pushed ref that this repository lacks. {hint}")
         tips = [tip]
         names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
         named = [os.environ.get(f"PRE_COMMIT_REMOTE_{what}", "") for what in ("NAME", "URL")]
