@@ -123,7 +123,7 @@ def _requests(found: Composed) -> Iterator[dict[str, Any]]:
 
 
 def composed_html(found: Composed, name: str) -> str:
-    """Return the page of a composed set."""
+    """Return the HTML page of a composed set."""
     rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
     rounds = (
         (str(number), kind, cell(one, "points"), one.p)
@@ -157,7 +157,7 @@ def composed_html(found: Composed, name: str) -> str:
 
 
 def composed_lines(found: Composed) -> Iterator[str]:
-    """Yield the verdict and its checks for a terminal."""
+    """Yield the verdict on a composed set, and its checks, as lines for a terminal."""
     first = _first(found)
     yield from filter(None, (first.verdict, first.number))
     yield from (f"{state}: {said}" if state else said for state, said in first.checks)
@@ -200,7 +200,7 @@ def _first(found: Composed) -> FirstScreen:
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:
-    """Return what each finds above chance in each version, and the paired change from before."""
+    """Return a table of what each auditor or reader finds above chance in each version, and its change from before."""
     used = [version for version in VERSIONS if any(version in one.gain for one in finders)]
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []

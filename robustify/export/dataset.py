@@ -185,7 +185,7 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
     asked = {name: first_block(answers, view, name).first() for name in models_asked(answers, view)}
     if not asked:
         raise DataError(
-            f"{run.folder}: no model was asked the full question. Ask it, or import such answers."
+            f"{run.folder}: no model was asked the full question. Ask one, or import such answers."
         )
     of_model = {
         name: pd.Series(block.correct, [answers.items[at] for at in block.item])

@@ -58,7 +58,7 @@ def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None
                 with part.open("w", encoding="utf-8", newline="") as file:
                     csv.writer(file, lineterminator="\n").writerows(_rows(items, marks))
             case ending:
-                raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
+                raise UsageError(f"-o {path.name} ends in {ending!r}. Expected .csv or .jsonl.")
         if not _reads_back(part, items):
             raise DataError(
                 f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."

@@ -51,8 +51,8 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     bench = load_many(sources)
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
-            f"{', '.join(file.name for file in data)}: differs from the data that {run.folder} audited, so lines are "
-            "unknown. Expected the audited files."
+            f"The content of {', '.join(file.name for file in data)} differs from the data that {run.folder} audited, "
+            "so lines are unknown. Use the audited files."
         )
     # Files in different folders may have one name, so each is counted.
     files = [file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one).items]

@@ -184,9 +184,9 @@ HEAD = (
 def write_restricted_tasks(
     folder: Path, heading: Heading, there: Collection[str], profile: Profile, hidden: Hidden = "question"
 ) -> None:
-    """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`). Cloze has no split,
-    so its task names all items and the `profile`, by which the loader skips items. The profile `labels` has none, because
-    human decisions are not exported."""
+    """Write the lm-eval tasks of a restricted run. `there` names its splits in `../splits`. Cloze has no split, so its task
+    names all items and the `profile`, by which the loader skips items. The profile `labels` has none, because human
+    decisions are not exported."""
     folder.mkdir(parents=True, exist_ok=True)
     for task in tasks_for(hidden):
         cloze, says = task.view == "cloze", f"{task.says}."

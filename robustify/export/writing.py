@@ -53,7 +53,7 @@ class Exporter(Generic[P, T]):
 
 
 def exporter(name: str, *options: Option, **about: str) -> Callable[[Callable[P, T]], Exporter[P, T]]:
-    """Return a decorator that makes an `Exporter` of a function. `about` may have `out`."""
+    """Return a decorator that turns a function into an `Exporter`. `about` may have `out`."""
     return lambda write: Exporter(write, name, options, **about)
 
 
@@ -98,7 +98,7 @@ def refuse_restricted(run: Run) -> None:
     """Raise `AuthorisationError` if the run is of a restricted set, whose text must not be exported."""
     if run.manifest["config"].get("sensitivity") != "public":
         raise AuthorisationError(
-            f"{run.folder}: is a restricted run, and this export contains item text. Expected a public run."
+            f"{run.folder} is a restricted run, but this export contains item text. Use a public run."
         )
 
 
@@ -110,7 +110,7 @@ def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Headin
     refuse_restricted(run)
     if not run.holds_text:
         raise DataError(
-            f"{run.folder}: does not contain the text of its items. Import the logs with --data ITEMS."
+            f"{run.folder} does not contain the text of its items. Import the logs with --data ITEMS."
         )
     heading = Heading.of(run, kept)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
@@ -127,7 +127,7 @@ def staged(folder: Path) -> Iterator[Path]:
         # A killed export may have left its temporary folder behind.
         if n := sum(not path.name.startswith(_WRITING) for path in there):
             raise UsageError(
-                f"{folder}: already contains {counted(n, 'file')}. Choose an empty or new folder with -o DIR."
+                f"{folder} already contains {counted(n, 'file')}. Choose an empty or new folder with -o DIR."
             )
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -145,8 +145,8 @@ def staged(folder: Path) -> Iterator[Path]:
 def write_parquet(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
 ) -> str:
-    """Write rows as NAME.parquet, which declares texts as texts, where readers of JSON Lines make timestamps of dates. With
-    a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
+    """Write rows as NAME.parquet, in which dates stay texts, because readers of JSON Lines make timestamps of them. With a
+    signature, the name ends in a digest of it and of the rows. Return the name of the file."""
     import pyarrow as pa
     from pyarrow import parquet
 
