@@ -100,7 +100,7 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the names of fields with candidates: those named so, otherwise fields of lists that are no part of an item."""
+    """Return the names of fields with candidates: those named so, otherwise lists that are not part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}

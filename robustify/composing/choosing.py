@@ -97,7 +97,7 @@ class _Game:
         self._recent: dict[Kind, Floats] = {}
 
     def played(self) -> Ints:
-        """Play until the probes are quiet. Return the index of each item's final set (n,)."""
+        """Change the weights until the probes find no keys, and return the index of each item's final set (n,)."""
         quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
         while fitted and quiet < QUIET_ROUNDS and len(self.trace) < self._how.rounds:
             self.trace.append(self._round(len(self.trace) + 1))
@@ -129,10 +129,10 @@ class _Game:
         return np.asarray((self._log_weight + self._rng.gumbel(size=self._log_weight.shape)).argmax(axis=1))
 
     def _settled(self) -> Ints:
-        """Draw the final set of each item by weight, so that the moments sum to their aims (Gibbs sampling).
+        """Draw the final set of each item by weight, so that rules and probes gain nothing in sum (Gibbs sampling).
 
-        An aim is zero, or what the weights expect less `_NOISE` standard errors, because moving a sum further would disturb
-        their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
+        The aim of a sum is zero, or what the weights expect less `_NOISE` standard errors, because moving a sum further
+        would disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
         """
         picked, sets = self._drawn(), self._sets
         n = len(picked)

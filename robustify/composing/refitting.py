@@ -107,7 +107,7 @@ def _sets(
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
-    """Return the features of form of each option in each candidate set (n, features, S, K), in at most 64 levels.
+    """Return features of the form of each option in each candidate set (n, features, S, K), in at most 64 levels.
 
     The features are those of the auditor `form`, as if each set were an item.
     """
@@ -178,7 +178,7 @@ class Probes:
 
 
 def boosted_logits(model: Any, x: Codes) -> Floats:
-    """Return the logits (n, S, K) that a boosted model gives options with features `x` (n, f, S, K), up to a constant.
+    """Return the logits that a boosted model gives each option, up to a constant. They are (n, S, K), `x` is (n, f, S, K).
 
     `model` is a fitted `HistGradientBoostingClassifier` of codes from 0 to 254, with at most 16 leaves a tree, which its
     library applies row by row in 15 times as long. Here, a tree is a few comparisons of whole columns (QuickScorer,

@@ -138,8 +138,8 @@ def mistral(instruction: str, input_: str, output: str) -> str:
 
 
 def write_instruct(folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form) -> None:
-    """Write `instruct.jsonl` (separate fields), `mistral.jsonl` (Mistral's format) and `README.md`. Items are asked with
-    their choices and answered by letter (`mcq`), or without choices, if that is possible, and answered in words
+    """Write `instruct.jsonl` with separate fields, `mistral.jsonl` in Mistral's format, and `README.md`. Items are asked
+    with their choices and answered by letter (`mcq`), or without choices, if that is possible, and answered in words
     (`free`). Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format."""
     if form == "mcq":
         rows, says = list(map(_by_letter, items)), f"{len(items)} of {len(items)} items"

@@ -278,7 +278,7 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _tried(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
-    """Run a hook as Git would: on the staged text, on a message with it, or on a push of a tag with it."""
+    """Run a hook as Git would: on staged text, on a message, or on a push of a tag."""
     message = ".git/COMMIT_EDITMSG"  # pre-commit puts changes of other files aside
     note = copy / (message if hook.name == "commit-msg" else "robustify-canary.md")
     note.write_text(text, encoding="utf-8")

@@ -240,8 +240,8 @@ def _ordinary(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
 
 
 def read_texts(path: Path) -> list[Item]:
-    """Return the items of a file, each with all its strings: an object in a JSON list, a line of JSONL, a row of CSV or
-    TSV, or a paragraph of plain text. Raise `DataError` if it is none of these."""
+    """Return the items of a file, each with all its strings. An item is an object in a JSON list, a line of JSONL, a row of
+    CSV or TSV, or a paragraph of plain text. Raise `DataError` for any other file."""
     shown = f"{str(path)!a}"
     data = _bytes_of(path, shown, _MOST_ITEMS)
     try:

@@ -49,8 +49,8 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, its form without escapes, entities, and tags, and that without invisible characters, too. In these
-    forms, lines far from any change are blank."""
+    """Yield a text, then without escapes, entities, and tags, and then also without invisible characters. In the latter
+    two, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
     read = _EMPHASIS.sub("", _unescaped(narrow(text)))

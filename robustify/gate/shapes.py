@@ -151,7 +151,7 @@ _PRONOUN = re.compile(
 
 
 def _marked(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield runs of options with the marks A, B, C (or 1, 2, 3 at the beginning of lines) that are shaped like an item."""
+    """Yield runs of options that look like an item. Marks are A, B, C, or 1, 2, 3 at the beginning of lines."""
     run: list[int] = []
     for match in _MARK.finditer(text):
         at, mark = match.start(), match[0]

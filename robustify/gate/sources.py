@@ -140,8 +140,8 @@ def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator
 def _of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield everything that is reachable from `tips` but not from `known`: contents of paths, what persons wrote in commits
-    and tags, objects of tags that name no commit, and names of refs."""
+    """Yield everything that is reachable from `tips` but not from `known`. These are contents of paths, what persons wrote
+    in commits and tags, objects of tags that name no commit, and names of refs."""
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
     seen = {entry.object for entry in changed}

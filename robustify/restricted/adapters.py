@@ -255,6 +255,6 @@ def _own() -> list[str]:
 
 
 def _in(folder: Path) -> dict[str, Path]:
-    """Return the adapters in a folder by ID. A folder name may have underscores for hyphens."""
+    """Return the path of each adapter in a folder, by ID. A folder name may have underscores for hyphens."""
     places = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
     return {one.name.replace("_", "-"): one for one in places if re.fullmatch(r"[a-z0-9_-]+", one.name)}

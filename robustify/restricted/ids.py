@@ -130,7 +130,7 @@ class Split:
 
 
 def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str]) -> Split:
-    """Return the hashed split of keyed IDs. Raises `DataError`, without the IDs, if some are not keyed."""
+    """Build a hashed split from keyed IDs. Raises `DataError`, without the IDs, if some are not keyed."""
     chosen = tuple(sorted(set(ids)))
     bare = sum(not KEYED_ID.fullmatch(i) for i in chosen)
     if bare:

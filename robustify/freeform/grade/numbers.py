@@ -128,7 +128,7 @@ def parse_unit(text: str) -> Any:
 
 @cache
 def _is_named(word: str) -> bool:
-    """Return whether a word is written as people write units ("kilometres", but not "pins" for picoinches), or is none."""
+    """Return False for a word that only pint reads as a unit, such as "pins" for picoinches."""
     read = registry().parse_unit_name(word)
     return not read or any(
         not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)

@@ -92,7 +92,7 @@ class Remote:
 
     @property
     def traits(self) -> Traits:
-        """Traits of the model."""
+        """Model properties that determine the scoring path."""
         return self._ready[1]
 
     def close(self) -> None:

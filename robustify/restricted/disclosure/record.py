@@ -81,7 +81,7 @@ _RELEASE = TypeAdapter(Release)
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the digests of items and of their split, from the verdict of each item ID. Items are identified by their
+    """Return the keyed digests of items, and of the split that `verdicts` defines by item ID. Items are identified by their
     choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
     own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(

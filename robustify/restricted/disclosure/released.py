@@ -270,7 +270,7 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Counts of a split, and the rounding and charging of its numbers."""
+    """Counts of a split, and methods that round its numbers and charge their bits."""
 
     n: int
     kept: int

@@ -133,7 +133,7 @@ class Client:
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """Send these fields to `/v1/chat/completions` as `completions` does."""
+        """Send these fields and the model's ID to `/v1/chat/completions`. Return and raise what `completions` does."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
     def _of_this_model(self, resource: Any, prompt: str, body: Mapping[str, Any]) -> Json:

@@ -149,7 +149,7 @@ class Servers(Closing):
             self.each(lambda server: require_same(server.questions, known))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
-        """Call `ask` with each server in turn. Return the results, without those of servers that are lost."""
+        """Return the results of `ask` with each server in turn, except for servers that are lost."""
         found: list[R] = []
         for server in self.living:
             while not (result := self._tried(server, ask)) and server in self.living:
@@ -184,8 +184,7 @@ class Servers(Closing):
             jobs = [job for job, (server, _) in done if server not in living]
 
     def _tried(self, server: Server, ask: Callable[[Server], R]) -> list[R]:
-        """Call `ask` with a server. Return a list with the result, or none if it is lost. Raise the error of an only
-        server."""
+        """Return the result of `ask` in a list, which is empty if the server is lost. Raise the error of an only server."""
         alone = self.living == (server,)
         try:
             return [ask(server)]
