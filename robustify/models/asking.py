@@ -61,7 +61,7 @@ class Asking(Settings):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a name is listed twice; names must be unique")
+            raise ValueError("a name is listed twice; list each name only once")
         return names
 
     def templates(self) -> tuple[Template, ...]:

@@ -266,7 +266,7 @@ class OpenAIModel(ModelSettings):
             case {"base_urls": [first, *others], **rest}:
                 if rest.get("base_url", first) != first:
                     raise ValueError(
-                        "base_url and base_urls name different servers; expected one of these keys"
+                        "base_url and base_urls name different servers; give only one of these keys"
                     )
                 return {**rest, "base_url": first, "base_urls": (first, *others)}
         return given
