@@ -278,7 +278,7 @@ def init(
 
 
 def _forecast(path: Path, cache: Path) -> list[str]:
-    """Forecast the requests and time of a config's local models, as lines. A server is not contacted."""
+    """Estimate the requests and time of a config's local models. Return lines. A server is not contacted."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import foretold
     from robustify.report.opening import forecast_lines

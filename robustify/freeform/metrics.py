@@ -175,8 +175,8 @@ _STEPS = 1000
 def summarise(
     items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = (), seed: int = 0
 ) -> dict[str, Any]:
-    """Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ...,
-    "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`.
+    """Summarize grades by model, kind, and topic. Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...},
+    "topics": {TOPIC: {KIND: ...}}, "all": ..., "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`.
 
     Each part has the fields of `aggregate`. `pairs` compares two models on one kind.
     """
