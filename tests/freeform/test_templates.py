@@ -63,7 +63,7 @@ def test_every_template_renders_and_holds_no_hole(template_id: str) -> None:
 
 
 def test_a_missing_variable_or_an_unknown_language_is_an_error() -> None:
-    with pytest.raises(UsageError, match="reference missing"):
+    with pytest.raises(UsageError, match="lacks reference"):
         render("grader/mcq@1.0", answer="a")
     with pytest.raises(UsageError, match="language"):
         render("answer/short@2.0", question="Why?", language="xx")
