@@ -1,4 +1,4 @@
-"""Fill the requests with made-up candidates, and write filled.csv."""
+"""Fill the requests with made-up candidates, write filled.csv, and print what the first one asks for."""
 
 import csv
 import json
@@ -19,3 +19,5 @@ with open("first/requests.csv", newline="") as asked, open("filled.csv", "w", ne
         while len(text) < len(row["key"]) or len(text.split()) <= len(row["key"].split()):
             text += f", {CLAUSES[number % 3]}"
         writer.writerow({**row, "candidate": text})
+        if number == 0:
+            print(f"{row['id']}: {row['form']}")

@@ -1,4 +1,5 @@
-"""Write questions of the demo as demo.jsonl, and made-up candidates for their distractors as pool.jsonl."""
+"""Write questions of the demo as demo.jsonl, made-up candidates for their distractors as pool.jsonl,
+and print one row of the pool."""
 
 import json
 import re
@@ -14,3 +15,5 @@ with open("demo.jsonl", "w") as demo, open("pool.jsonl", "w") as pool:
         wrong = [option for at, option in enumerate(row["choices"]) if at != row["key"]]
         softer = [re.sub(r"\w+", lambda word: SOFTER.get(word[0], word[0]), option) for option in wrong]
         print(json.dumps({"id": row["id"], "candidates": softer}), file=pool)
+        if row["id"] == "everyday-science-02":
+            print(json.dumps({"id": row["id"], "candidates": softer}))
