@@ -320,3 +320,20 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
         )
         assert tokenizer.decode(ids) == "<|user|>the <eos><|assistant|> cat<eos><|assistant|>"
         assert len(engine.write(["the cat", "the mat"], max_tokens=3)) == 2
+
+
+@pytest.mark.parametrize("rows", [1, 5, 300])
+def test_one_dnn_computes_the_same_product(rows: int) -> None:
+    from robustify.models.engines.local.linear import linear, quickened
+
+    draw = torch.Generator().manual_seed(0)
+    given, weight, bias = (torch.randn(shape, generator=draw) for shape in ((2, rows, 48), (70, 48), (70,)))
+    for added in (bias, None):
+        expected = (given.double() @ weight.double().T + (0 if added is None else added.double())).float()
+        torch.testing.assert_close(linear(given, weight, added), expected, rtol=1e-4, atol=1e-4)
+
+    layers = torch.nn.Sequential(torch.nn.Linear(48, 70), torch.nn.Linear(70, 48, dtype=torch.bfloat16))
+    before, half = layers[0](given), type(layers[1])
+    with torch.inference_mode():
+        torch.testing.assert_close(quickened(layers)[0](given), before.detach(), rtol=1e-4, atol=1e-4)
+    assert type(layers[1]) is half, "other number formats keep torch's own layer"

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokeni
 from transformers.utils import logging as transformers_logging
 
 from robustify.base.errors import ModelError, UsageError, first_line
+from robustify.models.engines.local.linear import quickened
 from robustify.models.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
 from robustify.models.engines.local.tree import Trees, attending, fits, window
 from robustify.models.engines.plan import Batch, Encoded, Sections
@@ -143,7 +144,7 @@ def opened(
         raise ModelError(
             f"{folder}: {n} tensors are missing or have the wrong shape. Use weights that match config.json."
         )
-    return tokenizer, model.to(device).eval()
+    return tokenizer, quickened(model.to(device).eval())
 
 
 def opened_tokenizer(folder: Path) -> tuple[Any, int]:

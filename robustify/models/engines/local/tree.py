@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from robustify.models.engines.local.layout import Layout, Shape, laid_out
+from robustify.models.engines.local.linear import OneDnnLinear, linear
 from robustify.models.engines.plan import Batch
 
 NAME = "robustify_tree"
@@ -132,7 +132,7 @@ class Head:
         return (chosen - total[at]).double()
 
     def _tiles(self, hidden: Tensor) -> Iterator[Tensor]:
-        if type(self._module) is not torch.nn.Linear:
+        if type(self._module) not in (torch.nn.Linear, OneDnnLinear):
             yield self._finished(self._module(hidden))
             return
         weight, bias = self._module.weight, self._module.bias

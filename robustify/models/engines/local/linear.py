@@ -1,0 +1,38 @@
+"""Linear layers that oneDNN computes. On AMD processors, MKL, which torch uses otherwise, leaves AVX-512 unused."""
+
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+
+def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `rows @ weight.T + bias` (..., n_out), as `torch.nn.functional.linear` does."""
+    if _served(weight):
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+        return product
+    return torch.nn.functional.linear(rows, weight, bias)
+
+
+class OneDnnLinear(torch.nn.Linear):  # type: ignore[misc]
+    """Linear layer for inference. It has no gradient."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the layer's output (..., n_out) for an input (..., n_in)."""
+        return linear(input, self.weight, self.bias)
+
+
+def quickened(model: Model) -> Model:
+    """Return the model, whose float32 linear layers on a processor with AVX-512 are now computed by oneDNN."""
+    for module in model.modules():
+        if type(module) is torch.nn.Linear and _served(module.weight):
+            module.__class__ = OneDnnLinear
+    return model
+
+
+def _served(weight: Tensor) -> bool:
+    plain = weight.device.type == "cpu" and weight.dtype == torch.float32
+    capability: str = torch.backends.cpu.get_cpu_capability()
+    return plain and capability.startswith("AVX512") and bool(torch.backends.mkldnn.is_available())
