@@ -76,7 +76,7 @@ class Audit:
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the option picked blind."""
+        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the pick without the question."""
         import pandas as pd
 
         self._require_rows(VERDICTS)
@@ -87,7 +87,7 @@ class Audit:
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """Evidence by item ID for why models pick an option without the question (`evidence.jsonl` in docs/files.md)."""
+        """Evidence by item ID on why models pick an option without the question (`evidence.jsonl` in docs/files.md)."""
         import pandas as pd
 
         self._require_rows(EVIDENCE)

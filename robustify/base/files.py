@@ -120,7 +120,7 @@ def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
 
 
 def move_up(place: Path, folder: Path, name: str) -> None:
-    """Move the file or folder `name`, a relative path, from a staging folder to the same path in `folder`."""
+    """Move a file or folder from a staging folder to the same relative path, `name`, in `folder`."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     os.replace(place / name, folder / name)
 

@@ -190,8 +190,8 @@ def lines_of(answer: bytes) -> list[str]:
 
 
 def git_command(args: Sequence[str]) -> list[str]:
-    """Return the command line of a Git call without any setting that runs a program. Of those in the environment, only
-    `safe.directory` is kept, which CI systems set there."""
+    """Return the command line of a Git call, with every setting off that could run a program. Of those in the environment,
+    only `safe.directory` is kept, which CI systems set there."""
     settings = [f"{name}={value}" for name, value in _OFF.items()]
     count = os.environ.get("GIT_CONFIG_COUNT", "")
     for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):

@@ -1,4 +1,4 @@
-"""Columns of the answer table: their types, what makes a value impossible, and their values as arrays."""
+"""Columns of the answer table: their types, the values that they may have, and their conversion to arrays."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.f
 
 
 def checked(path: Path, table: pa.Table) -> pa.Table:
-    """Return the rows with the types of `SCHEMA`. Raise `DataError` if they are not those of an answer table."""
+    """Convert a table to the types of `SCHEMA`. Raise `DataError` if it is not an answer table."""
     found, fault = table.column_names, None
     wrong = [name for name in dict.fromkeys((*SCHEMA.names, *found)) if found.count(name) != 1]
     if wrong:
@@ -49,7 +49,7 @@ def checked(path: Path, table: pa.Table) -> pa.Table:
 
 
 def _odd_values(table: pa.Table) -> str | None:
-    """Return which column has a value that no row can have, or None."""
+    """Describe the first column with a value that no answer can have, or return None."""
     k, pick = ints(pc.list_value_length(table["order"])), ints(table["pick"])
     correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
     order, position = padded(table["order"], np.int16, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))

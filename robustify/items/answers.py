@@ -311,7 +311,7 @@ class Answers:
 
     @cached_property
     def item_of(self) -> Ints:
-        """Index into `items` for each row (rows,), in 4 bytes."""
+        """Index of each row's item in `items` (rows,), in 4 bytes."""
         return np.asarray(self._encoded.indices)
 
     def askings(self) -> list[_Asking]:

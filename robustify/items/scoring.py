@@ -44,7 +44,7 @@ def as_compared(block: "Block", view: str) -> "Block":
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
-    """Return scores in nats divided by code points (k,), as in lm-eval's acc_norm."""
+    """Divide scores in nats by the lengths of the choices in code points (k,), as lm-eval's acc_norm does."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 

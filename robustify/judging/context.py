@@ -145,7 +145,7 @@ class Context:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Models that were asked any view, in order of first appearance."""
+        """Models that were asked in at least one view, in order of first appearance."""
         return tuple(dict.fromkeys(m for v, m, _ in self.answers.askings() if v in VIEWS))
 
     @cached_property

@@ -126,7 +126,7 @@ class Evidence:
 
     @cached_property
     def leading(self) -> tuple[CueCode, ...]:
-        """First reported cue of each item."""
+        """First reported cue of each item, or "none"."""
         # Index -1 gives "none".
         return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
 

@@ -182,7 +182,7 @@ def unanswered_share(summary: Summary, limits: Limits) -> _Result:
 
 
 def ties_share(summary: Summary, limits: Limits) -> _Result:
-    """Check that no voter has tied best choices in more than `max_ties` of its answers, as with coarse arithmetic."""
+    """Check that no voter has tied best choices in more than `max_ties` of its answers. Coarse arithmetic causes ties."""
     counted = [
         (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
         for name, voter in ({} if summary.screen is None else summary.screen.voters).items()
@@ -273,7 +273,7 @@ GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str, bool]] = 
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
-    """Return why the run is only a trial (too few items, or only `part` of a benchmark), or None if it is not a trial."""
+    """Return why the run is only a trial, or None if it is not. It has too few items, or only `part` of a benchmark."""
     n = summary.splits.all
     few = n < limits.min_items
     return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None

@@ -166,7 +166,7 @@ class _Search:
         return n
 
     def has(self, window: Words) -> bool:
-        """Return whether a window was found."""
+        """Return whether a window was found in a file that was read."""
         return hash(tuple(window)) in self._found
 
 

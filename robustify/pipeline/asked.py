@@ -37,7 +37,7 @@ from robustify.runs.stored import FORMAT
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunInput:
-    """Results of asking models that judging and reporting need.
+    """Answers of the models, and what else judging and reporting need.
 
     `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
     SHA-256 of each template, and the sources of imported answers. `spent` is the usage that servers reported.

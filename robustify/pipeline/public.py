@@ -71,7 +71,7 @@ class PublicPolicy:
         return begin
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the run's folder, without tasks for lm-eval if a guardrail stops exports. Raise `ResourceError` if the
+        """Write the run's folder. If a guardrail stops exports, omit the tasks for lm-eval. Raise `ResourceError` if the
         folder, or run.log, which the digests of a run do not cover, cannot be written."""
         config, manifest = self.config, public_manifest(self.config, asked)
         summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})

@@ -180,7 +180,7 @@ def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[
 
 
 def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
-    """Write the released page of a restricted run into a new folder, after an entry in the record of releases.
+    """Record a release, and write the released page of a restricted run into a new folder.
 
     By default, all numbers are published. Naming `groups` spends less of the budget. Raise `UsageError` if the run is
     public, or the folder is not empty, `DataError` if a file of the run was changed, `AuthorisationError` if the run
@@ -194,8 +194,8 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
 
 
 def emit_split(run: Run, name: str) -> Split:
-    """Return a hashed split of a restricted run for publication, after an entry in the record of releases. Raise as
-    `publish`, `DataError` if the split has too few items, and `GuardrailError` if a guardrail stops exports."""
+    """Record a release, and return a hashed split of a restricted run for publication. Raise as `publish`, `DataError` if
+    the split has too few items, and `GuardrailError` if a guardrail stops exports."""
     of, file = _claim(run), f"splits/{name}.json"
     if halting := run.released.halting:
         end = "failed, so nothing is published. See the report."

@@ -33,7 +33,7 @@ _LISTED = 3
 
 
 def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
-    """Yield one row of `evidence.jsonl` per item, in the order of the run. docs/files.md describes its fields."""
+    """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
     adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
     ranking, decision, votes = found.ranking, found.decision, found.votes
     p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, found.p_key))
@@ -82,7 +82,7 @@ def _rounded(values: Floats) -> list[Any]:
 def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
-    """Return a row of evidence with the text of its item and the suggested edits."""
+    """Add the text of an item and the suggested edits to its row of evidence."""
     why = cloze_excluded.get(item.id)
     row = row | {
         "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],

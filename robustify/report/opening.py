@@ -141,7 +141,7 @@ def _rated(q: Quantity) -> str:
 
 
 def quote_table(found: Sequence[Quote]) -> Table:
-    """Return the quotes as a table of one row per model. Its CSV has every number with its interval and n."""
+    """Return the numbers to quote as a table with one row per model. Its CSV has every number with its interval and n."""
 
     def shown(q: Quantity | None) -> Cell | str:
         return "" if q is None or q.value is None else Cell(_rated(q), value=q.value, ends=q.ci, n=q.n)

@@ -129,7 +129,7 @@ def finding(code: str, part: Part | None, **beside: Any) -> str:
 
 
 def standing(summary: Summary) -> str:
-    """Return the state of a run as a word and a sentence."""
+    """Describe the state of a run by a word and a sentence."""
     return f"{summary.state}: {state_sentence(summary)}"
 
 

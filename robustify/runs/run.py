@@ -152,7 +152,7 @@ class Run:
         return stored.table(self.folder / VERDICTS, "topic", "verdict")
 
     def require_unchanged(self, *names: str) -> None:
-        """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
+        """Raise `DataError` if files of the run, by default all, are missing or were changed after it."""
         digests = {
             self.folder / name: d for name, d in self.manifest["files"].items() if name in (names or (name,))
         }
@@ -283,8 +283,8 @@ def _files(place: Path) -> list[str]:
 def _move(
     place: Path, folder: Path, names: Sequence[str], before: set[str], *, replaces: bool = True
 ) -> None:
-    """Move files up, and remove the run.json that they replace. While it is missing, a list has the files of this run and
-    of those `before`."""
+    """Move files from a staging folder to a run's folder, and remove the run.json that they replace. While it is missing,
+    a list has the files of this run and of those `before`."""
     write_json(place / _WRITING, {"files": sorted({*before, *names})})
     move_up(place, folder, _WRITING)
     if replaces:

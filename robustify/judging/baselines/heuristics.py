@@ -252,7 +252,7 @@ def _possible_keys(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
 
 
 def _corrected(name: str, p: float, k: Ints) -> float:
-    """Adjust p for the number of positions if the heuristic depends on the keys."""
+    """Correct a p-value for the number of positions if the heuristic depends on the keys."""
     return min(1.0, int(k.max(initial=1)) * p) if name in FITTED else p
 
 

@@ -20,7 +20,7 @@ _POINTER = re.compile(
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list that is written as one text."""
+    """Split a list of words that is written as one text."""
     return frozenset(text.split())
 
 

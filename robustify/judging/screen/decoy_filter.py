@@ -109,7 +109,7 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Decision:
-    """Outcome of the filter on n items: `outcome` (n,) is 1 flagged, 0 kept or -1 undecided.
+    """Outcome of the filter on each item (n,): 1 flagged, 0 kept or -1 undecided.
 
     `would` (n, K) marks the option for which the item would be flagged if it were the key, and `open` (n, K) those for
     which a missing answer could still flag it, or for which this is unknown. `hit` (n,) marks items whose top is the

@@ -46,8 +46,8 @@ class ItemIndex:
 
 
 def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
-    """Return the index of the items in this order, with the key and number of choices from their rows. Raise
-    `DataError` if two rows of an item disagree on its key or number of choices, or a row is repeated."""
+    """Return the judged items in this order, with the key and number of choices that their rows have. Raise `DataError` if
+    two rows of an item disagree on its key or number of choices, or a row is repeated."""
     items = tuple(items_order)
     if items == answers.items:
         index = np.arange(len(items))

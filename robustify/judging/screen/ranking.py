@@ -110,8 +110,8 @@ class Ranker:
         self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules) -> Ranking:
-        """Rank the items, using the answers of the rules' voters in both modes. Items that are too few for a fit are
-        ranked by the sum of the voters' preferences."""
+        """Rank the items by the answers of the rules' voters, in both modes. Items that are too few for a fit are ranked
+        by the sum of the voters' preferences."""
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
         fits, parts, surface = self._fitted(preferences, self._folds)

@@ -31,9 +31,9 @@ _ANYTHING = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Votes of m voters on n items. `best` (n, m, K) marks the choices that share a voter's best averaged score. `pick`
-    (n, m) is -1 if unanswered, or -2 for a tie. `placed` is true if a voter saw only the benchmark's own order, and so
-    positions. `left_out` counts the voters removed since."""
+    """Picks of the screen's voters on the judged items. `best` (n, m, K) marks the choices that share a voter's best
+    averaged score. `pick` (n, m) is -1 if unanswered, or -2 for a tie. `placed` is true if a voter saw only the
+    benchmark's own order, and so positions. `left_out` counts the voters removed since."""
 
     items: tuple[str, ...]
     key: Ints
@@ -55,12 +55,12 @@ class Votes:
         return replace(self, best=best, pick=pick, voters=voters, left_out=left_out)
 
     def credit(self) -> Floats:
-        """Return the tie-fair credit of each voter's averaged pick (n, m), NaN if unanswered."""
+        """Return the credit that each voter's averaged pick earns, shared among ties (n, m). Unanswered items are NaN."""
         return credit(self.best, self.key)
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Cast the votes on the items, with -1 if a voter was not asked. `plain` uses only the first row of each item (D.4)."""
+    """Average each voter's answers to an item into one pick, -1 if not asked. `plain` uses only the first answer (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -78,7 +78,7 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the template first used for a view, by any model or by one of `voters`, or None if there is none."""
+    """Return the template first used to ask a view, of any model or of one of `voters`, or None if there is none."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
@@ -95,7 +95,7 @@ def first_block(answers: Answers, view: str, model: str) -> Block:
 
 
 def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
-    """Return a model's first picks (n,), -1 if unanswered and -2 if tied, or None if the model was not asked."""
+    """Return the option that a model picks first on each item (n,), or None if not asked. -1 is unanswered, -2 tied."""
     block = first_block(answers, view, model).first()
     if not len(block):
         return None
@@ -109,8 +109,8 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
-    """Return the choices (n, K) with the best mean preference over an item's rows. There are none if a row is
-    unanswered, or if the best one relies on an upper bound, because a server reported no score."""
+    """Mark the choices with the best mean preference over an item's rows (n, K). None is marked if a row is unanswered, or
+    if the best one relies on an upper bound, because a server reported no score."""
     top: Bools = by_rows(best, mean_preferences(block, mode, index, norm), index.k)
     if np.isnan(block.at_most).all():
         return top
@@ -123,7 +123,7 @@ def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars
 
 
 def mean_preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Floats:
-    """Return the mean preferences over the rows of each item (n, K), NaN for an item without rows."""
+    """Average a model's preferences for each choice over the rows of an item (n, K), NaN for an item without rows."""
     total, asked = np.zeros((len(index), index.width)), np.zeros(len(index))
     for rows in block.parts():
         rows = rows.where(index.index_of[rows.item] >= 0)
@@ -137,8 +137,8 @@ def mean_preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm 
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
-    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices, K at least
-    `width`.
+    """Return how strongly each row prefers each choice (r, K), NaN if unanswered. It is 0 beyond the choices, and K is at
+    least `width`.
 
     By letter, it is the log-softmax over the letters, so that averaging over rotations cancels letter bias (PriDe). By
     text, it is the log probability by `norm`. A score that is not finite makes its row unanswered. A pick without
@@ -169,15 +169,15 @@ def _widened(values: Floats, width: int) -> Floats:
 
 
 def in_own_order(block: Block) -> bool:
-    """Return whether there are rows and all of them show the options in the benchmark's own order."""
+    """Return whether every row shows the options in the benchmark's own order. False without rows."""
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
 
 @dataclass(frozen=True)
 class _Preferences:
-    """One voter's preferences in one mode: `middle` (n, K), with mean 0 within the item, or 0 if unanswered, and their
-    deviation `spread` (n,), typically `scale`. `bare` is true if no answer has scores."""
+    """One voter's preferences among the options in one mode. `middle` (n, K) has mean 0 within the item, or is 0 if
+    unanswered. `spread` (n,) is its deviation, typically `scale`. `bare` is true if no answer has scores."""
 
     middle: Floats
     spread: Floats
@@ -188,24 +188,24 @@ class _Preferences:
     bare: bool
 
     def values(self, rows: slice | Ints = _EVERY) -> Floats:
-        """Return the preferences of some items (r, K) with deviation 1, or 0 if there are none."""
+        """Return the preferences on some items, scaled to deviation 1 (r, K), or 0 if there are none."""
         spread = self.spread[rows]
         alive = spread > ROUNDING
         return self.middle[rows] * (alive / np.where(alive, spread, 1.0))[:, None]
 
     def graded(self, rows: Ints) -> Floats:
-        """Return the preferences of some items (r, K) on one scale for all items."""
+        """Return the preferences on some items, divided by one scale for all items (r, K)."""
         return self.middle[rows] / self.scale
 
     @property
     def largest(self) -> float:
-        """Largest deviation of `graded`."""
+        """Largest deviation of `graded` on any item."""
         return float(self.spread.max(initial=0.0)) / self.scale
 
 
 @dataclass(frozen=True, repr=False)
 class MeanPreference:
-    """Mean preferences of voters, which are computed for the items that are asked for."""
+    """Mean preferences of several voters, computed only for the items that are asked for."""
 
     voters: Sequence[_Preferences]
     of: Callable[[_Preferences, Ints], Floats]
@@ -216,9 +216,9 @@ class MeanPreference:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Means over the `voters` that answered, in each mode: `values`, and `missing`, the share of voters without an
-    answer (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions.
-    `selection` is how many times more often right answers may have been readable than wrong ones."""
+    """Mean preferences of the voters that answered, in each mode: `values`, and `missing`, the share without an answer
+    (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is
+    how many times more often right answers may have been readable than wrong ones."""
 
     values: dict[str, MeanPreference]
     missing: dict[str, Floats]
@@ -228,7 +228,7 @@ class MeanPreferences:
     voters: Sequence[_Preferences]
 
     def picks(self) -> Floats | None:
-        """Return each voter's values (n, K, m), NaN if unanswered, or None if a voter gave scores."""
+        """Return each voter's preferences, NaN if unanswered, or None if a voter gave scores (n, K, m)."""
         if not self.voters or not all(one.bare for one in self.voters):
             return None
         return np.stack(
@@ -237,7 +237,7 @@ class MeanPreferences:
 
 
 class VoterPreferences:
-    """Preferences of all voters. The answers of each voter are read once."""
+    """Preferences of all voters among the options of each item. The answers of each voter are read once."""
 
     def __init__(self, answers: Answers, index: ItemIndex) -> None:
         self._answers, self._index = answers, index
@@ -245,8 +245,8 @@ class VoterPreferences:
         self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
     def of(self, rules: ScreenRules) -> MeanPreferences:
-        """Return the mean preferences of the rules' voters. A missing answer has none, so that an item with few answers
-        ranks lower."""
+        """Return the mean preferences of the voters that the rules select. A missing answer has none, so that an item with
+        few answers ranks lower."""
         template, voters = who_votes(self._answers, rules)
         found: dict[str, MeanPreference] = {}
         missing: dict[str, Floats] = {}
@@ -341,16 +341,16 @@ def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
-    """Return the share of items on which independent voters would all be right, by their `accuracy` (m,), and if they
-    guessed among `k` (n,) options. None without voters, or if a voter answered nothing."""
+    """Return the share of items that voters would all get right if they were independent, or if they guessed. `accuracy`
+    is (m,), and `k` (n,). None without voters, or if a voter answered nothing."""
     if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
         return None, None
     return float(accuracy.prod()), float(((1 / k) ** len(accuracy)).mean())
 
 
 def voter_agreement(pick: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
-    """Return how often all voters pick the same option, and as often as position preferences alone explain. `pick` (n,
-    m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing."""
+    """Return how often all voters pick the same option, and how often position preferences alone would make them agree.
+    `pick` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing."""
     there = (pick != UNANSWERED).all(axis=1)
     pick, key, k = pick[there], key[there], k[there]
     if pick.shape[1] < 2 or not len(pick):

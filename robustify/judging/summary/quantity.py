@@ -40,7 +40,7 @@ class Quantity(Part):
 
 
 class Reason(Part):
-    """Reason, as a code with parameters that may contain further reasons."""
+    """Reason for a state or a result, as a code with parameters that may contain further reasons."""
 
     code: str
     params: dict[str, ReasonValue] = Field(default_factory=dict)

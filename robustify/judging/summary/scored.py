@@ -77,7 +77,7 @@ class RandomRemoval(Part):
 
 
 class Orders(Part):
-    """Variation of accuracy and picks over `orders` orders, on the `n` of `asked` items answered in all of them."""
+    """How accuracy and picks vary over the orders of choices, on `n` of `asked` items answered in all `orders` orders."""
 
     mean: Share
     mean_ci: Interval | None
@@ -92,7 +92,7 @@ class Orders(Part):
 
 
 class Stability(Orders):
-    """Stability of one model over random orders (or over rotations if no other order was asked) and over all rotations."""
+    """How one model's accuracy and picks vary over random orders (if none, over rotations) and over all rotations."""
 
     is_voter: bool | None
     rotations: Orders | None
@@ -164,9 +164,9 @@ class CalibrationViews(Part):
 
 
 class LabelNoise(Part):
-    """Keys to check. With five models, those that they contradict most (`item_analysis.keys`). With fewer, those of the
-    items that all strong ones answer with the same wrong choice, of `all_wrong` items. `expected` assumes independent
-    errors, and `p` is the probability of as many or more."""
+    """Keys that may be wrong and should be checked. With five models, those that they contradict most
+    (`item_analysis.keys`). With fewer, those of the items that all strong ones answer with the same wrong choice, of
+    `all_wrong` items. `expected` assumes independent errors, and `p` is the probability of as many or more."""
 
     strong: tuple[str, ...]
     n: int | None = None

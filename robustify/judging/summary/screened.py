@@ -187,7 +187,8 @@ class Splits(Part):
 
 
 class TopicRow(Part):
-    """Topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` an effective number."""
+    """Number of items of a topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` an
+    effective number."""
 
     before: int
     after: int
