@@ -187,8 +187,8 @@ class Splits(Part):
 
 
 class TopicRow(Part):
-    """Number of items of a topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` an
-    effective number."""
+    """Items of a topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), `units` an effective
+    number."""
 
     before: int
     after: int
