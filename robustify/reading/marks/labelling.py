@@ -1,7 +1,7 @@
-"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`: marks of a series (an alphabet, roman
-numbers, or counting) in a usual dress. Options are labelled only if all labels are the first marks of one series, in any
-order, so that a text which only begins like a label, such as `A.D. 1066` or `1.5 kg`, is kept.
-"""
+"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`. A label is a mark of a series (an
+alphabet, roman numbers, or counting) with its usual punctuation. Options are labelled only if all labels are the first
+marks of one series, in any order, so that a text which only begins like a label, such as `A.D. 1066` or `1.5 kg`, is
+kept."""
 
 import re
 import unicodedata
@@ -77,7 +77,7 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
 
 @lru_cache(1024)
 def only_labels(texts: tuple[str, ...]) -> bool:
-    """Return whether the texts are nothing but the first labels of a series, in order, in any dress."""
+    """Return whether the texts are only the first labels of a series, in order, such as `A.` and `B.`."""
     found = [mark for text in texts if (mark := bare_mark(text)) is not None]
     return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
 
@@ -221,7 +221,7 @@ def without_tail(cut: ListedOptions) -> ListedOptions | None:
 
 
 def bare_mark(text: str) -> str | None:
-    """Return the plain mark of a text that is nothing but a mark in any dress, or None."""
+    """Return the plain mark of a text that is only a label, such as `(b)`, or None."""
     found = _BARE_LABEL.fullmatch(text)
     return as_mark(found["mark"]) if found and _is_mark(found["mark"]) else None
 

@@ -1,4 +1,4 @@
-"""Reading of which option a key, target, or reply names. No other module does this.
+"""Parser of the option that a key, target, or reply names. No other module parses it.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
 which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is
@@ -116,8 +116,8 @@ def read_pick(
 
 
 def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | NoPick | None:
-    """Return the position of a mark without dress among `k` options, a reason if it is unclear, or None if it is no mark.
-    Latin letters come before other alphabets, and roman numbers last."""
+    """Return the position of a plain mark among `k` options, the reason why it is unclear, or None if it is no mark. Latin
+    letters come before other alphabets, and roman numbers last."""
     plain = as_mark(mark)
     if labels is not None and plain in labels:
         place = labels.index(plain)
@@ -176,7 +176,7 @@ class _Reader(HoldsText):
         return _together([one for one in (first, last) if one is not None])
 
     def _claim(self, text: str) -> Reading | None:
-        """Read a text that is nothing but a claim. Return None if it names nothing."""
+        """Read a text that only claims an option. Return None if it names none."""
         for core in shorter_texts(text):
             equal, bare = equal_options(core, self.options), _MARK.fullmatch(core)
             marked = self._position(bare["mark"]) if bare else None
