@@ -153,7 +153,7 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
 
 
 def _opencompass(file: LogFile, cells: Cells) -> Iterator[_Archived]:
-    """Read a prediction. Perplexities are not read, because they are means over a whole prompt."""
+    """Read a prediction of OpenCompass. Perplexities are not read, because they are means over a whole prompt."""
     yield _Archived(
         model=file.path.resolve().parent.name,
         sample=str(cells["id"]),
@@ -211,7 +211,7 @@ def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Lo
 
 
 def _position(name: str) -> tuple[int, str]:
-    """Return the position of an ID: numbers in their order, before all other names."""
+    """Return a sort key for an ID: numbers in their order, before all other names."""
     return (int(name), "") if name.isdecimal() else (10**9, name)
 
 

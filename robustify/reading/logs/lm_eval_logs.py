@@ -127,7 +127,7 @@ def replies_in_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How the replies of a log are read: the delimiter before each choice, and what rows without prompts scored."""
+    """Rules for reading the replies of a log: the delimiter before each choice, and what rows without prompts scored."""
 
     make: Callable[..., log.LogReply]
     delimiter: str
@@ -192,8 +192,8 @@ def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way
 def _contradictions(
     made: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
-    """Return faults for rows whose metrics contradict their scores or pick and the key, and a note about rows in which only
-    a norm differs. `targets` are the answers expected in any row."""
+    """Return faults for rows whose metrics contradict their scores, or their pick and the key. A note is about rows in
+    which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
         said, norms = log.scores_of_row(row.cells), _norms(reply)
@@ -243,7 +243,7 @@ def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
 
 
 def _log_likelihoods(cells: Cells) -> list[float]:
-    """Return the log-likelihood of each request, or NaN if it is unreadable, from lists in lists of one or two levels."""
+    """Return the log-likelihood of each request, or NaN if it is unreadable. Each may be in nested lists."""
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
@@ -270,7 +270,7 @@ def _written(cells: Cells) -> str | None:
 
 
 def find_run(path: Path) -> LmEvalRun:
-    """Return the lm-eval run of a log, as described by its results file or else by the names of the log and its folder."""
+    """Return the lm-eval run of a log, from its results file, or else from the names of the log and its folder."""
     match = _LOGGED.fullmatch(path.stem)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)

@@ -1,4 +1,4 @@
-"""Logs as data structures, which readers create and matching converts to items and answers, and the check of their names.
+"""Data structures for logs, which readers create, and the check that a name in a log is not item text.
 
 If a column is mapped incorrectly or a log is unusual, item text can appear instead of the name of a model, task, or topic.
 Messages, notes, and runs therefore print only a `Name`, which only this module creates. Names differ from texts in form
@@ -38,15 +38,15 @@ def as_name(said: object) -> Name | None:
 
 
 def as_label(said: object) -> Name:
-    """Return the label of one item if it has only a few words, otherwise "", so that its content identifies it."""
+    """Return the label of an item if it has few words, otherwise "", so that the item is identified by its content."""
     text = str(said).strip() if isinstance(said, str | int) else ""
     return Name(text) if _few_words(text) else NOTHING
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Return the names in a column that identifies the source of each row, by cell text, where items have these `texts`.
-    There are none if each name appears, on average, in fewer rows than there are names, unless there are up to three
-    single words. A name is dropped if it equals a text, or has several words and is part of a text."""
+    """Return the names in a column of sources of rows, such as models, by cell text. `texts` are those of items. There are
+    none if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A
+    name is dropped if it equals a text, or has several words and is part of a text."""
     said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(found) ** 2 > len(said)
@@ -59,8 +59,8 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
-    """Return the topic names in a column, by cell text, or none if there are over twelve with fewer than two items each on
-    average. `each` is the number of cells per item: one per model."""
+    """Return the topic names in a column, by cell text. There are none if over twelve have fewer than two items on average.
+    `each` is the number of cells per item: one per model."""
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
@@ -85,7 +85,7 @@ def said_name(text: str) -> Name:
 
 
 def headings(columns: Sequence[str]) -> dict[str, Name]:
-    """Return the column names of a table as checked names, or none if any of them is longer than three short words, because
+    """Return the column names of a table as checked names. There are none if any is longer than three short words, because
     a table without a header has its first record there."""
     names = {text: Name(text) for text in columns if as_name(text) or (name_like(text) and _few_words(text))}
     return names if all(column in names for column in columns) else {}
@@ -292,8 +292,8 @@ def model_name(*said: str) -> Name:
 
 
 def plain_model(name: str) -> str:
-    """Return `owner/name` unchanged, or the last part of a path, also one that lm-eval encoded as a folder name, so that no
-    place on someone's machine gets into results."""
+    """Return `owner/name` unchanged, or the last part of a path, so that results contain no local path. The path may be one
+    that lm-eval encoded as a folder name."""
     if _ABSOLUTE.match(name) or "//" in name:
         return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
     return name.replace("__", "/")
@@ -344,7 +344,7 @@ def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
 
 
 def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:
-    """Return whether a score contradicts the key under every one of at least one ranking. Ties contradict nothing."""
+    """Return whether a score contradicts the key under all rankings, if there are any. Ties contradict nothing."""
     bests = [tied_best(ranked) for ranked in rankings if ranked]
     if right is None or key is None or not bests:
         return False

@@ -53,8 +53,8 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Columns of a table: of the picks by model ("" if all models share a column), of all other parts, and of the choices.
-    A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
+    """Columns of a table: of the picks by model, of other parts, and of the choices. The model is "" if all share one. A
+    column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
     picks: Mapping[log.Name, str]
     parts: Mapping[str, str]
@@ -161,7 +161,7 @@ def _columns(file: str, table: rows.SourceTable, options: log.LogOptions) -> _Co
 
 
 def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the columns that match a mapping, each after the text matched by `*` or the column itself."""
+    """Return a (label, column) pair for each column that a mapping names. The label is the text of `*`, or the column."""
     patterns = [re.escape(one).replace(r"\*", "(.+)") for one in said.split(",")]
     matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in names)
     return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]

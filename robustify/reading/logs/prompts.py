@@ -1,4 +1,4 @@
-"""What the prompts of a log asked, and which choice a reply names.
+"""Analysis of what the prompts of a log asked, and of which choice a reply names.
 
 A prompt from a robustify template is recognized word for word. For others, only two facts are read: whether letters or
 texts were scored, and whether the question was shown. A continuation is a choice after the delimiter of the task, which
@@ -44,7 +44,7 @@ NO_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format in which most cells of a column name a choice, first number (None if numbers are texts), and letters."""
+    """Format in which a column names choices: its form, first number (None if numbers are texts), and letters."""
 
     form: Literal["letter", "number", "text"]
     first: int | None = None
@@ -63,7 +63,7 @@ class Naming:
         return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
 
     def answer(self, said: object, k: int, choices: Sequence[str]) -> dict[str, Any]:
-        """Return the `pick` among `k` choices that a cell names, and the `reason` why it names none, one of them empty."""
+        """Return the `pick` that a cell names among `k` choices, or the `reason` why it names none."""
         found: Picked | NoPick
         first = self.first or 0
         number = None if self.first is None else whole_number(said)
@@ -147,8 +147,8 @@ class AskedAs:
 
 
 def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
-    """Return the view and template in which the items of a log were asked, `kind` unless all prompts match a template of
-    robustify. Raise `UsageError` or `DataError` if prompts contradict `options.view`."""
+    """Return the view and template in which the items of a log were asked. The template is `kind` unless all prompts match
+    one of robustify. Raise `UsageError` or `DataError` if prompts contradict `options.view`."""
     ours = _ours(prompts)
     if ours is not None:
         if options.view not in (None, ours.view):
@@ -201,8 +201,8 @@ def _shows_stem(prompt: Prompt) -> bool:
 
 
 def _pairs(cells: Cells) -> list[tuple[str, str]]:
-    """Return the context and continuation ("" if the model wrote) of each request of a row, without the second half of
-    `acc_mutual_info`, which has no context, or nothing if a request has another form."""
+    """Return the context and continuation of each request of a row, or nothing if a request has another form. A
+    continuation is "" if the model wrote. The second half of `acc_mutual_info`, which has no context, is left out."""
     arguments = cells.get("arguments")
     members: Sequence[object] = arguments if isinstance(arguments, list) else ()
     if isinstance(arguments, dict):
@@ -255,7 +255,7 @@ def by_choice(asked: Prompt) -> list[int] | None:
 
 
 def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
-    """Return the text before the choice in each continuation, as the choices in the docs show, because a space may belong
+    """Return the text before the choice in each continuation. The choices in the docs show it, because a space may belong
     to either. If the docs have no choices, it is the delimiter of the results file, or else the white space or punctuation
     that all continuations have in common."""
     before: Counter[str] = Counter()
@@ -315,8 +315,8 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
 
 
 def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
-    """Return the question of a prompt, and the texts of its last options with these labels, or with any labels if none are
-    given. Return None if there are none, or it is unclear where the last text ends."""
+    """Return the question of a prompt and the texts of its last options, or None if they are missing or unclear. With
+    `labels`, only options with these labels count."""
     bare = [label.strip().strip("()[].:") for label in labels]
     cut = cut_at_labels(_BULLET.sub("", prompt), bare)
     cut = None if cut is None else without_tail(cut)
