@@ -22,7 +22,17 @@ from typing_extensions import Unpack
 
 from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
-from robustify.items.answer_columns import ASKING, OPTIONAL, PACKED, ROTATION, SCHEMA, checked, ints, padded
+from robustify.items.answer_columns import (
+    ASKING,
+    LENGTHS,
+    OPTIONAL,
+    PACKED,
+    ROTATION,
+    SCHEMA,
+    checked,
+    ints,
+    padded,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,10 @@ class Block:
         return values
 
     def _read(self, name: str) -> npt.NDArray[Any]:
+        if not len(self):
+            # No column is unpacked for a model that was not asked.
+            kind = np.float64 if Block.__annotations__[name] is Floats else np.int64
+            return np.empty((0, self._width) if name in ("order", "scores", *LENGTHS) else 0, kind)
         column = self._answers.column("order" if name == "k" else name)
         if column is None:
             return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
