@@ -47,6 +47,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     imported log, results that need text are null. Raise `UsageError` if the rules name voters or a template
     that the answers do not contain, and `DataError` if rows contradict each other or the items."""
     ctx = context(answers, facts, rules, items)
+    # The audit takes the most memory, so it comes before what the other parts keep.
+    audit = residual(ctx) if ctx.was_screened else None
     judged = MeasureInput.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
@@ -70,7 +72,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         position_bias={name: position_bias(of, ctx.row_groups(of)) for name, of in answered.items()} or None,
         calibration=calibrations(ctx),
         topics=topics(ctx.topic_of, parts.kept, parts.groups) if ctx.was_screened and has_topics else None,
-        residual=residual(ctx) if ctx.was_screened else None,
+        residual=audit,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
         inference=None if found is None else inference(found, ctx.parts.flagged),
@@ -83,8 +85,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     placed = any(check.name == "voters_by_position" and check.state == "failed" for check in checks)
     if summary.residual and (trial or placed):
         # The audit of a run that is not evaluated is not evaluated either.
-        audit = summary.residual.model_copy(update={"state": "not evaluated"})
-        summary = summary.model_copy(update={"residual": audit})
+        halted = summary.residual.model_copy(update={"state": "not evaluated"})
+        summary = summary.model_copy(update={"residual": halted})
         checks = guardrails(summary, limits)
     tested = [name for name in ctx.rules.under_test if name in voters and ctx.was_screened]
     state, reasons = run_state(summary.residual, checks, tested, trial)
