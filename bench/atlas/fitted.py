@@ -4,7 +4,7 @@ With one seed, an accuracy varies with the items of the set and with their folds
 item's mean credit over seeds. `sd`, `least` and `most` are over seeds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.judging.screen.item_index import item_index
-from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.stats.intervals import Rate, bootstrap, rate
@@ -52,7 +51,8 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         ranking = ctx.ranking
         # Without a single favourite, the scorer knows nothing about the item.
         won["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
-        for cue, moved in _by_cue(ranking).items():
+        voting = ctx.rules.screen.model_copy(update={"voters": ctx.votes.voters})
+        for cue, moved in _by_cue(*ctx.ranker.contributions(voting)).items():
             by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         won["probe"].append(own)
@@ -82,10 +82,10 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
     }
 
 
-def _by_cue(ranking: Ranking) -> dict[str, Floats]:
+def _by_cue(parts: Mapping[str, Floats], surface: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the contribution of each cue to the options' logits, (n, K): grouped features, and words."""
-    out: dict[str, Floats] = {name: part for name, part in ranking.parts.items() if name != SURFACE}
-    for feature, table in ranking.surface.items():
+    out: dict[str, Floats] = {name: part for name, part in parts.items() if name != SURFACE}
+    for feature, table in surface.items():
         cue = CUE_OF[feature]
         out[cue] = out[cue] + table if cue in out else table
     return out

@@ -134,7 +134,7 @@ class Context:
             return screened(votes, rules)
         run = self.rules.screen
         alike, asked = votes.voters == self.votes.voters, run.model_copy(update={"voters": votes.voters})
-        ranking = self.ranking if alike else self.ranker.rank(asked)
+        ranking = self.ranking if alike else self.ranker.rank(asked, explained=False)
         return screened(votes, rules, flags(ranking, self.index.key, rules.fdr))
 
     @property
@@ -231,7 +231,7 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
             f"answer table: item {items[other[0]].id} was asked with a different key or number of choices "
             f"({len(other)} such items). Restore the items that were asked, or ask again."
         )
-    return replace(index, key=key, k=k)
+    return replace(index, key=key.astype(np.int16), k=k.astype(np.int16))
 
 
 def _check_rules(answers: Answers, rules: ScreenRules) -> None:

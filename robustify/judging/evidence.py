@@ -86,12 +86,6 @@ class Evidence:
     likeness: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
-    def p_key(self) -> Floats:
-        """Probability that the scorer gives to the key (n,)."""
-        key = np.maximum(self.votes.key, 0)
-        return np.exp(np.take_along_axis(self.ranking.log_p, key[:, None], axis=1)[:, 0])
-
-    @property
     def inferred(self) -> Floats:
         """Whether a model inferred the question (n,): 1 or 0, or NaN if no model tried. Meaning precedes words."""
         kind = next(iter(self.likeness))
@@ -111,7 +105,7 @@ class Evidence:
         reported if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before the
         votes of models."""
         n, c = self.carried.shape
-        out = np.full((n, MOST_NAMED), NO_CUE)
+        out = np.full((n, MOST_NAMED), NO_CUE, dtype=np.int8)
         if not c:
             return out
         for_it = np.maximum(np.nan_to_num(self.carried), 0.0)
@@ -137,8 +131,8 @@ def evidence(ctx: Context) -> Evidence | None:
     ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
     if not (pick >= 0).any():
         return None
-    features = {name: _at_pick(table, pick) for name, table in ranking.surface.items()}
-    parts = {name: _at_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
+    features = ranking.surface
+    parts = {name: own for name, own in ranking.parts.items() if name != SURFACE}
     by = np.full(len(pick), "none") if items is None else _brought_by(items, pick)
     total: dict[CueCode, Floats] = {}
     # A feature and a part share a name.
@@ -198,11 +192,6 @@ def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = N
             if likely[at] > 0
         ),
     )
-
-
-def _at_pick(table: Floats, pick: Ints) -> Floats:
-    found = np.take_along_axis(table, np.maximum(pick, 0)[:, None], axis=1)[:, 0]
-    return np.where(pick >= 0, found, np.nan)
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:

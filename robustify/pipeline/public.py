@@ -190,4 +190,4 @@ def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     by = map(joined.__getitem__, found.picked_by)
     picks = (pick if pick >= 0 else "" for pick in _each(found.ranking.top))
     shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
-    return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))
+    return dict(zip(names, (picks, *shares, by, found.leading, found.ranking.p_key), strict=True))

@@ -36,7 +36,7 @@ def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[
     """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
     adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
     ranking, decision, votes = found.ranking, found.decision, found.votes
-    p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, found.p_key))
+    p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, ranking.p_key))
     posterior, shortcut = _rounded(decision.posterior), _rounded(decision.shortcut)
     likeness = {kind: _rounded(like) for kind, like in found.likeness.items()}
     inferred = _rounded(found.inferred) if likeness else []

@@ -13,7 +13,7 @@ from robustify.judging.baselines.features import NAMES
 from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import Decision, flags
-from robustify.judging.screen.ranking import Ranking
+from robustify.judging.screen.ranking import Ranking, at_option
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screened import CUES
 from tests.support.fake_answers import bench, votes_of
@@ -39,9 +39,10 @@ def ranking_of(
     n = len(top)
     return Ranking(
         items=votes.items,
-        log_p=np.zeros((n, K)),
+        width=K,
         top=np.array(top),
         p_pick=np.array(weight),
+        p_key=np.ones(n),
         probable=np.array(weight),
         strength=np.array(weight),
         reachable=np.full((n, K), np.nan),
@@ -49,8 +50,8 @@ def ranking_of(
         group=np.arange(n),
         fold=np.zeros(n, dtype=np.int64),
         complete=np.ones(n, dtype=bool),
-        parts=parts,
-        surface=surface,
+        parts={name: at_option(whole, np.array(top)) for name, whole in parts.items()},
+        surface={name: at_option(whole, np.array(top)) for name, whole in surface.items()},
         independent=n,
     )
 

@@ -30,14 +30,15 @@ _LEAST = 1e-3
 class CrossFit:
     """Cross-fitted logits of the options, with the probability of a shortcut, filled in fold by fold.
     `logits` are (n, K). `probable` (n,) is the probability of a shortcut if the favorite is the key, and
-    `reachable` (n, K), or (n, 1) if no answer is missing, the same for an option that all missing answers
-    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations."""
+    `reachable` (n, K), or (1, 1) if no answer is missing, the same for an option that all missing answers
+    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations. `said` (n,) marks
+    items with text or with a contribution, because options that texts cannot tell apart are a tie."""
 
     def __init__(self, fold: Ints, there: Bools) -> None:
         n = len(there)
         self.fold, self.there, self.logits = fold, there, np.zeros(there.shape)
-        self.probable, self.reachable = np.full(n, np.nan), np.full((n, 1), np.nan)
-        self.missing = np.zeros(n)
+        self.probable, self.reachable = np.full(n, np.nan), np.full((1, 1), np.nan)
+        self.missing, self.said = np.zeros(n), np.zeros(n, dtype=bool)
 
     def fill(
         self,
@@ -52,6 +53,7 @@ class CrossFit:
         there = self.there[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
+        self.said[rows] = "surface" in parts or sum((part != 0).any(axis=1) for part in parts.values())
         favorite = _log_p(parts, there).argmax(axis=1)
         self.probable[rows] = _shortcut(certain(parts, there, favorite, shown), there)
         some = np.flatnonzero(self.missing[rows] > 0)
@@ -153,16 +155,16 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
     there = np.isfinite(best)
     shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
     top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
-    return np.where(there, top, UNANSWERED), best
+    return np.where(there, top, UNANSWERED).astype(np.int16), best
 
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
     """Return how strong each item would be if all missing answers preferred one option (n, K). It is NaN if
-    the option would not be the top, and (n, 1) without missing answers."""
+    the option would not be the top, and (1, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
     some = np.flatnonzero(ranked & (missing > 0))
     if not len(some):
-        return np.full((len(ranked), 1), np.nan)
+        return np.full((1, 1), np.nan)
     logits, there = mean_logits(fits)[some], fits[0].there[some]
     out = np.full(fits[0].there.shape, np.nan)
     for j in range(there.shape[1]):

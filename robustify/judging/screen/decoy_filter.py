@@ -148,13 +148,13 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
     cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
-    would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
+    would = above[:, None] & (np.arange(ranking.width) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
     open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
     open_ |= cutoff.groups is not None
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
-    return Decision(outcome, cutoff, would, open_, hit, ranking, key)
+    return Decision(outcome.astype(np.int8), cutoff, would, open_, hit, ranking, key)
 
 
 def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:

@@ -49,19 +49,20 @@ _OF_KIND = " of its kind"
 class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
-    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known. `top` (n,) is the best option, -1 for none
-    or -2 for a tie, and `p_pick` (n,) its probability W. `probable` (n,) is the mean over partitions of the probability of
-    a shortcut if the top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the strength if missing
-    answers made option j the top: NaN if they cannot, inf if unknown. It is (n, 1) if no answer is missing. `null` (n,) is
-    c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) represents the item's
-    near-duplicates, chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are
-    centered contributions (n, K) to each option's logit by name, and `surface` sums to its part.
+    `top` (n,) is the best option, -1 for none or -2 for a tie, and `p_pick` (n,) its probability W. `p_key` (n,) is that
+    of the key, NaN if nothing is known. `probable` (n,) is the mean over partitions of the probability of a shortcut if the
+    top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the strength if missing answers made option j
+    the top: NaN if they cannot, inf if unknown. It is (n, 1) if no answer is missing. `null` (n,) is c, an upper bound of
+    the probability that the top is the key without a shortcut. `group` (n,) represents the item's near-duplicates, chosen
+    without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are centered contributions
+    (n,) to the logit of the top by name, and `surface` sums to its part. An audit has none.
     """
 
     items: tuple[str, ...]
-    log_p: Floats
+    width: int
     top: Ints
     p_pick: Floats
+    p_key: Floats
     probable: Floats
     strength: Floats
     reachable: Floats
@@ -109,19 +110,14 @@ class Ranker:
         self._preferences = VoterPreferences(answers, index)
         self._fits: dict[bytes, Floats] = {}
 
-    def rank(self, rules: ScreenRules) -> Ranking:
+    def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
         """Rank the items by the answers of the rules' voters, in both modes. Items that are too few for a fit are ranked
-        by the sum of the voters' preferences."""
+        by the sum of the voters' preferences. Contributions are left out unless `explained`."""
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
-        fits, parts, surface = self._fitted(preferences, self._folds)
-        # Options that texts cannot tell apart are a tie, not a missing answer.
-        said = np.full_like(known, bool(surface))
-        for part in parts.values():
-            said |= (part != 0).any(axis=1)
-        log_p = by_rows(log_probabilities, certainty.mean_logits(fits), there)
-        log_p[~(known & said)] = np.nan
-        top, best = by_rows(certainty.top_options, log_p)
+        fits, parts, surface = self._fitted(preferences, self._folds, explained=explained)
+        said = known & np.logical_or.reduce([fit.said for fit in fits])
+        top, best, p_key = by_rows(_top_and_key, certainty.mean_logits(fits), there, said, index.key)
         null = 1 / np.maximum(index.k, 1)
         if preferences.placed and known.all():
             shares = key_shares(index.key, index.k, index.width)
@@ -135,9 +131,10 @@ class Ranker:
         probable = [fit.probable for fit in fits]
         return Ranking(
             items=index.items,
-            log_p=log_p,
+            width=index.width,
             top=top,
             p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
+            p_key=p_key,
             probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan),
             strength=certainty.mean_ranks(fits, counted, ranked, probable),
             reachable=np.where(known_of[:, None], reachable, np.inf),
@@ -145,19 +142,25 @@ class Ranker:
             group=self._representatives(preferences.complete & ranked),
             fold=self._folds[0],
             complete=preferences.complete,
-            parts=parts,
-            surface=surface,
+            parts={name: at_option(table, top) for name, table in parts.items()},
+            surface={name: at_option(table, top) for name, table in surface.items()},
             independent=self._independent,
         )
 
+    def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Return the centered contributions (n, K) of each part and surface feature to the logits of a ranking."""
+        return self._fitted(self._preferences.of(rules), self._folds)[1:]
+
     def by_options(self) -> OptionScores | None:
         """Return scores of the options' texts alone, or None if texts are unknown or there are too few items for a fit."""
+        if self._items is None:
+            return None
         (fit,), parts, _ = self._fitted(None, self._folds[:1])
-        if self._items is None or "words" not in parts:
+        if "words" not in parts:
             return None
         return OptionScores(fit.logits, parts["surface"], parts["words"], self._there, self._known, fit.fold)
 
-    @cached_property
+    @property
     def _content(self) -> Floats:
         items = self._items
         return copies.unit_hashes(self._index.items) if items is None else copies.content_hashes(items)
@@ -167,7 +170,8 @@ class Ranker:
         settings = self._settings
         together = self._passages if self._items is None else copies.fold_groups(self._items)
         seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(together) < MANY else 1)
-        return [copies.balanced_folds(together, self._content, settings.folds, s) for s in seeds.tolist()]
+        content = self._content
+        return [copies.balanced_folds(together, content, settings.folds, s) for s in seeds.tolist()]
 
     @cached_property
     def _fitted_rows(self) -> list[list[Ints]]:
@@ -178,7 +182,7 @@ class Ranker:
     @cached_property
     def _passages(self) -> Ints:
         items = self._index.items
-        return group_numbers(items, self._groups) if self._groups else np.arange(len(items))
+        return group_numbers(items, self._groups) if self._groups else np.arange(len(items), dtype=np.int32)
 
     @cached_property
     def _independent(self) -> int:
@@ -191,7 +195,7 @@ class Ranker:
     def _representatives(self, ranked: Bools) -> Ints:
         """Return the item that represents each item's near-duplicates (n,): the smallest hash, `ranked` if possible."""
         if self._items is None:
-            return np.arange(len(self._index))
+            return np.arange(len(self._index), dtype=np.int32)
         alike = copies.near_duplicates(self._items)
         order = np.lexsort((self._content, ~ranked, alike))
         kinds, first = np.unique(alike[order], return_index=True)
@@ -251,9 +255,10 @@ class Ranker:
         return out
 
     def _fitted(
-        self, preferences: MeanPreferences | None, folds: Sequence[Ints]
+        self, preferences: MeanPreferences | None, folds: Sequence[Ints], *, explained: bool = True
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature."""
+        """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature, which
+        are left out unless `explained`."""
         there, known, x = self._there, self._known, self._features
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         shown = np.empty((*there.shape, 0))
@@ -270,8 +275,9 @@ class Ranker:
             parts = self._parts(by_mode, ones, every)
             fit.fill(every, parts, _missing(silence, ones, every), shown, certainty.own_certainty)
             return [fit], parts, {}
-        parts = {_part(name): np.zeros(there.shape) for name in (*by_mode, *self._by_text[0])}
-        surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
+        named = (*by_mode, *self._by_text[0]) if explained else ()
+        parts = {_part(name): np.zeros(there.shape) for name in named}
+        surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None and explained else ())}
         fits: list[certainty.CrossFit] = []
         for fold, by_text, fitted_rows in zip(folds, self._by_text, self._fitted_rows, strict=False):
             fit = certainty.CrossFit(fold, there)
@@ -287,9 +293,9 @@ class Ranker:
                     some = mine[at : at + ROWS]
                     adds = self._parts(columns, weights, some)
                     fit.fill(some, adds, _missing(silence, weights, some), shown[some], learned)
-                    for name, add in adds.items():
-                        parts[name][some] += add / len(folds)
-                if x is not None:
+                    for name, table in parts.items():
+                        table[some] += adds[name] / len(folds)
+                if surface and x is not None:
                     weight = weights["surface"] * self._coefficients(others)
                     if (name := f"surface{_OF_KIND}") in weights:
                         weight = weight + weights[name] * self._of_kind(others, mine)
@@ -321,6 +327,20 @@ class Ranker:
             if not away:
                 return dict.fromkeys(columns, 0.0) | found
             useful = [name for name in useful if name not in away]
+
+
+def _top_and_key(logits: Floats, there: Bools, said: Bools, key: Ints) -> tuple[Ints, Floats, Floats]:
+    """Return the best options (n,), their log probabilities (n,) and the keys' probabilities (n,) of items that are `said`
+    (n,) to have any contribution, otherwise -1, -inf and NaN."""
+    log_p = log_probabilities(logits, there)
+    log_p[~said] = np.nan
+    return *certainty.top_options(log_p), np.exp(at_option(log_p, np.maximum(key, 0)))
+
+
+def at_option(table: Floats, option: Ints) -> Floats:
+    """Return the values (n,) of a table (n, K) at one option of each item (n,), NaN for a negative one."""
+    found = np.take_along_axis(table, np.maximum(option, 0)[:, None], axis=1)[:, 0]
+    return np.where(option >= 0, found, np.nan)
 
 
 def _part(name: str) -> str:

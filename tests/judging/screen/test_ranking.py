@@ -18,7 +18,7 @@ from robustify.judging.judgement import judge
 from robustify.judging.screen.certainty import fitted_certainty, top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
-from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking
+from robustify.judging.screen.ranking import OptionScores, Ranker, Ranking, at_option
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, KEPT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, own_rows, rows, text_rows
@@ -66,7 +66,7 @@ def test_answers_that_are_judged_in_pieces_give_the_same_numbers(monkeypatch: py
             assert pieces.summary == whole.summary
             assert whole.evidence is not None
             assert pieces.evidence is not None
-            for name in ("log_p", "top", "probable", "strength", "reachable", "null", "fold"):
+            for name in ("p_key", "top", "probable", "strength", "reachable", "null", "fold"):
                 of = (getattr(one.evidence.ranking, name) for one in (pieces, whole))
                 np.testing.assert_array_equal(*of)
 
@@ -86,15 +86,19 @@ def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
 def test_a_cue_in_the_text_is_found_and_its_contributions_add_up() -> None:
     b, items, has = cued(300, 0.4)
     ranking, index = ranked(b, items)
+    ranker = Ranker(Answers.of([*rows(b, rotations=False), *text_rows(b)]), index, items)
     found = flags(ranking, index.key, 0.1)
     flagged = found.outcome == FLAGGED
     assert flagged[has == 1].mean() > 0.9
     assert (flagged & (has == 0)).sum() / flagged.sum() < 0.2
-    total = np.asarray(sum(ranking.parts.values()))
+    parts, surface = ranker.contributions(RULES)
     there = np.arange(index.width) < index.k[:, None]
-    assert ranking.log_p == pytest.approx(log_probabilities(total, there))
-    assert tuple(ranking.surface) == NAMES
-    assert sum(ranking.surface.values()) == pytest.approx(ranking.parts["surface"])
+    p = np.exp(log_probabilities(np.asarray(sum(parts.values())), there))
+    assert ranking.p_key == pytest.approx(at_option(p, index.key))
+    assert tuple(surface) == NAMES
+    assert sum(surface.values()) == pytest.approx(parts["surface"])
+    for whole, own in ((parts, ranking.parts), (surface, ranking.surface)):
+        np.testing.assert_array_equal(list(own.values()), [at_option(t, ranking.top) for t in whole.values()])
     assert found.shortcut[flagged].mean() > 0.85
     assert (found.posterior[ranking.top >= 0] >= 0.25).all()
 
