@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.signedinteger[Any]]
 Bools = npt.NDArray[np.bool_]
 T = TypeVar("T", np.float64, np.int64)
 ROWS = 1 << 16
@@ -44,7 +44,7 @@ def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
     """Return the sorted distinct names and the index of each name among them (n,)."""
     kinds = sorted(set(names))
     place = {name: i for i, name in enumerate(kinds)}
-    return kinds, np.fromiter(map(place.__getitem__, names), np.int64, len(names))
+    return kinds, np.fromiter(map(place.__getitem__, names), np.int32, len(names))
 
 
 def group_numbers(items: Sequence[str], group_of: Mapping[str, str]) -> Ints:

@@ -89,7 +89,7 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
     smallest[inverse[falling]] = content[falling]
     shuffled = np.empty(len(kinds))
     shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
-    fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds
+    fold, size_of = np.zeros(len(kinds), dtype=np.int8), [0] * folds
     order, single = np.lexsort((shuffled, -sizes)), int(np.count_nonzero(sizes == 1))
     for at in order[: len(order) - single].tolist():
         fold[at] = size_of.index(min(size_of))

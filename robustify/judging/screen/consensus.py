@@ -243,7 +243,7 @@ class Screened:
 
     votes: Votes
     rules: ScreenRules
-    right: npt.NDArray[np.int16]
+    right: Ints
     missing: Ints
     options: Bools
     would: Bools
@@ -263,7 +263,8 @@ class Screened:
         """Outcome of each item (n,): 1 flagged, 0 kept, -1 undecided."""
         key = self.votes.key
         undecided = _at_key(self.open, key) | (key < 0)
-        return np.where(undecided, UNDECIDED, np.where(_at_key(self.would, key), FLAGGED, KEPT))
+        flagged = np.where(_at_key(self.would, key), FLAGGED, KEPT)
+        return np.where(undecided, UNDECIDED, flagged).astype(np.int8)
 
     @property
     def would_keep(self) -> Bools:
@@ -283,7 +284,7 @@ class Screened:
             c, n_right, missing = map(int, np.unravel_index(kind, shape))
             reason = _reason(c - 1, n_right, missing, self.voters, self.rules)
             parts.append((WORDS[c - 1], n_right, self.voters, reason))
-        return Verdicts(self.votes.items, tuple(parts), which)
+        return Verdicts(self.votes.items, tuple(parts), which.astype(np.int32))
 
     def chance(self, groups: Ints | None = None) -> Chance:
         """Compare the number of flags with that expected under the null, on the `measurable` items. If voters
@@ -312,10 +313,10 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
     n, m, width = votes.best.shape
     require_voters(rules.criterion, m + votes.left_out)
     options = np.arange(width)
-    right = np.zeros((n, width), dtype=np.int16)
+    right = np.zeros((n, width), dtype=np.int16 if m > 100 else np.int8)
     for column in votes.pick.T:
         right += column[:, None] == options
-    missing = (votes.pick == UNANSWERED).sum(axis=1)
+    missing = (votes.pick == UNANSWERED).sum(axis=1, dtype=right.dtype)
     if rules.criterion == FDR:
         assert by_ranking is not None
         would, open_ = by_ranking.would, by_ranking.open

@@ -50,16 +50,16 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     two rows of an item disagree on its key or number of choices, or a row is repeated."""
     items = tuple(items_order)
     if items == answers.items:
-        index = np.arange(len(items))
+        index = np.arange(len(items), dtype=np.int32)
     else:
         there = pa.array(answers.items, pa.string())
         found = pc.index_in(there, value_set=pa.array(items, pa.string()))
-        index = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
+        index = np.asarray(pc.fill_null(found, -1), dtype=np.int32)
     at = index[answers.item_of]
     keys, ks = np.asarray(answers.column("key")), np.asarray(pc.list_value_length(answers.column("order")))
     if not (known := at >= 0).all():
         at, keys, ks = at[known], keys[known], ks[known]
-    key, k = np.full(len(items), -1), np.zeros(len(items), dtype=np.int64)
+    key, k = np.full(len(items), -1, dtype=np.int16), np.zeros(len(items), dtype=np.int16)
     key[at], k[at] = keys, ks
     wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))
     if len(wrong):

@@ -72,9 +72,14 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
         shared[:, m] = averaged(block, rules.mode, index, rules.norm)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
-    many = shared.sum(axis=-1)
-    picks = np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED))
+    picks = by_rows(_single, shared)
     return Votes(index.items, index.key, index.k, shared, picks, voters, template, orders, placed)
+
+
+def _single(shared: Bools) -> Ints:
+    """Return the only choice of each voter (n, m) that is marked (n, m, K), -1 for none or -2 for a tie."""
+    many = shared.sum(axis=-1)
+    return np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED)).astype(np.int16)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
