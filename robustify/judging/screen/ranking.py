@@ -257,8 +257,8 @@ class Ranker:
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints], *, explained: bool = True
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature, which
-        are left out unless `explained`."""
+        """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature.
+        Contributions are left out unless `explained`."""
         there, known, x = self._there, self._known, self._features
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         shown = np.empty((*there.shape, 0))
