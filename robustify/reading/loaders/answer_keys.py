@@ -40,7 +40,7 @@ Readings = dict[KeyKind, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """Index of the correct choice and the form of its key, or a fault with the values of `key_is` that could mend it."""
+    """Index of the correct choice and the form of its key, or a fault with values of `key_is` that could repair it."""
 
     index: int = -1
     form: str = ""
@@ -50,8 +50,8 @@ class ReadKey:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class WrittenKey(HoldsText):
-    """Key of an item with the choices that it could mean in each form, or the reason why it is none. Rows whose keys read
-    alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key, and
+    """Key of an item as written, with the choices that it could mean in each form, or the fault of the key. Rows whose keys
+    read alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key, and
     `places` are the choices that it could mean in any form."""
 
     text: str
@@ -65,7 +65,7 @@ class WrittenKey(HoldsText):
 
 
 class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
-    """Cache of the keys that were read, indexed by what distinguishes them."""
+    """Cache of written keys. Rows whose keys have the same form and meaning share one."""
 
     def of(self, raw: RawItem) -> WrittenKey:
         """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
@@ -122,7 +122,7 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
 
 
 def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
-    """Return how to set the form of the key to one of those that work, or "" if none of them does."""
+    """Return a hint to set `key_is` to a form that works, or "" if none of `forms` works."""
     left = [form for form in forms if form in works]
     if not left:
         return ""
@@ -168,7 +168,7 @@ def _readings(raw: RawItem, key: str) -> Readings:
 
 
 def _require_same_mark(raw: RawItem, key: str, found: Readings) -> None:
-    """Refuse a letter if marks that were left inside the options, as in `B) red`, name another choice than their order."""
+    """Refuse a letter as key if labels inside the options, as in `B) red`, contradict the order of the options."""
     own = split_labels(raw.choices) if raw.key_is == "auto" and "letter" in found else None
     inside = _by_mark(key, own.labels, len(raw.choices)).get("label") if own else None
     if inside and inside != found.get("label", found["letter"]):
@@ -249,7 +249,7 @@ def _dressed(raw: RawItem, key: str) -> Readings:
 
 
 def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
-    """Return the forms in which the keys can be read if they are whole numbers that may count from 1, or ().
+    """Return the possible forms of whole-number keys if they may count from 1, otherwise ().
 
     All keys must be between 1 and the number of choices. Either one key equals the number of choices, or random keys would
     more likely than not contain a 0."""
@@ -271,8 +271,7 @@ def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
 
 
 def never_the_last(written: Counter[WrittenKey]) -> bool:
-    """Return whether all keys are numbers of options from 1 and never the last one, which is unlikely unless they count
-    from 0."""
+    """Return whether all keys are labels from 1 but never the last one. This is unlikely unless they count from 0."""
     log_chance = 0.0
     for key, n in written.items():
         k, number = key.k, _number(key.text)

@@ -1,4 +1,4 @@
-"""Items from benchmark files. One error reports all faults of the files.
+"""Loading of items from benchmark files. One error reports all faults of the files.
 
 If a row cannot become an item, the file is refused. With `skip_bad`, the row is set aside instead. Rows are never
 repaired.

@@ -1,4 +1,4 @@
-"""Choose, once per file, the columns that hold the parts of an item: by the user's field map, or else by common names.
+"""Choice of the columns that contain the parts of an item, by the user's field map or by common names.
 
 If two columns could both be the stem or the choices, the file is refused. The correct choice may have a separate column,
 which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
@@ -119,7 +119,7 @@ def column_label(name: str) -> tuple[str, str]:
 
 
 def choice_columns(names: Iterable[str], prefixes: Iterable[str] = _OPTION_COLUMNS) -> list[tuple[str, ...]]:
-    """Return series of option columns such as A B C D, or option1 option2: two or more, in order, from A, 0, or 1."""
+    """Return series of option columns, such as A B C D, or option1 option2. Each has two or more, from A, 0, or 1."""
     series: dict[str, dict[str, str]] = {}
     for name in names:
         prefix, label = column_label(name)
@@ -144,7 +144,7 @@ class ColumnError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Field names of a table: those of most rows first, and the number of rows with a value in each.
+    """Field names of a table, the most common first, and the number of rows with a value in each.
 
     `example` is a row with the most common names."""
 
@@ -168,7 +168,7 @@ class Columns:
 
 
 def complete(fields: FieldMap, columns: Columns) -> FieldMap:
-    """Fill in a field map with common names.
+    """Fill in the missing parts of a field map by common names.
 
     An ID, topic, or passage that `fields` sets to null stays out. The key is None if no field has a common name for it.
     Raise `ColumnError`, which names the part, if another part is missing or two fields could be the part."""
@@ -213,7 +213,7 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 def _choices(
     own: Sequence[str], every: Sequence[str], table: Columns
 ) -> tuple[str | tuple[str, ...], str | None]:
-    """Return the fields of the choices, and the one of them that is always right, if any."""
+    """Return the fields of the choices, and the field that always contains the right choice, if any."""
     columns = [series for series in choice_columns(every) if any(table.filled[name] for name in series)]
     numbered = {name for series in columns for name in series}  # "Option S" is not "options"
     own = [name for name in own if name not in numbered]

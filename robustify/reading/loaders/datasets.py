@@ -113,7 +113,7 @@ def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
 
 
 def _turns(value: object) -> list[tuple[str, str]]:
-    """Return who spoke and what, in a list of turns, in HH-RLHF's transcript, or in a lone reply."""
+    """Return the speaker and text of each turn in a list of turns, in HH-RLHF's transcript, or in a lone reply."""
     if isinstance(value, str):
         first, *said = map(str.strip, _SPEAKER.split(value))
         return [*zip(said[::2], said[1::2], strict=True)] if said and not first else [("", value)]

@@ -277,7 +277,7 @@ def _line_at(text: str, offset: int) -> int:
 
 
 def _blank(text: str, at: int) -> int:
-    """Return the place of the next character that is no white space."""
+    """Return the position of the next character that is not white space."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 
@@ -311,7 +311,7 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
 
 
 def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
-    """Return a table with the rows that are `made` of the cells of each, or the reason why there are none."""
+    """Convert each row of a table by `made`, which returns the new rows, or the reason why there are none."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
         match made(row.cells):
@@ -341,7 +341,7 @@ def _is_item(cells: Cells) -> bool:
 
 
 def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
-    """Return the items in the lists of a row, each with the other fields of the row, or [] if the row is an item itself."""
+    """Return the items in the lists of a row, each with the row's other fields. A row that is an item itself has none."""
     if _is_item(cells) or not depth:
         return []
     for name, value in cells.items():

@@ -40,8 +40,8 @@ _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items read by a layout with zero-based keys, their lines and row numbers, the faults of rows that could not be read,
-    and how they were read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
+    """Items that a layout read, with zero-based keys, lines, and row numbers, the faults of other rows, and how they were
+    read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
 
     lines: Sequence[int]
     numbers: Sequence[int]
@@ -80,7 +80,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     )
     if weak and len(raws) > 2 and len(counts.stems) == 1:
         raise DataError(
-            f"{name}: `{found.stem}` is the same in all rows, so it may be no question. Name the question with "
+            f"{name}: `{found.stem}` is the same in all rows, so it may not be a question. Name the question with "
             f"`--map stem=NAME`, for example `--map stem={found.stem}`."
         )
     together.require_whole(name, counts, Counter(written))
@@ -112,7 +112,7 @@ def _as_read(
     counts: together.FileRows,
     faults: list[rows.Fault],
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
-    """Return the items of the rows, and their lines and numbers. Count them, and add the faults of the other rows."""
+    """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
     for row in table:
         counts.unreviewed += any(map(row.cells.get, _COMPOSED))
@@ -191,15 +191,15 @@ def _block_field(table: rows.SourceTable, columns: Columns) -> str:
 
 
 def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
-    """Return whether the choices mark the right one."""
+    """Return whether the choices of the example row mark the right one."""
     with suppress(DataError):
         return isinstance(choices, str) and bool(listed_options.read_choices(columns.example, choices).marks)
     return False
 
 
 def _proposed_key(name: str, table: rows.SourceTable, said: FieldMap, choices: str | tuple[str, ...]) -> str:
-    """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
-    with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
+    """Return the `--map` option for the key, if exactly one column can be the key. Columns that mark single options come
+    first, then those with letters, labels, or texts, then numbers. Columns that say the same count once."""
     some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
     example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
     inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
@@ -250,7 +250,7 @@ def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
-    """Return whether the names of a column of marks, such as the letters of keys, are no marks: then line 1 is no item."""
+    """Return whether line 1 is a header, because a column of marks, such as key letters, has a longer name."""
     counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
@@ -262,8 +262,8 @@ def _unread(
     fields: FieldMap,
     columns: Columns | None,
 ) -> Iterator[str]:
-    """Say what stood beside the choices of the rows, how many items of a composed set have options that nobody reviewed,
-    and which fields were not read."""
+    """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
+    that have options that nobody reviewed."""
     for what, n in counts.unread.items():
         kept = what == listed_options.KEPT_BELOW
         says = "kept as a part of the last option" if kept else "not read as an option"
@@ -284,7 +284,7 @@ def _unread(
 
 
 def groups(found: RawItems, base: str) -> Sequence[str]:
-    """Return a group name for each row that shares its passage with others, by first occurrence, and else ""."""
+    """Return a group name for each row that shares its passage with others, by first occurrence, otherwise ""."""
     if not found.passages:
         return [""] * len(found.raws)
     passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in found.raws]

@@ -92,7 +92,7 @@ class Choices(HoldsText):
 
 
 def truth(mark: object) -> object:
-    """Return what a mark such as `yes`, `0` or `true` says, or None for a text that says neither."""
+    """Return the truth value of a mark such as `yes`, `0` or `true`, or None for any other text."""
     return _TRUTHS.get(mark.strip().casefold()) if isinstance(mark, str) else mark
 
 
@@ -151,7 +151,7 @@ def _label_members(names: Iterable[str]) -> Sequence[str]:
 
 
 def _member_name(name: str) -> str:
-    """Return the name of a member in backquotes, or no name if it may be item text."""
+    """Return the name of a member in backquotes, or "a member" if the name may be item text."""
     return f"`{name}`" if rows.name_like(name) and name.replace("_", "").isalnum() else "a member"
 
 
@@ -272,7 +272,7 @@ def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def reader_of(fields: FieldMap) -> Read:
-    """Return the reader of the rows of a file whose field map is complete."""
+    """Return a function that reads rows by a complete field map."""
     stem, choices, key = fields.stem or "stem", fields.choices or "choices", fields.key
     in_choices = key is None or key in several(choices)
 
@@ -319,8 +319,8 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
 
 
 def bare_items(raws: rows.Raws, led: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
-    """Take off what stands around the texts of a whole file, of which `led` rows are `is_led`. Return items, whether
-    labels were taken off, and notes."""
+    """Remove what surrounds all stems or choices of a file, such as labels. `led` rows are `is_led`. Return the items,
+    whether labels were removed, and notes."""
     plain = _bare_stems(raws)
     if led * 2 > len(raws):
         # The first choice is a line such as "Options:".
@@ -352,7 +352,7 @@ def _without_lead(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without the label of each, or None if some have none or a label may not be the file's own."""
+    """Return the choices without their labels, or None if some have no label or a label may not be the file's own."""
     if raw.cut == BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
     found = labelling.split_labels(raw.choices)
@@ -371,7 +371,7 @@ def _without_labels(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
-    """Return whether a letter may be a label of the file or one inside the choices, which are in another order."""
+    """Return whether the key may be a label of the file or one inside the choices, which differ in order."""
     ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours
@@ -382,7 +382,7 @@ def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
 
 
 def _evened(raws: rows.Raws) -> rows.Raws:
-    """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
+    """Remove the white space with which all choices of a file begin or end, such as the blank after each comma."""
     if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
         return raws
     every = [choice for raw in raws for choice in raw.choices]

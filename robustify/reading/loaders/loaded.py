@@ -115,7 +115,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """How one file was read: its layout, its field map, and the number of rows with each form of key.
+    """Description of how one file was read: layout, field map, and number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
     red"), which were removed. `cut` is the separator of choices that came in one cell. `unread` says what of the file was

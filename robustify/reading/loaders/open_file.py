@@ -53,7 +53,7 @@ _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 def open_rows(
     path: str, pinned: str | None = None, split: str | None = None, *, stream: bool = False
 ) -> tuple[SourceTable, str]:
-    """Return the rows of a file or folder, and the SHA-256 digest of its bytes (of several files, that of their digests).
+    """Return the rows of a file or folder, and its SHA-256 digest, which for several files is that of their digests.
 
     If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. With
     `stream`, the rows of large files are read again at every pass. Raise `UsageError` if the path does not exist, is not a
@@ -103,7 +103,7 @@ def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
 
 
 def _opener(file: Path) -> Again:
-    """Return a function that opens a file anew, as long as it is the same and was not written to."""
+    """Return a function that opens a file again, and refuses it if it was replaced or modified."""
     try:
         with open_regular(file, follow=True) as opened:
             return partial(_again, file, _stamp(os.fstat(opened.fileno())))
@@ -146,7 +146,7 @@ def _decoded(again: Again, newline: str) -> Iterator[TextIO]:
 
 
 def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
-    """Return the rows of a file, whose content says what it is. `split` may name a sheet."""
+    """Return the rows of a file, whose type is detected by its content. `split` may name a sheet."""
     with again() as opened:
         head = opened.read(_HEAD)
         data = head + opened.read() if head.startswith(_ZIP) else b""
@@ -177,13 +177,13 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
 
 
 def _begin(text: Text, space: str | None = None) -> str:
-    """Return the first character of a text that is no white space, or "" if there is none."""
+    """Return the first character of a text that is not white space, or "" if there is none."""
     with text("\n") as lines:
         return next((bare[0] for line in lines if (bare := line.lstrip(space))), "")
 
 
 def _other_kind(head: bytes, data: bytes) -> str | None:
-    """Return the kind of a file that is no text of items, with what to do, or None."""
+    """Return the type of a file that cannot contain items as text, with advice, or None."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()

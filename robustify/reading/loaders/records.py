@@ -33,7 +33,7 @@ _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
 
 
 class _Records:
-    """Records of a CSV text or a sheet, which are read again at every pass, and what they have in common.
+    """Records of a CSV text or a sheet, which are read again at every pass, and counts of their shapes.
 
     `shapes` counts the records up to the last one with text, by number of cells, number of cells up to the last one with
     text, whether that is a letter, and whether all are UTF-8. A spreadsheet may write empty rows below its last one."""
@@ -58,7 +58,7 @@ class _Records:
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
     def whole(self, width: int) -> int:
-        """Return the number of records that are UTF-8 and as wide as a header, or wider without text."""
+        """Count the UTF-8 records that are as wide as a header, or wider by empty cells."""
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
@@ -139,8 +139,8 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
 def _with_names(
     first: Sequence[str], records: Iterable[_Record]
 ) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
-    """Return the header and the records below it, without columns that have neither a name nor a value, cells beyond the
-    header, and what `mend` adds for spreadsheets: quotes, and the column that says so. Number other nameless columns."""
+    """Return the header and a function that reads the records below it. Columns that have neither a name nor a value, cells
+    beyond the header, and what `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
     header, width = [cell.strip() for cell in first], len(first)
     empty = {at for at, name in enumerate(header) if not name}
     for _, cells in islice(records, 1, None) if empty else ():

@@ -111,7 +111,7 @@ def packed_raws() -> Raws:
 
 
 def changed(raws: Raws, change: Callable[[RawItem], RawItem]) -> Raws:
-    """Return the changed items, and forget the others."""
+    """Apply a change to all raw items. Return the results, and free the originals."""
     return raws.changed(change, raw_parts)
 
 
@@ -176,7 +176,7 @@ def table_of(members: Members, layout: str = "") -> SourceTable:
 
 
 def whole_text(text: Text) -> str:
-    """Return a text, in memory."""
+    """Read a whole text into memory."""
     with text("\n") as lines:
         return lines.read()
 
@@ -293,7 +293,7 @@ def require_text(value: object, what: str) -> str:
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
     if value == DATED:
         raise ItemError(
-            f"{what} is a date or formatted number; expected text. Format the cells as text, and enter it again"
+            f"{what} is a date or formatted number; expected text. Format the cells as text, and enter the text again"
         )
     if not value.isascii() and _SURROGATE.search(value):
         other = (

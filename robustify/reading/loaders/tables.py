@@ -20,7 +20,7 @@ _BATCH = 4096
 
 
 def in_blocks(text: rows.Text) -> bool:
-    """Return whether the first line of a text is a single letter, and at least six nonblank lines follow."""
+    """Return whether a text looks like LogiQA: a first line with a single letter, and six or more nonblank lines."""
     with text("\n") as lines:
         first, *more = islice(dropwhile(lambda line: not line.strip("\r\n"), lines), _BLOCK_LINES)
     return len(more) + 1 == _BLOCK_LINES and bool(_BLOCK_KEY.fullmatch(first)) and all(map(str.strip, more))
@@ -116,7 +116,7 @@ def _arrow_cells(name: str, again: rows.Again) -> Iterator[rows.Cells]:
 
 
 def xml_rows(name: str, data: bytes) -> rows.SourceTable:
-    """Read the items of the XML of COPA and MCScript. Raise `DataError` if it cannot be read, is of another kind, or
+    """Read items from an XML file of COPA or MCScript. Raise `DataError` if it cannot be read, is of another kind, or
     declares entities."""
     if b"<!ENTITY" in data:
         raise DataError(
@@ -128,7 +128,7 @@ def xml_rows(name: str, data: bytes) -> rows.SourceTable:
         root = parser.close()
     except ParseError as error:
         line, column = error.position
-        raise DataError(f"{name}:{line}: not valid XML (column {column + 1})") from None
+        raise DataError(f"{name}:{line}: the file is not valid XML (column {column + 1})") from None
     read = [*_copa(root), *_mcscript(root)]
     if not read:
         raise DataError(f"{name} is {QUIZ.format('Moodle XML?')}")

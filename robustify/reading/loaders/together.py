@@ -1,4 +1,4 @@
-"""Checks of the rows of a file that look right one by one: whether they fit together, and whether other columns agree.
+"""Checks that the rows of a file, each valid alone, fit together and agree with other columns.
 
 Columns that could all be the key are accepted if they name the same choices. Such a column can tell whether numbers count
 from 0 or from 1.
@@ -29,8 +29,8 @@ _NONE, *_ONLY = frozenset[int](), *(frozenset((at,)) for at in range(MOST))
 
 
 class FileRows:
-    """What the rows of a file with a field map have in common, counted in one pass over them. `rivals` are the other
-    columns that may be the key, and `meant` is what they say of each row."""
+    """Statistics of the rows of a file with a field map, counted in one pass over them. `rivals` are the other columns that
+    may be the key, and `meant` is what they say of each row."""
 
     def __init__(self, fields: FieldMap, rivals: Sequence[str] = (), raws: Iterable[RawItem] = ()) -> None:
         self._keys, self._choices, self.ids = answer_keys.WrittenKeys(), fields.choices, array("q")
@@ -43,7 +43,7 @@ class FileRows:
             self.add(raw)
 
     def add(self, raw: RawItem) -> None:
-        """Count a row."""
+        """Add a row to the counts."""
         self.written.append(self._keys.of(raw))
         self._said[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
         for cell, said in zip(raw.rivals, [*self._said.values()][1:], strict=False):
@@ -67,7 +67,7 @@ class FileRows:
 
     @property
     def meant(self) -> Meant:
-        """What other columns, and the marks in the choices, say of each row, if they say anything."""
+        """Choices that each row may mean by other columns, and by marks in the choices."""
         return {what: said for what, said in self._said.items() if any(said)}
 
 
@@ -97,7 +97,7 @@ def require_whole(name: str, rows: FileRows, written: Counter[answer_keys.Writte
 
 
 def rivals(fields: FieldMap, names: Sequence[str]) -> list[str]:
-    """Return the columns that may be the key beside that of a field map: all, or those called correct if the key is."""
+    """Return the other columns that may be the key. If the key column is called correct, return only others called so."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
     ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
     others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
@@ -109,7 +109,7 @@ def rivals(fields: FieldMap, names: Sequence[str]) -> list[str]:
 def counted_as_rivals(
     written: Sequence[answer_keys.WrittenKey], meant: Meant
 ) -> Sequence[answer_keys.WrittenKey]:
-    """Set how number keys count if another column agrees with them in every row from 1, but not from 0."""
+    """Count number keys from 1 if another column then agrees with every row, and none agrees with counting from 0."""
     if not meant or len(written) < _ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
         return written
     kinds = {*written}
