@@ -70,13 +70,14 @@ class Audit:
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """Answers: item, view, model, order, rotation, template, key, pick, correct (credit, 0 to 1), and scores (nats)."""
+        """Answers: item, view, model, order, rotation, template, key, pick, correct (credit, 0 to 1), and scores in
+        nats."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """Verdicts (flagged, kept, or undecided) by item ID, with votes, reasons, and the pick without the question."""
+        """Verdicts by item ID (flagged, kept, or undecided), with votes, reasons, and the pick without the question."""
         import pandas as pd
 
         self._require_rows(VERDICTS)

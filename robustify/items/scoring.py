@@ -44,7 +44,7 @@ def as_compared(block: "Block", view: str) -> "Block":
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
-    """Divide scores in nats by the lengths of the choices in code points (k,), as lm-eval's acc_norm does."""
+    """Divide scores in nats by the lengths of the choices in code points, as lm-eval's acc_norm does (k,)."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 

@@ -54,7 +54,7 @@ class Balanced:
         return None if self.part.status == "withheld" else self.weight
 
     def rate(self, won: Floats | None) -> Score | None:
-        """Return a model's adjusted accuracy, the weighted mean of its credits (n,), or None if it is not known."""
+        """Return a model's adjusted accuracy, the weighted mean of its credits, or None if it is not known."""
         if won is None or self.scored is None:
             return None
         return Score.of(balance.weighted_rate(won, self.weight, self.groups))
@@ -206,7 +206,7 @@ class _Auditors:
         self.key, self.there = ctx.index.key[self._rows], scores.there[self._rows]
 
     def fold(self, times: int) -> Ints:
-        """Assign each item to a fold (s,), with a new partition each time that auditors look."""
+        """Assign each item to a fold, with a new partition each time that auditors look (s,)."""
         items, settings = self._ctx.items or (), self._ctx.rules.probe
         groups, content = fold_groups(items)[self._rows], content_hashes(items)[self._rows]
         return balanced_folds(groups, content, settings.folds, _PARTITIONS * (1 + settings.seed) + times)

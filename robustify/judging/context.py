@@ -94,9 +94,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Split, topic and group of each item (n,), with the credit of the longest choice (NaN if unknown).
-    `topic` is a number. `groups` are resampled together (None if items are independent). `k` is the number of
-    choices (None to omit chance)."""
+    """Split, topic and group of each item, and the credit of its longest choice (n,), NaN if unknown. `topic` is a number.
+    `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit chance)."""
 
     flagged: Bools
     kept: Bools
@@ -179,7 +178,7 @@ class Context:
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
-        """Return the group of each row of a block (r,), or None if items are independent."""
+        """Return the group of each row of a block, or None if items are independent (r,)."""
         groups = self.parts.groups
         return None if groups is None else groups[self.index.index_of[block.item]]
 

@@ -107,7 +107,7 @@ class Overlap:
             return TypeAdapter(cls).validate_python(tree)
         except ValueError:
             raise DataError(
-                "run.json: The record of the overlap with text files is damaged. Run the audit again."
+                "run.json: the record of the overlap with text files is damaged. Run the audit again."
             ) from None
 
 

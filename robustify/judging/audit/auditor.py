@@ -127,7 +127,7 @@ class AuditorRates:
 
 
 def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
-    """Return an auditor's accuracy and its chance level, if its picks `best` (n, K) do not depend on the keys.
+    """Return an auditor's accuracy and its chance level. Its picks, `best` (n, K), must not depend on the keys.
 
     The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
     """

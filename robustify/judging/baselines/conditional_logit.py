@@ -58,7 +58,7 @@ def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools)
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of the items in a mask (n,), or of a sample of `most` of them with a fixed seed."""
+    """Return the indices of the masked items, or of a sample of `most` of them with a fixed seed (n,)."""
     rows = np.flatnonzero(train)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])

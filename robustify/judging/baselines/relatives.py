@@ -137,7 +137,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
 
 
 def _fill(near: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
-    """Write each item's most similar partners into `near`, from pairs `i`, `j` (p,) that are sorted by `i`."""
+    """Write each item's most similar partners into `near`. The pairs `i`, `j` (p,) are sorted by `i`."""
     edges = np.flatnonzero(np.diff(i, prepend=-1, append=len(near)))
     for nth in range(NEAREST):
         best = np.repeat(np.maximum.reduceat(alike, edges[:-1]), np.diff(edges)) if len(i) else alike

@@ -49,7 +49,7 @@ class Cutoff:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """Return how many chance hits are expected per miss: rho = c / (1 - c), if a hit has the probability c (n,)."""
+    """Return how many chance hits are expected per miss: rho = c / (1 - c). A hit has the probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
@@ -126,7 +126,7 @@ class Decision:
 
     @cached_property
     def posterior(self) -> Floats:
-        """Calibrated probability that the top option is the key (n,), fitted on other folds. NaN without a top."""
+        """Calibrated probability that the top option is the key, fitted on other folds (n,). NaN without a top."""
         ranking, (ranked, hit, enter) = self.ranking, _entered(self.ranking, self.key)
         share, won, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
         for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
@@ -138,7 +138,7 @@ class Decision:
 
     @cached_property
     def shortcut(self) -> Floats:
-        """Probability that the item has a shortcut (n,), NaN unless the top option is the key."""
+        """Probability that the item has a shortcut, NaN unless the top option is the key (n,)."""
         return np.where(self.hit, shortcut_if_hit(self.posterior, self.ranking.null), np.nan)
 
 

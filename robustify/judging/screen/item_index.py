@@ -38,7 +38,7 @@ class ItemIndex:
         return int(self.k.max(initial=1))
 
     def spread(self, block: Block, values: Floats) -> Floats:
-        """Arrange the values of rows by item (n,), NaN for items without a row. A block has at most one row per item."""
+        """Arrange the values of rows by item, NaN for items without a row (n,). A block has at most one row per item."""
         out = np.full(len(self), np.nan)
         where = self.index_of[block.item]
         out[where[where >= 0]] = values[where >= 0]

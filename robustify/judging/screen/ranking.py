@@ -314,9 +314,9 @@ class Ranker:
         return parts
 
     def _weights(self, columns: _Columns, rows: Ints) -> dict[str, float]:
-        """Fit the coefficient of each column (n, K) on the items `rows`. Words get 0 if they would point away
-        from keys, as if options come from a pool and each is the key once, because a solver that does not
-        know the other keys cannot use this."""
+        """Fit the coefficient of each column on the items `rows`. Words get 0 if they would point away from keys, as if
+        options come from a pool and each is the key once, because a solver that does not know the other keys cannot use
+        this."""
         useful = list(columns)
         while True:
             x = np.stack([columns[name][rows] for name in useful], axis=-1)

@@ -100,7 +100,7 @@ def first_block(answers: Answers, view: str, model: str) -> Block:
 
 
 def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
-    """Return the option that a model picks first on each item (n,), or None if not asked. -1 is unanswered, -2 tied."""
+    """Return the option that a model picks first on each item, or None if not asked (n,). Unanswered is -1, tied -2."""
     block = first_block(answers, view, model).first()
     if not len(block):
         return None

@@ -20,7 +20,7 @@ Z = 1.959963984540054
 
 
 def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
-    """Fit the parameters (c,) of weights under which every column has mean zero. `columns` (n, c) have unit variance."""
+    """Fit the parameters of weights under which every column has mean zero (c,). `columns` (n, c) have unit variance."""
     from scipy.optimize import minimize  # loaded only when needed
 
     n = len(columns)
@@ -79,8 +79,8 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
 
 
 def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the weighted mean of x (n,) and its standard error, given fixed weights. The error is the
-    sandwich over groups, sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w."""
+    """Return the weighted mean of x and its standard error, given fixed weights. The error is the sandwich over groups,
+    sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w."""
     total = float(weight.sum())
     mean = float((weight * x).sum() / total)
     return mean, float(np.sqrt((group_sums(weight * (x - mean), groups) ** 2).sum())) / total

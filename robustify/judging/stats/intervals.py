@@ -138,16 +138,16 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Return the percentile bootstrap interval of a statistic, resampling items or groups of `values` (n,) or
-    (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,)."""
+    """Return the percentile bootstrap interval of a statistic, resampling items or groups. `statistic` maps the column
+    means of all draws (draws, c) to (draws,)."""
     table = values[:, None] if values.ndim == 1 else values
     with np.errstate(divide="ignore", invalid="ignore"):
         return interval(statistic(resampled(table, groups, draws, seed)), level)
 
 
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
-    """Resample items or groups of a table with replacement, and return each draw's column means. (n, c) becomes (draws,
-    c). Equal rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
+    """Resample items or groups with replacement, and return each draw's column means: (n, c) becomes (draws, c). Equal
+    rows are drawn together (multinomial), so that the cost depends only on the number of distinct rows."""
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)
     if groups is None:
@@ -173,7 +173,7 @@ def clusters(n: int, groups: Ints | None = None) -> int:
 
 
 def group_sums(values: Floats, groups: Ints | None) -> Floats:
-    """Sum the values of each group (g,), or return them unchanged if `groups` is None."""
+    """Sum the values of each group, or return them unchanged if `groups` is None (g,)."""
     if groups is None:
         return values
     return np.asarray(
