@@ -153,14 +153,14 @@ class _Game:
 
 
 def _rules(sets: CandidateSets) -> list[Floats]:
-    """Return the gains over chance (n, S) of picking the longest or the shortest option, in characters and in words."""
+    """Return the gains over chance of picking the longest or the shortest option, in characters and in words (n, S)."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
     found = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
     return [_credits(sign * size, sets) - 1 / sets.k for size in found for sign in (1, -1)]
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return 1 for each set (n, S) in which the key, the first option, scores highest, its share in a tie, otherwise 0."""
+    """Return the credit of each key for the highest score in its set: 1, its share in a tie, or 0. It is (n, S)."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
 

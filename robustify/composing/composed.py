@@ -196,8 +196,8 @@ def _cut(item: Item, k: int, seed: int) -> Item:
 
 
 def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
-    """Return the probability that models which see the question give each key (n,), before and after. It is NaN if no model
-    saw all options shown, or distractors that an item had are no candidates any more."""
+    """Return the probability (n,) of each key for models that see the question, before and after composing. It is NaN if no
+    model saw all options shown, or distractors that an item had are no candidates any more."""
     won = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
     for at, some in picks.items():
         for version, shown in ((BEFORE, pools[at].by(OWN)), (AFTER, some)):
@@ -260,7 +260,7 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
-    """Return how well each auditor and reader finds each key (n,), from 0 to 1, or NaN if it did not see the item."""
+    """Return how well each auditor and reader finds each key, from 0 to 1, or NaN if it did not see the item (n,)."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
@@ -285,7 +285,7 @@ def _wide(items: Sequence[Item], values: Floats) -> Floats:
 
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return 1 for each item (n,) whose key scores highest, its share in a tie, otherwise 0, by name of scores (n, K)."""
+    """Return the credit of each key for the highest score in its item: 1, its share in a tie, or 0. It is (n,)."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(of, k), key) for name, of in scores.items()}
 

@@ -150,7 +150,7 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
 def second_keys(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers
 ) -> tuple[tuple[Pool, ...], Checked]:
-    """Check candidates by the answers of models that saw the question, from a run or to `whole_questions`.
+    """Find candidates that models with the question consider right. They answered in a run or to `whole_questions`.
 
     The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
@@ -203,7 +203,7 @@ def _ratios(
 
 
 def code_of(item: Item, text: str) -> str:
-    """Return the code of a candidate, which its verdicts carry. It depends neither on typography nor on the pool."""
+    """Return the code by which verdicts refer to a candidate. It depends neither on typography nor on the pool."""
     named = f"{item.id}\0{same_form(text)}".encode("utf-8", "surrogatepass")
     return f"c{sha256(named).hexdigest()[:15]}"
 

@@ -74,7 +74,7 @@ class Pool(HoldsText):
 
 
 def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
-    """Return the distractors of an item as candidates of a writer, in its order."""
+    """Return the distractors of an item, in their order, as candidates of a writer."""
     return tuple(Candidate(text, writer) for at, text in enumerate(item.choices) if at != item.key)
 
 

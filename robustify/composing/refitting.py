@@ -107,7 +107,7 @@ def _sets(
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
-    """Return features of the form of each option in each candidate set (n, features, S, K), in at most 64 levels.
+    """Return features of the form of each option in each candidate set, in at most 64 levels (n, features, S, K).
 
     The features are those of the auditor `form`, as if each set were an item.
     """

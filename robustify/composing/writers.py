@@ -78,7 +78,7 @@ class CandidateRequest:
 
 
 def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
-    """Return the bound of each rule for pools of which at most `most` options are shown, the worst first."""
+    """Return the bound on the accuracy of each rule, the worst first, if at most `most` options are shown."""
     credit, chance, _ = _least_credits(pools, most)
     n, even, found = len(pools), float(chance.mean()) if len(pools) else 0.0, []
     for rule, won in zip(RULES, credit.T, strict=True):
@@ -113,7 +113,7 @@ def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateReque
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return the least accuracy of each rule on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
+    """Return the least accuracy of each rule on each pool, chance, and the key's amounts: (n, rules), (n,), (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for at, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])

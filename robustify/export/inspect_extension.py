@@ -39,7 +39,7 @@ METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()]
 
 
 def _named(name: str) -> str:
-    """Return the name to register. Inspect adds the package name itself if the package is installed."""
+    """Return the name for registering an extension. Inspect adds the package name itself if the package is installed."""
     installed = {"site-packages", "dist-packages"} & set(Path(__file__).parts)
     return name if installed else f"robustify/{name}"
 

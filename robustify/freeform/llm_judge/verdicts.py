@@ -247,7 +247,7 @@ def _index(value: Any) -> int | None:
 
 
 def _item_label(item: str) -> str | None:
-    """Return the label of a list item beside an optional remark, or None if it is contradictory or negated."""
+    """Return the label in a list item, which may have a remark, or None if it is contradictory or negated."""
     parts = _SEPARATOR.split(item)
     if (whole := _label(item)) is not None or len(parts) == 1:
         return whole

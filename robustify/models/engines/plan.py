@@ -145,7 +145,7 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Log-probability that a request needs: that of the token `following` after `node` of its batch."""
+    """Token log-probability that a request needs. `node` of its batch comes before the token `following`."""
 
     request: int
     node: int

@@ -271,7 +271,7 @@ def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
 
 
 def never_the_last(written: Counter[WrittenKey]) -> bool:
-    """Return whether all keys are labels from 1 but never the last one. This is unlikely unless they count from 0."""
+    """Return whether all keys are numbered labels, but never the last one. This is unlikely unless they count from 0."""
     log_chance = 0.0
     for key, n in written.items():
         k, number = key.k, _number(key.text)

@@ -173,7 +173,7 @@ def _members(
 
 
 def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
-    """Read the rows of an object: of a log or an archive, a list, columns, rows by their IDs, or a single row."""
+    """Read the rows of a JSON object: a log, an archive, a list, columns, rows by their IDs, or a single row."""
     if value and all("prediction" in as_object(row) for row in value.values()):
         predictions = ({"id": number, **as_object(row)} for number, row in value.items())
         return replace(_table(name, enumerate(predictions, start=1)), outer="opencompass")

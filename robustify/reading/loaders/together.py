@@ -67,7 +67,7 @@ class FileRows:
 
     @property
     def meant(self) -> Meant:
-        """Choices that each row may mean by other columns, and by marks in the choices."""
+        """Choices that other columns, and marks in the choices, name in each row."""
         return {what: said for what, said in self._said.items() if any(said)}
 
 

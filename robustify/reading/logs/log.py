@@ -44,9 +44,9 @@ def as_label(said: object) -> Name:
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Return the names in a column of sources of rows, such as models, by cell text. `texts` are those of items. There are
-    none if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A
-    name is dropped if it equals a text, or has several words and is part of a text."""
+    """Return the names, by cell text, in a column of models, tasks, or similar. `texts` are those of items. There are none
+    if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A name
+    is dropped if it equals a text, or has several words and is part of a text."""
     said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(found) ** 2 > len(said)

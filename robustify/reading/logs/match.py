@@ -112,7 +112,7 @@ class Catalogue:
         return MatchedItem(at, own(item.k), "id")
 
     def _positions(self, kind: Reading, digest: bytes) -> list[int]:
-        """Return the positions of the items with a digest under a reading. Weaker readings are indexed when needed."""
+        """Return the positions of the items with this digest. Weaker ways to identify items are indexed when needed."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
             for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):

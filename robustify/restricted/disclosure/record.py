@@ -68,7 +68,7 @@ class Release:
     at: str = field(default="", compare=False)
 
     def related(self, others: Sequence["Release"]) -> list["Release"]:
-        """Return the releases of the same version, and those that share at least a cell of items."""
+        """Return the other releases of the same set and version, or with at least `cell` items in common."""
         mine, name = set(self.of.digests), (self.dataset, self.version)
         return [
             one
