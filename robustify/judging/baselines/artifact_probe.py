@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items import orders
 from robustify.items.answers import Answer, Asked, answer, unanswered
-from robustify.items.item import Item
+from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
+    Fits,
     centred,
     coefficients,
     cross_fitted,
@@ -51,6 +52,12 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
     return fitted_rows(items, matrix(items), (VIEW, NAME, TEMPLATE), SHRINKAGE, settings)
 
 
+@kept_for_last
+def form_fits(items: Sequence[Item]) -> Fits:
+    """Return a store for the coefficients (f,) of `matrix`, because the probe and the ranking need the same fits."""
+    return {}
+
+
 def fitted_rows(
     items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
 ) -> list[Answer]:
@@ -62,7 +69,8 @@ def fitted_rows(
     if len(items) < FEWEST_ITEMS:
         scores, why = np.full(int(k.sum()), np.nan), f"{len(items)} items; the {name} needs {FEWEST_ITEMS}"
     else:
-        scores, why = crossfit(x, k, key, folds(items, settings), ridge), UNFITTED
+        fits = form_fits(items) if view == VIEW else None
+        scores, why = crossfit(x, k, key, folds(items, settings), ridge, fits), UNFITTED
 
     def row(item: Item, own_scores: Floats) -> Answer:
         what = Asked(item.id, view, name, orders.own(item.k), template, item.key)
@@ -74,7 +82,9 @@ def fitted_rows(
     return [row(item, scores[end - item.k : end]) for item, end in zip(items, ends, strict=True)]
 
 
-def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
+def crossfit(
+    x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE, fits: Fits | None = None
+) -> Floats:
     """Predict each item by a fit on the other folds. Return log probabilities (sum of k,), NaN with too few items."""
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
@@ -82,7 +92,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
     def fit(train: Bools, test: Bools) -> Floats:
         if np.count_nonzero(train) < FEWEST_TRAINING_ITEMS:
             return np.full((int(np.count_nonzero(test)), there.shape[1]), np.nan)
-        return np.asarray(wide[test] @ coefficients(wide, key, there, ridge, train))
+        return np.asarray(wide[test] @ coefficients(wide, key, there, ridge, train, fits))
 
     logits = cross_fitted(fit, fold)
     return np.asarray(log_probabilities(logits, there)[there], dtype=np.float64)

@@ -51,10 +51,20 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
     return np.empty((1, 0, 0)) if out is None else out
 
 
-def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
-    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them. `train` (n,) is a mask."""
-    rows = drawn(train)
-    return fitted(x[rows], key[rows], there[rows], ridge)
+Fits = dict[bytes, Floats]
+"""Coefficients (f,) of the same features and ridge by the keys and training items of a fit."""
+
+
+def coefficients(
+    x: Floats, key: Ints, there: Bools, ridge: float, train: Bools, fits: Fits | None = None
+) -> Floats:
+    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them, each time only once if `fits`
+    keeps them. `train` (n,) is a mask."""
+    fits, mark = {} if fits is None else fits, train.tobytes() + key.tobytes()
+    if mark not in fits:
+        rows = drawn(train)
+        fits[mark] = fitted(x[rows], key[rows], there[rows], ridge)
+    return fits[mark]
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:

@@ -26,21 +26,9 @@ TEMPLATE = "heuristic-v1"
 Surface = Mapping[str, npt.NDArray[Any]]
 """Columns of n items with c choices in total: `k` and `key` (n,), and those that rules compare (c,)."""
 _COLUMNS = (
-    *(
-        "k",
-        "key",
-        "chars",
-        "split",
-        "numbers",
-        "absolutes",
-        "hedges",
-        "points",
-        "alphabet",
-        "overlap",
-        "in_stem",
-    ),
-    *("oddness", "outer_space"),
-)
+    "k", "key", "chars", "split", "numbers", "absolutes", "hedges", "points", "alphabet", "overlap", "in_stem", "oddness",
+    "outer_space",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +82,18 @@ SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
 """Names of the rules that read the question. They form a family of their own, and audit nothing that is hidden."""
 
 
-def surface(items: Sequence[Item]) -> Surface:
+def surface(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Surface:
     """Return the columns that the rules compare, such as the length and position of each choice, over all items."""
     # Only the columns are kept, because the words of a million items would take gigabytes.
-    parts = [*_surfaces(items)]
+    parts = [*_surfaces(items, columns)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _surfaces(items: Sequence[Item]) -> Iterator[Surface]:
+def _surfaces(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Iterator[Surface]:
     """Yield the columns of `surface` chunk by chunk. If there are no items, yield one empty chunk."""
     there = np.bincount([item.key for item in items], minlength=MOST)
     for part in chunks(items) if items else [Options(())]:
-        found = {name: getattr(part, name) for name in _COLUMNS}
+        found = {name: getattr(part, name) for name in columns}
         k = found["k"]
         position = np.arange(int(k.sum())) - np.repeat(np.cumsum(k) - k, k)
         yield {**found, "position": position.astype(np.float64), "keys_there": there[position]}
@@ -186,8 +174,9 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
     """Return the credit that each named heuristic earns on each item (n,). Ties share it."""
-    of = surface(items)
-    return {h.name: _credit(h, of)[0] for h in HEURISTICS if h.name in names}
+    rules = [h for h in HEURISTICS if h.name in names]
+    of = surface(items, [name for name in _COLUMNS if name in ("k", "key", *(h.column for h in rules))])
+    return {h.name: _credit(h, of)[0] for h in rules}
 
 
 def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:

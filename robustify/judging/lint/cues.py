@@ -6,10 +6,13 @@ and endings of English words, without a parser, so a finding about one item is o
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 from robustify.base.texts import EDGES
+from robustify.items.item import MOST
 from robustify.judging.baselines.wording import (
     ABSOLUTES,
     ARTICLES,
@@ -95,13 +98,17 @@ def _if(test: Callable[[str], bool]) -> Marks:
     return lambda choices, _: [test(choice) for choice in choices]
 
 
-def _word(listed: Collection[str], first: int | None = None) -> Marks:
+_words = lru_cache(2 * MOST)(words_of)
+"""Words of a text, which several cues of an item read. No caller changes them."""
+
+
+def _word(listed: frozenset[str], first: int | None = None) -> Marks:
     """Return a function that marks options with a listed word, among their `first` words or anywhere."""
-    return _if(lambda choice: not set(listed).isdisjoint(words_of(choice)[:first]))
+    return _if(lambda choice: not listed.isdisjoint(_words(choice)[:first]))
 
 
 def _sign(signs: str) -> Marks:
-    return _if(lambda choice: not set(signs).isdisjoint(choice))
+    return _if(lambda choice: any(map(choice.__contains__, signs)))
 
 
 def _extreme(which: str, sign: int) -> Cue:
@@ -113,7 +120,8 @@ def _extreme(which: str, sign: int) -> Cue:
         return by, by / max(1, abs(max(others)))
 
     def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
-        return [ahead(choices, pick)[0] > 0 for pick in range(len(choices))]
+        sizes = [sign * len(choice.strip(EDGES)) for choice in choices]
+        return [size == max(sizes) and sizes.count(size) == 1 for size in sizes]
 
     return Cue(marks, f"is the {which} option", ahead=ahead)
 
@@ -121,7 +129,7 @@ def _extreme(which: str, sign: int) -> Cue:
 def _ends(stem: str) -> list[str]:
     """Return the two words before the gap of an English sentence to complete, or [] for any other question."""
     before = _BLANK.split(stem, maxsplit=1)[0]
-    words = words_of(before)
+    words = _words(before)
     return [] if before.rstrip().endswith("?") or len(_ENGLISH.intersection(words)) < 2 else words[-2:]
 
 
@@ -152,7 +160,7 @@ def _ends_in_s(word: str) -> bool:
 
 
 def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
-    last, firsts = "".join(_ends(stem)[-1:]), [(words_of(one) or [""])[0] for one in choices]
+    last, firsts = "".join(_ends(stem)[-1:]), [(_words(one) or [""])[0] for one in choices]
     if last in _THEY:
         return [not _ends_in_s(one) for one in firsts]
     if last in _IT:
@@ -167,20 +175,21 @@ def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[
     the last two letters are right unless two are swapped, because endings make other words.
     """
     words = [[words_of(text) for text in (*choices, stem)] for choices, stem in texts]
-    times = Counter(word for item in words for text in item for word in text)
+    times = Counter(chain.from_iterable(chain.from_iterable(words)))
     often = {word for word, n in times.items() if n > 1 and len(word) >= SHORTEST_TYPED}
     gaps = {gap for word in often if len(word) >= SHORTEST_EDITED for gap in _without_a_letter(word)}
     shorter = {rest for _, rest in gaps}
 
     def is_error(word: str) -> bool:
-        if times[word] > 1 or len(word) < SHORTEST_TYPED or not word.isalpha():
+        if len(word) < SHORTEST_TYPED or not word.isalpha():
             return False
         swapped = [word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(1, len(word) - 1)]
         if not often.isdisjoint(swapped) or len(word) < SHORTEST_EDITED:
             return not often.isdisjoint(swapped)
         return word in shorter or any(gap in gaps or gap[1] in often for gap in _without_a_letter(word))
 
-    return [[any(map(is_error, choice)) for choice in item[:-1]] for item in words]
+    errors = {word for word, n in times.items() if n == 1 and is_error(word)}
+    return [[not errors.isdisjoint(choice) for choice in item[:-1]] for item in words]
 
 
 def _without_a_letter(word: str) -> list[tuple[int, str]]:

@@ -96,11 +96,11 @@ def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
 def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, list[Sequence[bool]]]:
     """Return which options of each item have each cue, by the code of its rule."""
     texts = [(item.choices, item.question or item.stem) for item in items]
-    return {
-        code: cue.among(texts) if cue.among else [cue.marks(*one) for one in texts]
-        for code, cue in CUES.items()
-        if code in codes
-    }
+    chosen = {code: cue for code, cue in CUES.items() if code in codes}
+    # Item by item, because several cues read the same words.
+    rows = [[cue.marks(*one) for cue in chosen.values()] for one in texts]
+    found = {code: [row[at] for row in rows] for at, code in enumerate(chosen)}
+    return found | {code: cue.among(texts) for code, cue in chosen.items() if cue.among}
 
 
 def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:

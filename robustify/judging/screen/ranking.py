@@ -16,7 +16,7 @@ from robustify.base.arrays import ROWS, Bools, Floats, Ints, by_rows, group_numb
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines import near_duplicates as copies
-from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
+from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, form_fits, padded
 from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
@@ -108,7 +108,7 @@ class Ranker:
         self._known = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups or {}, settings or ProbeSettings()
         self._preferences = VoterPreferences(answers, index)
-        self._fits: dict[bytes, Floats] = {}
+        self._fits = form_fits(items or ())
 
     def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
         """Rank the items by the answers of the rules' voters, in both modes. Items that are too few for a fit are ranked
@@ -237,11 +237,8 @@ class Ranker:
 
     def _coefficients(self, train: Bools) -> Floats:
         """Return the features' coefficients, fitted on the items in the mask `train` (f,)."""
-        mark = train.tobytes()
-        if mark not in self._fits:
-            assert self._features is not None
-            self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
-        return self._fits[mark]
+        assert self._features is not None
+        return coefficients(self._features, self._index.key, self._there, SHRINKAGE, train, self._fits)
 
     def _of_kind(self, train: Bools, rows: Bools | Ints) -> Floats:
         """Return the features' coefficients for each item, fitted on the training items of its kind (m, 1, f)."""
