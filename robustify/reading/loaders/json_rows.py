@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
+from sys import intern
 from typing import Any
 
 from robustify.base.errors import DataError, counted
@@ -55,14 +56,9 @@ def _refuse_constant(name: str) -> object:
     raise _RefusedError(f"{name} is not a JSON number")
 
 
-@lru_cache(4096)
-def _shared(name: str) -> str:
-    return name
-
-
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     # Share one string per usual name. The decoder would create one per row.
-    whole = {_shared(name): value for name, value in pairs}
+    whole = {intern(name): value for name, value in pairs}
     if len(whole) < len(pairs):
         raise _RefusedError("an object repeats a field name")
     return whole

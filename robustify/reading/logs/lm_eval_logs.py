@@ -205,13 +205,10 @@ def _contradictions(
                 # In a task with scores, this means that the key is not the greedy continuation.
                 continue
             else:
-                every = log.score_contradicts(right, reply.item.key, norms.values())
-                against = (
-                    log.score_contradicts(right, reply.item.key, [norms[metric]])
-                    if metric in norms
-                    else every
-                )
-                blamed = (against and metric == "acc") or (every and "acc" not in said)
+                key, own = reply.item.key, [norms[metric]] if metric in norms else norms.values()
+                against = log.score_contradicts(right, key, own)
+                every = "acc" not in said and log.score_contradicts(right, key, norms.values())
+                blamed = (against and metric == "acc") or every
             if blamed:
                 given, other = ("right", "wrong") if right else ("wrong", "right")
                 reason = (

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NewType
 
@@ -339,8 +340,13 @@ def scored_right(value: object) -> bool | None:
 
 def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
     """Return the scores in the cells of a row that say whether its answer is right, by name."""
-    said = {name: scored_right(value) for name, value in cells.items() if _OF_RIGHTNESS.fullmatch(name)}
-    return {n: right for n, right in said.items() if right is not None and not _NORMED_OTHERWISE.search(n)}
+    said = {name: scored_right(value) for name, value in cells.items() if _is_rightness(name)}
+    return {name: right for name, right in said.items() if right is not None}
+
+
+@lru_cache(4096)
+def _is_rightness(name: str) -> bool:
+    return bool(_OF_RIGHTNESS.fullmatch(name)) and not _NORMED_OTHERWISE.search(name)
 
 
 def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from os.path import commonprefix
 from typing import Any, Literal
 
@@ -228,6 +228,7 @@ def _pair(member: object) -> tuple[str, str] | None:
     return context, continuation if isinstance(continuation, str) else ""
 
 
+@lru_cache(4096)
 def _number(name: str) -> int:
     number = str(name).rpartition("_")[2]
     return int(number) if number.isdecimal() else 0
