@@ -116,7 +116,7 @@ def list_releases(file: Path | None, begins: bool) -> int:
          "bits": one.bits}
         for one in releases
     ]  # fmt: skip
-    lines = [f"{place}: {len(rows)} releases under key {made.id}"]
+    lines = [f"{place}: {len(rows)} release{'s' * (len(rows) != 1)} under key {made.id}"]
     lines += ["{at} {set} {version}, {what}: {items:,} items, {bits} bits".format(**row) for row in rows]
     budgets = []
     for one in {(one.dataset, one.version): one for one in releases}.values():
