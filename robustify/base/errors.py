@@ -58,13 +58,13 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refused access: a restricted set lacks its license, secret key, or private folder, or the gate refuses a file."""
+    """Refused: a restricted set lacks terms, data, a key, or a private folder, or would leave it, or the gate refuses."""
 
     exit_code = 4
 
 
 class ModelError(RobustifyError):
-    """Model that is missing, damaged, or refused, or that returns unusable numbers."""
+    """Model or server that is missing, damaged, refused, or lost, or that returns unusable numbers."""
 
     exit_code = 5
 
@@ -76,7 +76,7 @@ class ResourceError(RobustifyError):
 
 
 class GuardrailError(RobustifyError):
-    """Failed guardrail. The results are still written to disk."""
+    """Bad news: a failed audit or guardrail, a lint warning, too many ungraded answers, or worse scores (`--alert`)."""
 
     exit_code = 7
 
