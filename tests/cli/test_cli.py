@@ -270,7 +270,7 @@ def test_the_readme_s_commands_run(
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     starts = [
         b.strip().split("\n")
-        for b in re.findall(r"```text\n(.*?)```", text, re.S)
+        for b in re.findall(r"```sh\n(.*?)```", text, re.S)
         if b.startswith("robustify")
     ]
     assert len(starts) == 3
@@ -280,10 +280,13 @@ def test_the_readme_s_commands_run(
         table = csv.writer(file)
         table.writerow(["Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer"])
         table.writerows([row["stem"], *row["choices"], "ABCD"[row["key"]]] for row in items)
-    seen = [lm_eval_row(item, at, scores_for([at % 4])[0], hidden=True) for at, item in enumerate(toys)]
-    jsonl(Path("samples.jsonl"), seen)
+    for name, hidden in (("full.jsonl", False), ("bare.jsonl", True)):
+        rows = (lm_eval_row(item, at, scores_for([at % 4])[0], hidden=hidden) for at, item in enumerate(toys))
+        jsonl(Path(name), rows)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
-    Path("short.yaml").write_text(yaml[1].replace("items.jsonl", "items.csv"))
+    without_own_model = re.sub(r"  - model: .*\n    role: under_test\n", "", yaml[1])
+    assert "under_test" in yaml[1] and "under_test" not in without_own_model
+    Path("short.yaml").write_text(without_own_model)
     monkeypatch.setattr("robustify.models.downloads.pull_model", lambda name, *_: Path(name))
     for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:
         for line in lines:
