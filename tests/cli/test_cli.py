@@ -269,9 +269,7 @@ def test_the_readme_s_commands_run(
 ) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     starts = [
-        b.strip().split("\n")
-        for b in re.findall(r"```sh\n(.*?)```", text, re.S)
-        if b.startswith("robustify")
+        b.strip().split("\n") for b in re.findall(r"```sh\n(.*?)```", text, re.S) if b.startswith("robustify")
     ]
     assert len(starts) == 3
     assert all(len(lines) < 10 for lines in starts)
