@@ -1,4 +1,4 @@
-"""Files of candidates: sets with the same questions, and rows of candidates by ID or question.
+"""Files of candidates: other sets with the same questions, or rows of candidates for an item's ID or question.
 
 A row belongs to the item with its question. If no item has it, the ID decides, but only if the questions resemble each
 other, because IDs of different files may agree by chance.
@@ -100,7 +100,7 @@ def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the names of fields with candidates: those named so, otherwise lists that are not part of an item."""
+    """Return the fields that hold candidates: those whose names say so, or else lists that are not part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}

@@ -129,7 +129,7 @@ class _Game:
         return np.asarray((self._log_weight + self._rng.gumbel(size=self._log_weight.shape)).argmax(axis=1))
 
     def _settled(self) -> Ints:
-        """Draw the final set of each item by weight, so that rules and probes gain nothing in sum (Gibbs sampling).
+        """Draw each item's final set at random by weight, so that rules and probes gain nothing overall (Gibbs sampling).
 
         The aim of a sum is zero, or what the weights expect less `_NOISE` standard errors, because moving a sum further
         would disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
@@ -153,14 +153,14 @@ class _Game:
 
 
 def _rules(sets: CandidateSets) -> list[Floats]:
-    """Return the gains over chance of picking the longest or the shortest option, in characters and in words (n, S)."""
+    """Return each rule's gain over chance (n, S). A rule picks the longest or shortest option, by characters or words."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
     found = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
     return [_credits(sign * size, sets) - 1 / sets.k for size in found for sign in (1, -1)]
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return the credit of each key for the highest score in its set: 1, its share in a tie, or 0. It is (n, S)."""
+    """Return 1 if a key scores highest in its set, its share if it ties, or else 0. The result is (n, S)."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
 

@@ -47,7 +47,7 @@ Vectors = Callable[[Sequence[str]], Floats | None]
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Gains of an auditor or reader over chance in each version of a set, and changes from the others to `AFTER`."""
+    """How far an auditor or reader beats chance in each version of a set, and how `AFTER` differs from the others."""
 
     name: str
     gain: Mapping[str, LeftToFind]
@@ -63,14 +63,14 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Auditors of a composed set, and readers that see the question."""
+    """Findings about a composed set, by auditors that see only the options and by readers that also see the question."""
 
     auditors: tuple[Finder, ...]
     readers: tuple[Finder, ...]
 
     @property
     def worst(self) -> Finder | None:
-        """Auditor that took no part in choosing and finds the keys best."""
+        """Auditor that finds the keys best, of those that took no part in choosing."""
         found = [one for one in self.auditors if one.independent]
         return max(found, key=lambda one: one.gain[AFTER].value or 0.0, default=None)
 
@@ -120,7 +120,7 @@ class Composed(HoldsText):
 
     @property
     def unreviewed(self) -> list[list[Candidate]]:
-        """Chosen candidates of each item that no person reviewed, except an author's own."""
+        """Chosen candidates of each item that still need a review by a person. An author's own distractors need none."""
         return [[one for one in some if one.writer != OWN and not one.verdict] for some in self.picks]
 
     @property
@@ -142,7 +142,7 @@ def compose(
     auditors: Sequence[Kind] = AUDITORS,
     people: str = OWN,
 ) -> Composed:
-    """Choose the distractors of items from their pools, and prove the result by `auditors`.
+    """Choose the distractors of items from their pools, and let `auditors` test the result.
 
     `items` are as they were read, and those of `pools` may have other typography. If `people` is a writer in the pools, a
     further version has this writer's distractors.
@@ -189,7 +189,7 @@ def _shown(item: Item, distractors: Sequence[Candidate]) -> Item:
 
 
 def _cut(item: Item, k: int, seed: int) -> Item:
-    """Return an item with its key and as many of its distractors, drawn by a hash, as fit in k options."""
+    """Cut an item to k options: its key, and distractors drawn by a hash. An item with fewer options is unchanged."""
     marks = unit_hashes([f"cut/{seed}\0{item.id}\0{choice}" for choice in item.choices])
     order = [item.key, *(at for at in marks.argsort(kind="stable").tolist() if at != item.key)]
     return item if item.k <= k else item.with_choices(tuple(item.choices[at] for at in order[:k]), 0)
@@ -242,7 +242,7 @@ def _finders(
     names: Sequence[str], won: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
     independent: bool = True,
 ) -> dict[str, Finder]:  # fmt: skip
-    """Return what each auditor of a family finds, if it judged the composed set. Holm's correction is over the family."""
+    """Return the findings of a family's auditors or readers on the composed set. Holm's correction is over the family."""
     gained = {
         version: gains({name: of[name] for name in names if name in of}, k[version], groups=groups)
         for version, of in won.items()
@@ -260,7 +260,7 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
-    """Return how well each auditor and reader finds each key, from 0 to 1, or NaN if it did not see the item (n,)."""
+    """Return how well each auditor and reader finds each key, from 0 to 1. It is (n,), and NaN for an item not seen."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
@@ -285,7 +285,7 @@ def _wide(items: Sequence[Item], values: Floats) -> Floats:
 
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return the credit of each key for the highest score in its item: 1, its share in a tie, or 0. It is (n,)."""
+    """Return 1 if a key scores highest in its item, its share if it ties, or else 0. The result is (n,)."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(of, k), key) for name, of in scores.items()}
 

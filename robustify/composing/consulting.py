@@ -97,7 +97,7 @@ class Consulted(HoldsText):
 def consulted(
     pools: Sequence[Pool], grow: Grow, shown: tuple[int, int], how: Consulting, cache: Path, watch: Watch
 ) -> Consulted:
-    """Ask a writer for candidates, and models and people whether any is also correct. Set these second keys aside.
+    """Let a writer add candidates, and set aside second keys, which models or people consider correct, too.
 
     Raises:
         UsageError: the engine of the writer only scores options.
@@ -132,14 +132,14 @@ def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Wat
 
 
 def asking_with_question(mode: Mode) -> Asking:
-    """Return the settings with which models see the question and all candidates."""
+    """Return the settings for asking models a question with all its candidates."""
     how = {"mode": mode, "views": (FULL_OF[mode],), "orders": ORDERS, "full_rotations": False}
     return Asking.model_validate(how)
 
 
 def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
-    """Yield an item with all candidates of each pool, or several for more than 25 candidates. The key is the first
-    option of an item, and among the others in most of the orders in which it is asked."""
+    """Yield an item for each pool, with the key and all candidates, or several items if there are more than 25 candidates.
+    The key is the first option of an item, and among the others in most of the orders in which it is asked."""
     for pool in pools:
         (key, *others), about = pool.texts, pool.item
         for start in range(0, len(others), MOST - 1):
@@ -150,7 +150,7 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
 def second_keys(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers
 ) -> tuple[tuple[Pool, ...], Checked]:
-    """Find candidates that models with the question consider right. They answered in a run or to `whole_questions`.
+    """Find the candidates that models consider right when they see the question, in a run or in `whole_questions`.
 
     The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
@@ -178,7 +178,7 @@ def second_keys(
 def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return the probability of each candidate relative to its key, by pool. A row without scores has only its pick."""
+    """Return, for each pool, each candidate's probability relative to the key. A row without scores has only its pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
     bare = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
@@ -209,8 +209,8 @@ def code_of(item: Item, text: str) -> str:
 
 
 def read_votes(paths: Iterable[Path]) -> Votes:
-    """Read verdicts from CSV or JSON Lines files with `code`, `verdict`, and an optional `rater`, by default the name of
-    the file. Rows without a verdict are skipped. Raise `DataError` if rows have no code or another verdict."""
+    """Read verdicts from CSV or JSON Lines files. A row has `code`, `verdict`, and maybe `rater`, by default the
+    file's name. Rows without a verdict are skipped. Raise `DataError` if rows have no code or another verdict."""
     votes: dict[str, dict[str, str]] = {}
     for path in paths:
         for code, rater, verdict in read_jsonl(path, partial(_vote, path.stem)):
@@ -229,7 +229,7 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
-    """Return pools whose candidates have the verdicts of people, and how well each pair of raters agrees.
+    """Return the pools with people's verdicts on their candidates, and how well each pair of raters agrees.
 
     If raters differ, the majority counts, and without one the candidate is unclear.
     """
@@ -252,8 +252,8 @@ def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Rev
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
-    """Return the data of a review page, with the candidates `which` of each pool. Writers are not shown, because they could
-    sway a rater."""
+    """Return the data of a page on which people review the candidates `which` of each pool. Writers are not shown,
+    because they could sway a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
     for pool, some in zip(pools, which, strict=True):
         if some:

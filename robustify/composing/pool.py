@@ -45,7 +45,7 @@ class Candidate(HoldsText):
 
     @property
     def doubt(self) -> str:
-        """Reason why a candidate is set aside after models and people saw it, or "". People overrule models."""
+        """Reason why models or people set the candidate aside, or "" if they did not. People overrule models."""
         if self.verdict:
             return "" if self.verdict == WRONG else self.verdict.replace(" ", "_")
         return "second_key" if self.ratio >= 1 else ""
@@ -53,7 +53,7 @@ class Candidate(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pool(HoldsText):
-    """Item with the candidates for its distractors, its own first. None of them repeats the key or another candidate.
+    """Item with candidates for its distractors, beginning with its own. None repeats the key or another candidate.
 
     `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
     `refers_to_options`, `repeated`, or a `Candidate.doubt`.
@@ -74,7 +74,7 @@ class Pool(HoldsText):
 
 
 def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
-    """Return the distractors of an item, in their order, as candidates of a writer."""
+    """Convert the distractors of an item to candidates of a writer, and keep their order."""
     return tuple(Candidate(text, writer) for at, text in enumerate(item.choices) if at != item.key)
 
 
@@ -127,7 +127,7 @@ def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
 
 
 def _fault(item: Item, text: str) -> str:
-    """Return the reason why a text cannot be a distractor beside an item's key, or ""."""
+    """Return the reason why a text cannot be a distractor beside an item's key, or "" if it can."""
     key = item.choices[item.key]
     one, other = same_form(text), same_form(key)
     if is_blank(text) or not one:

@@ -68,7 +68,7 @@ class CandidateSets(HoldsText):
 
 
 def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> CandidateSets:
-    """Return the candidate sets of pools, with `shown` options (fewest, most), or all options of a smaller pool.
+    """Return the candidate sets of each pool. A set has `shown` (fewest, most) options, or all options of a smaller pool.
 
     An item with more sets than memory allows gets a sample. Its own distractors are always one of the sets.
     """
@@ -90,7 +90,7 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of options: the key 0 and some of 1 to `candidates`. Each size gets an equal share of `limit`."""
+    """Return sets of numbers: 0 for the key, and some of 1 to `candidates`. Each size gets an equal share of `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     found: dict[tuple[int, ...], None] = {}
@@ -107,7 +107,7 @@ def _sets(
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
-    """Return features of the form of each option in each candidate set, in at most 64 levels (n, features, S, K).
+    """Return the features of each option's form in each candidate set, coded in at most 64 levels (n, features, S, K).
 
     The features are those of the auditor `form`, as if each set were an item.
     """
@@ -126,7 +126,7 @@ def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
 def _form(
     pools: Sequence[Pool], sets: CandidateSets, at: Ints, nth: Ints
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield features of the sets `nth` of items `at`, in parts: items (q,), sets (q,), and features (q, K, features)."""
+    """Yield the features of some candidate sets in parts: their items (q,), sets (q,), and features (q, K, features)."""
     parts, row, there = math.ceil(len(at) / CHUNK), sets.row, sets.there
     for i, j in zip(np.array_split(at, parts), np.array_split(nth, parts), strict=True):
         shown = zip(i.tolist(), row[i, j].tolist(), there[i, j].sum(axis=1).tolist(), strict=True)
@@ -137,7 +137,7 @@ def _form(
 
 
 class Probes:
-    """Probes that look for the keys of candidate sets. `vectors` (texts, d) are the encoder's, for the kind `meaning`."""
+    """Probes that look for the key in each candidate set. `vectors` (texts, d), those of the encoder, serve `meaning`."""
 
     def __init__(self, pools: Sequence[Pool], sets: CandidateSets, vectors: Floats | None) -> None:
         self._pools, self.sets, self._vectors = pools, sets, vectors
@@ -200,8 +200,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return the splits of a tree, and its value by the leaves that are ruled out. A split is (feature, highest code on the
-    left, leaves there as bits from the left)."""
+    """Return the splits of a tree, and its value for each set of leaves that may be ruled out. A split is (feature,
+    highest code on the left, leaves there as bits from the left)."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(at: int) -> int:

@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` candidates of the pool `at`, because rules must find its key, or it has too few.
+    """Request for at least `n` candidates for the pool `at`, which has too few, or in which rules cannot miss the key.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """
@@ -78,7 +78,7 @@ class CandidateRequest:
 
 
 def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
-    """Return the bound on the accuracy of each rule, the worst first, if at most `most` options are shown."""
+    """Return the bound on each rule's accuracy if at most `most` options are shown. The worst rule comes first."""
     credit, chance, _ = _least_credits(pools, most)
     n, even, found = len(pools), float(chance.mean()) if len(pools) else 0.0, []
     for rule, won in zip(RULES, credit.T, strict=True):
@@ -88,7 +88,7 @@ def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
 
 
 def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
-    """Return a request for each pool that a rule above chance must win, or that has too few candidates.
+    """Return a request for each pool that has too few candidates, or in which a rule above chance cannot miss the key.
 
     `shown` are the fewest and the most options of an item.
     """
@@ -104,7 +104,7 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRe
 
 
 def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return the requests to send to a writer: what the pools lack, and enough candidates for twice the number shown."""
+    """Return requests for what the pools lack, and for enough candidates in each pool to fill two sets."""
     asked = {one.at: one for one in requests(pools, shown)}
     for at, pool in enumerate(pools):
         one = asked.get(at, CandidateRequest(at, 0))
@@ -113,7 +113,7 @@ def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateReque
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return the least accuracy of each rule on each pool, chance, and the key's amounts: (n, rules), (n,), (n, rules)."""
+    """Return each rule's least accuracy on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for at, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
@@ -142,7 +142,7 @@ def _needed(rule: int, key: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """Model to ask for candidates, the longest reply in tokens, and the most that all replies may cost."""
+    """Settings of a writer: the model, its longest reply in tokens, and the most that all its replies may cost."""
 
     model: ModelSettings
     max_tokens: int = 1024
@@ -199,7 +199,7 @@ class CandidateWriter:
     def _round(
         self, pools: Sequence[Pool], asked: Sequence[CandidateRequest], progress: Progress
     ) -> dict[int, tuple[Candidate, ...]]:
-        """Ask for candidates until the budget ends. Return those of each pool. A prompt names the last fault."""
+        """Ask for candidates until the budget is spent. Return those of each pool. A prompt names the last fault."""
         offered, how = dict[int, tuple[Candidate, ...]](), self._settings
         purpose = Purpose(TEMPLATE, how.max_tokens, getattr(how.model, "base_url", None))
         for start in range(0, len(asked), BATCH):
@@ -255,7 +255,7 @@ def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[
 
 
 def _labelled(text: str) -> list[tuple[str, ...]]:
-    """Return the texts of lines with labels, such as `A) ...` or `Option 1: ...`, if the reply has them."""
+    """Return the texts of labelled lines in a reply, such as `A) ...` or `Option 1: ...`, if it has any."""
     lines = [line.replace("*", "") for line in text.split("\n") if line.strip()]
     listed = split_labels(lines) or split_labels(lines[1:])
     if listed is None and (cut := cut_at_labels(text)) is not None:
