@@ -94,7 +94,7 @@ def composed_tree(found: Composed) -> dict[str, Any]:
 
 
 def _marks(found: Composed) -> dict[str, str]:
-    """Return the letters of the options that nobody reviewed, by item."""
+    """Return, for each item, the letters of the options that nobody reviewed."""
     marks = {}
     for item, some in zip(found.items, found.unreviewed, strict=True):
         texts = {one.text for one in some}
@@ -157,7 +157,7 @@ def composed_html(found: Composed, name: str) -> str:
 
 
 def composed_lines(found: Composed) -> Iterator[str]:
-    """Yield the verdict on a composed set, and its checks, as lines for a terminal."""
+    """Yield lines for a terminal: the verdict on a composed set, and its checks."""
     first = _first(found)
     yield from filter(None, (first.verdict, first.number))
     yield from (f"{state}: {said}" if state else said for state, said in first.checks)
@@ -200,7 +200,7 @@ def _first(found: Composed) -> FirstScreen:
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:
-    """Return a table of what each auditor or reader finds above chance in each version, and its change from before."""
+    """Return a table of each auditor's or reader's gain over chance in each version, and of its change from before."""
     used = [version for version in VERSIONS if any(version in one.gain for one in finders)]
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []

@@ -1,4 +1,4 @@
-"""Exports of a run as data: a dataset folder with a card, training instructions, and right and wrong answers.
+"""Exports of a run as data: a dataset folder with a card, training instructions, or a table of right and wrong answers.
 
 Nothing is uploaded.
 """

@@ -21,8 +21,8 @@ from robustify.runs.run import write_lines
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """Items with shuffled options, in the order of the file, except those at `bound`. `trimmed` counts the items whose
-    options lost white space at their ends."""
+    """Items in the order of the file. Their options are shuffled, except at the positions `bound`. `trimmed` counts
+    the items whose options lost white space at their ends."""
 
     items: tuple[Item, ...]
     bound: tuple[int, ...]

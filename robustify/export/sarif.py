@@ -1,4 +1,4 @@
-"""Export of findings as SARIF 2.1.0, so that a code host shows each one at its line of the benchmark's file.
+"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show each one at its line of the benchmark's file.
 
 A finding is a flagged item, with its first cue as the rule, or a defect. A restricted set has no findings, because each one
 would reveal a single item.
@@ -40,7 +40,7 @@ SAYS = {f"{FLAGGED}/{cue}": f"Flagged; first cue: {says}." for cue, says in cue_
     out="Write this SARIF file.",
 )
 def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
-    """Write findings as SARIF, which code hosts display beside the lines of a file.
+    """Write findings as SARIF, which GitHub can display beside the lines of a file.
 
     \b
     Example:
@@ -52,7 +52,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
             f"The content of {', '.join(file.name for file in data)} differs from the data that {run.folder} audited, "
-            "so lines are unknown. Use the audited files."
+            "so findings cannot be placed on lines. Use the audited files."
         )
     # Files in different folders may have one name, so each is counted.
     files = [file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one).items]
@@ -66,7 +66,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
 
 
 def _flaws(run: Run) -> Iterator[tuple[str, str, str]]:
-    """Yield rule, item ID, and message of the flagged items, then of the defects of the file."""
+    """Yield the rule, item ID, and message of each flagged item, then of each defect in the file."""
     hidden, labels = run.manifest["config"].get("hidden", "question"), cue_words("label")
     for row in evidence_of(run):
         if row["verdict"] == FLAGGED:

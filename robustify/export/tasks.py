@@ -1,4 +1,4 @@
-"""Export of a run's splits as tasks of lm-eval and of Inspect, and of the hashed splits of a restricted run.
+"""Export of a run's splits as lm-eval and Inspect tasks, and of a restricted run's hashed splits as lm-eval tasks.
 
 An lm-eval task is plain YAML with the text of the run's template, and refers to the data beside it. The names of data files
 depend on the set, the signature, and the content, so that a task finds neither the data of another export nor an older copy
@@ -35,7 +35,7 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """An lm-eval task: splits of a run, asked under one view with its default template or another."""
+    """An lm-eval task that asks splits of a run in one view, with the default template of the view or another one."""
 
     ending: str
     splits: tuple[str, ...]
@@ -209,7 +209,7 @@ def write_restricted_tasks(
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
-    """Write the lm-eval task of these questions and its data, if there are any."""
+    """Write the lm-eval task for these questions, with its data. Without questions, write nothing."""
     if not free.rows:
         return
     name = task_name(heading.benchmark, "kept_free_graded")

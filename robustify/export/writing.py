@@ -39,8 +39,8 @@ T = TypeVar("T", bound=Sequence[Path] | Sequence[str])
 
 @dataclass(frozen=True)
 class Exporter(Generic[P, T]):
-    """Export of a run to another tool by the command `name`. `write` takes a run, the output path, and the options by name,
-    and returns the files or lines to print. Its docstring is the help of the command."""
+    """Export of a run to another tool, available as the command `name`. `write` takes a run, the output path, and
+    the options by name, and returns the files or lines to print. Its docstring is the help of the command."""
 
     write: Callable[P, T]
     name: str
@@ -145,8 +145,8 @@ def staged(folder: Path) -> Iterator[Path]:
 def write_parquet(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
 ) -> str:
-    """Write rows as NAME.parquet, in which dates stay texts, because readers of JSON Lines make timestamps of them. With a
-    signature, the name ends in a digest of it and of the rows. Return the name of the file."""
+    """Write rows as NAME.parquet, which keeps dates as texts, whereas readers of JSON Lines turn them into
+    timestamps. With a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -162,7 +162,7 @@ def write_parquet(
 
 
 def exported_items(run: Run, split: str, trim: bool = False) -> list[Item]:
-    """Read the items of a split as they are, or if `trim`, without white space at the ends of options."""
+    """Read the items of a split. If `trim` is true, remove white space at the ends of options."""
     return [item.trimmed() if trim else item for item in split_items(run.folder / f"{split}.jsonl")]
 
 
