@@ -47,7 +47,7 @@ class HumanLabel(BaseModel, frozen=True):
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Label of each nugget, or the binary verdict under ""."""
+        """Label of each nugget by its ID, or the binary verdict with the ID ""."""
         said = str(self.score) if self.verdict is None else self.verdict
         return self.labels if self.labels is not None else {"": _WORDS[said]} if said in _WORDS else {}
 
@@ -76,7 +76,7 @@ def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, d
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """Return the adjudicated label of a unit, otherwise the majority label, otherwise None."""
+    """Return the adjudicated label of a unit or, without one, the majority label. Return None if it has neither."""
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
@@ -190,7 +190,7 @@ def summarise(
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
-    """Yield an exact paired test for every two models, on the items of each kind for which both have a score."""
+    """Yield an exact paired test of every two models for each kind of item. It uses the items scored for both."""
     for kind, some in _parted(grades, lambda grade: grade.kind).items():
         for (other, they), (model, we) in combinations(_parted(some, lambda grade: grade.model).items(), 2):
             theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in (they, we))

@@ -57,7 +57,7 @@ class PromptTemplate(Settings):
         return self.id.partition("@")[0]
 
     def label_format(self, wanted: str | None) -> str:
-        """Return the format in which labels are asked for: the wanted one, or this template's own."""
+        """Return the format in which to ask for labels: `wanted`, or by default the template's own."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
             raise UsageError(f"Template {self.id} does not name a format for labels. {mend}")
@@ -182,7 +182,7 @@ def _fenced(nonce: str, name: str, text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _environment(template: PromptTemplate) -> jinja2.Environment:
-    """Return a Jinja sandbox for a template, which reads no files outside its pack."""
+    """Return a Jinja sandbox that renders a template and reads no files outside the template's pack."""
     loader = jinja2.FunctionLoader(lambda n: pack_text(template.root, n) if n in template.files else None)
     blocks = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     return ImmutableSandboxedEnvironment(loader=loader, undefined=jinja2.StrictUndefined, **blocks)
@@ -206,7 +206,7 @@ _INFERRING = "infer_question/choices-v1"
 
 
 def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
-    """List every prompt with its ID, the kind of reply that is read, and its SHA-256."""
+    """List every prompt with its ID, the kind of reply that it asks for, and its SHA-256."""
     views = [template(view, name) for view in VIEWS for name in names(view)]
     read = [(f"{one.view}/{one.name}", "letter" if one.by_letter else "option", one.digest) for one in views]
     read.append((_INFERRING, "text", hashlib.sha256(_file_of(_INFERRING).encode()).hexdigest()))

@@ -65,7 +65,7 @@ def _template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
     default = "letter" if item.options_shown else item.kind.removesuffix("_text")
     template = settings.template_named(settings.template or f"answer/{default}@2.0")
     if template.reads != "text":
-        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose an answer/ template.")
+        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a template in answer/.")
     return template
 
 
@@ -107,8 +107,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model the questions, unless the settings name only other models, or it only scores. Raise
-        `UsageError` if they name it, but it only scores."""
+        """Ask a loaded model the questions, unless it cannot generate text, or the settings name only other models.
+        Raise `UsageError` if they name a model that cannot."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return

@@ -263,7 +263,7 @@ class FreeSettings(Settings):
         return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
 
     def template_named(self, template_id: str) -> PromptTemplate:
-        """Return a built-in template, or one of `template_dir`."""
+        """Return the template with this ID, which is built in or in `template_dir`."""
         return template_named(template_id, tuple(map(Path, self.template_dir)))
 
     @cached_property
@@ -286,7 +286,7 @@ class FreeSettings(Settings):
         return turns
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
-        """Return the template with which a judge grades this kind."""
+        """Return the template with which a judge grades answers of this kind."""
         rubric: Rubric = "mcq" if kind == "short_text" else kind if kind != "nuggets" else "explanation"
         name = self.nugget_template if kind == "nuggets" else self.rubrics.get(rubric, "2.0")
         if "/" not in name:

@@ -132,8 +132,8 @@ OKAY_WEIGHT = 0.5
 def grade_nuggets(
     item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
 ) -> GradeResult:
-    """Grade an answer by the nuggets (facts) of its item that it supports. Raise `UsageError` if the template lacks the
-    format, and `ModelError` if the judge can never be called."""
+    """Grade an answer by how many of its item's nuggets (facts) it supports. Raise `UsageError` if the template
+    lacks the format, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
     written, text = chosen.label_format(settings.format_type), said(answer)
     if isinstance(text, Ruling):

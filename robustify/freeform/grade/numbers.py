@@ -128,7 +128,7 @@ def parse_unit(text: str) -> Any:
 
 @cache
 def _is_named(word: str) -> bool:
-    """Return False for a word that only pint reads as a unit, such as "pins" for picoinches."""
+    """Return whether a word is commonly a unit, and not only to pint, which reads "pins" as picoinches."""
     read = registry().parse_unit_name(word)
     return not read or any(
         not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)

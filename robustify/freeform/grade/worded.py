@@ -137,7 +137,7 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 
 
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
-    """Return the decision on a whole answer, otherwise the decision shared by all sentences that announce a result.
+    """Return the decision on the whole answer or, without one, the decision on which all sentences with a result agree.
 
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.

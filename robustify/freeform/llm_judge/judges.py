@@ -214,7 +214,7 @@ def _asked(
     judge: Judge, messages: Sequence[Message], call: Call, retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:  # fmt: skip
-    """Call the judge, and ask again while `read` returns a line for a retry and retries remain. Return all attempts."""
+    """Call the judge, and retry while `read` returns a line that asks for it and retries remain. Return all attempts."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         digest = prompt_sha256(conversation)
@@ -274,7 +274,7 @@ def judged_reply(
     """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if the
     template reads neither a score nor a verdict."""
     if template.reads not in ("score", "verdict"):
-        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a grader/ template.")
+        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a template in grader/.")
     by_verdict = template.reads == "verdict"
     scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
     wanted = [*VERDICTS] if by_verdict else [f"{score:g}" for score in SCALES[scale]]

@@ -141,7 +141,7 @@ def _parsed(
 
 
 def _values(value: Any, key: str) -> list[Any]:
-    """Return the values of a key at the top level or in a list's objects, otherwise one level down."""
+    """Return a key's values at the top level or in a list's objects. If there are none, look one level deeper."""
     tops = [e for e in (value if type(value) is list else [value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
@@ -185,7 +185,7 @@ def parse_labels_multi_format(
 
 
 def _labelled(one: Structure, expected: int) -> list[Entry]:
-    """Return the entries of a structure that may contain the labels. Entries without a label become None."""
+    """Return each entry's number and label (None if it is no label), or [] if the structure cannot be the labels."""
     entries = _entries(one.value)
     read = [(index, _label(said)) for index, said in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.
