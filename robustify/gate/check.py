@@ -31,7 +31,7 @@ _DIGEST = re.compile("[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class GateRule:
-    """Rule of the gate, which a policy entry can lift if it is `allowable`."""
+    """Rule of the gate. If it is `allowable`, a policy entry can lift its findings."""
 
     id: str
     name: str
@@ -78,8 +78,8 @@ BY_ID: dict[str, GateRule] = {rule.id: rule for rule in RULES}
 
 @dataclass(frozen=True, slots=True)
 class GateFinding:
-    """Match of a rule at a one-based line. `says` contains only counts and fixed words. A policy entry can lift the finding
-    by the `digests` of the found rows."""
+    """Match of a rule at a line, counted from 1. `says` contains only counts and fixed words. A policy entry can
+    lift the finding by the `digests` of the found rows."""
 
     rule: GateRule
     line: int
@@ -93,7 +93,7 @@ class GateFinding:
 
 
 def digest_of(rule: str, row: str | bytes) -> str:
-    """Return the digest of a rule and a found row, ignoring white space in the row."""
+    """Return the digest of a rule and the row that it found, ignoring white space in the row."""
     data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
     return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:16]
 
@@ -173,7 +173,7 @@ def _entry(row: Any) -> AllowEntry | None:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Findings in the content of a file, its item shapes with digests of their rows, and the number of lexicon terms."""
+    """Results for one file: findings, item shapes with digests of their rows, and the number of lexicon terms."""
 
     findings: tuple[GateFinding, ...]
     shapes: tuple[tuple[Shape, str], ...] = ()

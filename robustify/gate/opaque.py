@@ -47,7 +47,7 @@ def is_pointer(data: bytes) -> bool:
 
 
 def why_refused(data: bytes) -> tuple[str, str] | None:
-    """Return the rule that refuses content that is not text, with details, or None for an image without text."""
+    """Return which rule refuses content other than text, and why, or None for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         return "RBG404", "(a score cache)"
     return ("RBG501", f"({fault})") if (fault := _image_fault(data)) else None
@@ -153,7 +153,7 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable(text: str) -> list[str]:
-    """Return the unreadable pieces of a text, each once, if one is long or they have more than `MOST` characters."""
+    """Return the distinct unreadable pieces of a text if one is long, or all have more than `MOST` characters in total."""
     bare = _bare(text)
     tokens = Counter(_TOKEN.findall(bare))
     sizes = {token: _coded(token) for token in tokens}
@@ -229,7 +229,7 @@ def _is_code(part: str) -> bool:
 
 
 def _dense_lines(text: str) -> list[str]:
-    """Return the lines without blanks and words if together they have as many different characters as encoded text."""
+    """Return the lines without blanks or words if, together, they have as many different characters as encoded text."""
 
     def in_words(line: str) -> int:
         return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _coded(part) <= 0)
@@ -293,8 +293,8 @@ def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]
 
 
 def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
-    """Yield the offset of each key in a text, also if it is split over lines. A secret without its prefix looks like any
-    other 43 letters, so that it is found only if its key is `known`."""
+    """Yield the offset of each key in a text, even if it is split over lines. A secret without its prefix looks
+    like any other 43 letters, so it is found only if its key is `known`."""
     for match in _PREFIX.finditer(text):
         if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
             yield match.start()

@@ -86,7 +86,7 @@ def _relative(name: str, root: Path | None) -> str:
 
 
 def _read(name: str, argument: str) -> tuple[bytes, int]:
-    """Return the bytes of a file or their digest, or the target of a link. No error has a name that could be text."""
+    """Return a file's bytes, their digest if it is large, or a link's target. No error has a name that could be text."""
     shown = escaped(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         data = os.fsencode(os.readlink(name)) if os.path.islink(name) else read_regular(name, MOST_BYTES)
@@ -98,7 +98,7 @@ def _read(name: str, argument: str) -> tuple[bytes, int]:
                     digest.update(part)
             return digest.digest(), os.stat(name).st_size
         why = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"{shown} cannot be read ({why}). Expected a file, or `--all` for all.") from None
+        raise UsageError(f"{shown} cannot be read ({why}). Name a readable file, or use `--all`.") from None
     return data, len(data)
 
 
