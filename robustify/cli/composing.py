@@ -126,7 +126,7 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
 
 
 def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
-    """Read the pools in files. Return them, and a function that adds a writer's candidates. Raises as `compose_set`."""
+    """Build pools from files. Return them, and a function that adds a writer's candidates. Raises as `compose_set`."""
     from robustify.composing.candidates import offered
     from robustify.composing.consulting import whole_questions
     from robustify.composing.pool import pools_of

@@ -23,7 +23,7 @@ _MOST_LINES = 20
 
 
 def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
-    """Return the codes of all rules that begin with one of the given prefixes."""
+    """Return all rule codes that begin with one of the given prefixes."""
     from robustify.judging.lint.rules import RULES
 
     prefixes = [one.strip().upper() for several in given for one in several.split(",")]
@@ -114,7 +114,7 @@ def _lines(found: Sequence["Finding"]) -> Iterator[str]:
 
 
 def _annotation(one: "Finding") -> str:
-    """Return a workflow command of GitHub, which shows a finding at its line."""
+    """Return a GitHub workflow command that shows a finding at its line."""
     file = one.path.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     place = f" file={file},line={one.line},title={one.code}" if one.line else f" title={one.code}"
     says = f"{one.message} [fix: {one.fix}]".replace("%", "%25")

@@ -1,4 +1,4 @@
-"""Click commands with `--json` and `--quiet`, and options that are declared by their usage: `-m --models NAME...`."""
+"""Click commands with `--json` and `--quiet`, and options declared by a usage text such as `-m --models NAME...`."""
 
 from collections.abc import Callable
 from pathlib import Path

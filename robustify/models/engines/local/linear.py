@@ -25,7 +25,7 @@ class OneDnnLinear(torch.nn.Linear):  # type: ignore[misc]
 
 
 def quickened(model: Model) -> Model:
-    """Return the model, whose float32 linear layers on a processor with AVX-512 are now computed by oneDNN."""
+    """Return the model with its float32 linear layers computed by oneDNN, if the processor has AVX-512."""
     for module in model.modules():
         if type(module) is torch.nn.Linear and _served(module.weight):
             module.__class__ = OneDnnLinear

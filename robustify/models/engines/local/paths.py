@@ -69,8 +69,8 @@ class Paths:
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield the scores of all requests that are not in `known`, batch by batch, and maybe of others. Batches of about
-        `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
+        """Yield, batch by batch, the scores of all requests that are not in `known`, and maybe those of others.
+        Batches of about `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
         if self.path != "rows":
             yield from self._by_trees(requests, known, budget)
         if self.path == "rows":

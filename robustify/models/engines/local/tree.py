@@ -211,7 +211,7 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """Reorder numbers of nodes by the rows of the layout, with 0 for padding. The result is (1, rows)."""
+        """Arrange one number per node in the order of the layout's rows, with 0 for padding. The result is (1, rows)."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)

@@ -63,7 +63,7 @@ class Questions:
         return tokens
 
     def sent(self, found: T | None, what: str) -> T:
-        """Return `found`, the numbers that the server sent. Raise `ModelError` if it sent none."""
+        """Return `found`. Raise `ModelError` if it is None, because the server did not send these numbers."""
         if found is None:
             raise self.client.fault(f"sent no {what}, although it did so in the capability probe")
         return found

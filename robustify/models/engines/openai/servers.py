@@ -149,7 +149,7 @@ class Servers(Closing):
             self.each(lambda server: require_same(server.questions, known))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
-        """Return the results of `ask` with each server in turn, except for servers that are lost."""
+        """Call `ask` with each server in turn, and return the results of all servers that are not lost."""
         found: list[R] = []
         for server in self.living:
             while not (result := self._tried(server, ask)) and server in self.living:
@@ -205,7 +205,7 @@ class Servers(Closing):
             server.client.retries = min(self.model.retries, _FEW) if len(servers) > 1 else self.model.retries
 
     def _rejoin(self, server: Server) -> None:
-        """Try a lost server now and then, until it joins the others, has another model, or the connections are closed."""
+        """Retry a lost server at intervals until it replies, turns out to have another model, or the pool is closed."""
         pause = FIRST_PAUSE
         while not self._closed.wait(pause):
             pause = min(2 * pause, LONGEST_PAUSE)
