@@ -205,7 +205,7 @@ class Servers(Closing):
             server.client.retries = min(self.model.retries, _FEW) if len(servers) > 1 else self.model.retries
 
     def _rejoin(self, server: Server) -> None:
-        """Retry a lost server at intervals until it replies, turns out to have another model, or the pool is closed."""
+        """Try a lost server at intervals until it replies, turns out to have another model, or the pool is closed."""
         pause = FIRST_PAUSE
         while not self._closed.wait(pause):
             pause = min(2 * pause, LONGEST_PAUSE)
