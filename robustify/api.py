@@ -70,8 +70,8 @@ class Audit:
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """Answers: item, view, model, order, rotation, template, key, pick, correct (credit, 0 to 1), and scores in
-        nats."""
+        """Answers, one per row. Columns are item, view, model, order, rotation, template, key, pick, correct
+        (credit, 0 to 1), and scores in nats."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 
@@ -188,9 +188,9 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices, with one row each. Columns are value, n, low and high (95
-    %), and ties. Columns are value, n, low and high (95 %), and ties. `attrs` has the number of items, the
-    accuracy by chance, and notes. Raise `RobustifyError` if the set is restricted."""
+    """Score simple rules that see only the choices, and return one row per rule. Columns are value, n, low and high
+    (95 %), and ties. `attrs` has the number of items, chance accuracy, and notes. Raise `RobustifyError` for a restricted
+    set."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table
@@ -217,7 +217,9 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
     bench, policy = _loaded(data)
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
-        raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
+        raise UsageError(
+            f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items; expected one for each"
+        )
     found = weighed(bench, policy.config, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name} has {len(bench.items)} items, too few to fit weights. Add items.")
@@ -251,7 +253,7 @@ def import_logs(
 
 
 def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
-    """Convert a rule to settings by dotted name, and return whether to replace a run of another benchmark."""
+    """Return a rule's settings by dotted name, and whether to replace a run of another benchmark."""
     named = {"criterion": "screen.criterion", "mode": "screen.mode"}
     overrides = {named.get(name, name): value for name, value in rule.items() if name != "force"}
     return overrides, rule.get("force", False)

@@ -91,7 +91,7 @@ DISTRIBUTION = "robustcbrn-eval"
 
 
 def installing(extras: str) -> str:
-    """Return the command that installs these extras, for a message."""
+    """Return the `pip` command that installs the named extras, for use in a message."""
     return f"`pip install '{DISTRIBUTION}[{extras}]'`"
 
 

@@ -56,14 +56,14 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """Replace a file by new bytes at once, as `writing` does."""
+    """Write bytes to a file atomically, as `writing` does."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file with mode 0600 and flush it to disk, or leave none. Raise `UsageError` if it already exists, and
-    `ResourceError` if it cannot be written."""
+    """Write a new file with mode 0600 and flush it to disk. After an error, no file remains. Raise `UsageError` if it
+    already exists, and `ResourceError` if it cannot be written."""
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:

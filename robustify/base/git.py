@@ -79,7 +79,7 @@ class Repository:
         """Return the commit ID of a revision. Raise `UsageError` if the revision does not exist."""
         found = self.named(f"{name}^{{commit}}")
         if found is None:
-            raise UsageError("A commit of the range is missing here. Fetch all commits (fetch-depth: 0).")
+            raise UsageError("This clone lacks a commit of the range. Fetch all commits (fetch-depth: 0).")
         return found
 
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -89,7 +89,7 @@ class Repository:
         commits = self._run("rev-list", "--stdin", given=given).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
-            raise UsageError("This shallow clone lacks commits of the range. Fetch all (fetch-depth: 0).")
+            raise UsageError("This shallow clone lacks commits. Fetch all commits (fetch-depth: 0).")
         return commits
 
     def objects(self, tips: Iterable[str], known: Iterable[str]) -> list[TreeEntry]:
@@ -104,7 +104,7 @@ class Repository:
         return list(dict.fromkeys(_entries(self._run(*shown, given=commits))))
 
     def touching(self, path: str, commits: Sequence[str]) -> list[str]:
-        """Return those of the commits that change a path."""
+        """Return which of the given commits change a path."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
         rows = lines_of(self._run(*shown, given=commits))
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
@@ -201,7 +201,7 @@ def git_command(args: Sequence[str]) -> list[str]:
 
 
 def git_environment() -> dict[str, str]:
-    """Return the environment of a Git call: no replaced objects, no fetching, no variables that name programs."""
+    """Return an environment in which Git replaces no objects, fetches nothing, and gets no variables that name programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     on = dict.fromkeys(("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_LITERAL_PATHSPECS"), "1")
     off = dict.fromkeys(("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT"), "0")

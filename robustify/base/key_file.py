@@ -55,8 +55,8 @@ class Key:
 def load_key(
     path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
 ) -> Key | None:
-    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`, or None if none is set. Raise
-    `AuthorisationError` if the key is damaged or weak, was given as a path, or `read_private` refuses its file."""
+    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
+    Raise `AuthorisationError` if the key is damaged or weak, was given as a path, or `read_private` refuses its file."""
     name = path or os.environ.get(file_variable)
     if not name:
         text = os.environ.get(variable)

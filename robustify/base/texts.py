@@ -69,7 +69,7 @@ def compatible(text: str) -> str:
 
 
 def in_words(text: str) -> str:
-    """Normalize a text to read words and labels from it: as `compatible`, with folded case."""
+    """Normalize a text for reading words and labels from it: apply `compatible`, and fold case."""
     return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
 
 
@@ -108,7 +108,7 @@ def _shown(c: str) -> str:
 
 
 def escape_what_is_missing() -> None:
-    """Let stdout and stderr print characters that their encoding (such as cp1252) lacks as escapes instead of failing."""
+    """Make stdout and stderr escape the characters that their encoding (such as cp1252) lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

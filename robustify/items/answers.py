@@ -325,7 +325,7 @@ class Answers:
 
     @cached_property
     def item_of(self) -> Ints:
-        """Index of each row's item in `items` (rows,), in 4 bytes."""
+        """Index of each row's item in `items`, as a 4-byte integer (rows,)."""
         return np.asarray(self._encoded.indices)
 
     def askings(self) -> list[_Asking]:
@@ -377,8 +377,8 @@ def _unpacked(packed: pa.Buffer) -> pa.Table:
 
 
 def _rotations(block: Block) -> Ints:
-    """Return which rotation of its item's order each row shows, or -1 (r,). All rows are of one asking. An
-    item's order is the benchmark's if it was shown, otherwise the first one shown."""
+    """Return how far each row's choices are rotated from its item's order, or -1 if they are not a rotation of it (r,).
+    All rows are of one asking. An item's order is the benchmark's if it was shown, otherwise the first one shown."""
     if (block.item[1:] > block.item[:-1]).all():
         return np.zeros(len(block), dtype=np.int64)
     position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]

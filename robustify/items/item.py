@@ -24,7 +24,7 @@ BLANK_STEM = "the stem is empty. Add the text of the question."
 
 
 class _Rest(TypedDict, total=False):
-    """Arguments of `Item` that few callers give, by name."""
+    """Optional arguments of `Item` that few callers give."""
 
     group: str
     question_at: int
@@ -33,7 +33,7 @@ class _Rest(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(HoldsText):
-    """Multiple-choice question with its choices in the benchmark's order, and the index `key` of the correct one, from 0.
+    """Multiple-choice question: its choices in the benchmark's order, and the zero-based index `key` of the correct one.
 
     `topic` is the benchmark's category, and `group` names a passage that several items share, or "". `question_at` is where
     the question begins in a stem that starts with a passage. Only `dataclasses.replace` sets `sealed`. Raise `ItemError` if

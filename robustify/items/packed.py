@@ -13,8 +13,7 @@ Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence that stores its values as packed bytes, and rebuilds each with `made` when it is read. A slice
-    is a list of values."""
+    """Sequence that stores its values as packed bytes, and rebuilds each with `made` when it is read. Slices are lists."""
 
     __slots__ = ("_made", "_packed")
 
@@ -69,7 +68,7 @@ def _unpacked(value: bytes | Parts) -> Parts:
 
 
 def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
-    """Return a function that rebuilds a value from those of its slots, which were checked when they were first taken."""
+    """Return a function that rebuilds an object from the values of its slots, without checking them again."""
     places = [getattr(kind, name).__set__ for name in slots]
 
     def made(*parts: object) -> T:

@@ -63,8 +63,7 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return which choices share the best score of their row, within a relative 1e-6 (r, K). `k` (r,) is the
-    number of choices.
+    """Return which choices share the best score of their row, within a relative 1e-6 (r, K). `k` (r,) counts choices.
 
     A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
     there = np.arange(scores.shape[1]) < k[:, None]
@@ -77,8 +76,8 @@ def best(scores: Floats, k: Ints) -> Bools:
 
 
 def credit(best: Bools, key: Ints) -> Floats:
-    """Return the tie-fair credit: 1/t if the key is among the t best choices, 0 if not, NaN without a best
-    choice (n, ...). `best` is (n, ..., K) and `key` is (n,)."""
+    """Return the tie-fair credit: 1/t if the key is one of t tied best choices, otherwise 0 (n, ...). It is NaN without a
+    best choice. `best` is (n, ..., K) and `key` is (n,)."""
     tie = best.sum(axis=-1)
     if not best.shape[-1]:
         return np.full(tie.shape, np.nan)

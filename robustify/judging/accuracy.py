@@ -285,7 +285,7 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
-    """Convert logits to probabilities (n, K), using for each random half a temperature fitted on the other half."""
+    """Convert the logits of each random half to probabilities at a temperature fitted on the other half (n, K)."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits

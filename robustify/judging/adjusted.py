@@ -145,7 +145,7 @@ def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
 
 
 def strategy(name: str, logits: Floats, there: Bools, key: Ints, fold: Ints) -> dict[str, Floats]:
-    """Return what a strategy gains over chance on each item, by its logit and probability of the key and by its pick."""
+    """Measure a strategy's gain over chance on each item by its logit and probability of the key, and by its pick."""
     log_p, at = tempered(logits, there, key, fold), (np.arange(len(key)), key)
     chance = 1 / there.sum(axis=1)
     found = {
@@ -162,7 +162,7 @@ def _scaled(found: Cues) -> dict[str, Floats]:
 
 
 def tempered(logits: Floats, there: Bools, key: Ints, fold: Ints) -> Floats:
-    """Convert logits to log probabilities, with a temperature for each fold that is fitted to the keys of the others."""
+    """Convert logits to log probabilities, using for each fold a temperature fitted to the keys of the other folds."""
     out = np.full(logits.shape, -np.inf)
     for f in np.unique(fold).tolist():
         mine = fold == f
@@ -212,7 +212,7 @@ class _Auditors:
         return balanced_folds(groups, content, settings.folds, _PARTITIONS * (1 + settings.seed) + times)
 
     def logits(self, times: int) -> dict[str, Floats]:
-        """Return the logits that each auditor gives to the options (s, K), NaN if the encoder did not answer an item."""
+        """Return the logits that each auditor gives to the options (s, K). They are NaN if the encoder did not answer."""
         items, index, answers = self._ctx.items or (), self._ctx.index, self._ctx.answers
         found = probed([items[row] for row in self._rows.tolist()], self.fold(times), FROM_TEXT, seed=times)
         for name in models_asked(answers, MEANING):
@@ -228,8 +228,8 @@ class _Auditors:
         return [*asked] or [None]
 
     def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:
-        """Return the auditors whose findings can be balanced, because they saw all items and fresh ones can
-        follow. The encoder has one further cross-fit."""
+        """Return the auditors whose findings can be balanced, because they saw all items and a fresh fit can check the
+        weights. The encoder has one further cross-fit."""
 
         def fresh(name: str) -> bool:
             whole = not np.isnan(logits[name][self.there]).any()

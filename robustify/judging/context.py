@@ -94,8 +94,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Split, topic and group of each item, and the credit of its longest choice (n,), NaN if unknown. `topic` is a number.
-    `groups` are resampled together (None if items are independent). `k` is the number of choices (None to omit chance)."""
+    """Split, topic and group of each item, and the credit of its longest choice (n,). Unknown credit is NaN. `topic` is a
+    number. `groups` are resampled together (None if independent). `k` is the number of choices (None to omit chance)."""
 
     flagged: Bools
     kept: Bools
@@ -173,12 +173,12 @@ class Context:
         return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return the values of items in the order of the answer table (n, ...), False for items that are not judged."""
+        """Return the values of items in the order of the answer table (n, ...). Items that are not judged have False."""
         at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
-        """Return the group of each row of a block, or None if items are independent (r,)."""
+        """Return the group of each row of a block (r,), or None if items are independent."""
         groups = self.parts.groups
         return None if groups is None else groups[self.index.index_of[block.item]]
 

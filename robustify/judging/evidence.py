@@ -171,7 +171,7 @@ def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
 
 
 def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = None) -> entries.CueCounts:
-    """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest items."""
+    """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest shortcuts."""
     among = flagged & (found.ranking.top >= 0)
     first: dict[CueCode, Bools] = {cue: found.named[among, 0] == at for at, cue in enumerate(found.cues)}
     first["none"] = found.named[among, 0] == NO_CUE
@@ -195,8 +195,8 @@ def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = N
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that other features of each pick merely follow from (n,). It is `length` for a much longer pick, the
-    cue of a mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
+    """Return the cue that explains other features of each pick (n,). It is `length` for a much longer pick, the cue of a
+    mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
         if p < 0:
@@ -273,7 +273,7 @@ def cue_names(
 
 
 def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str]:
-    """Yield the traits in which the pick differs from other options, naming listed words or a pointing text if any."""
+    """Yield the traits in which the pick differs from other options. Listed words and pointing texts are quoted."""
     for trait in TRAITS.get(cue, ()):
         marks = trait.marks(choices, "")
         if len(set(marks)) < 2 or (trait.ahead and not marks[pick]):
@@ -291,7 +291,7 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
-    """Return the rule of `lint` whose cue marks the most keys beyond chance, on at most `MOST_FITTED` items, or None."""
+    """Find the `lint` rule whose cue departs most from chance among keys, if any. It reads at most `MOST_FITTED` items."""
     some = [items[at] for at in drawn(np.ones(len(items), dtype=bool)).tolist()]
     found = cues_of(marks_of(some), some)
     code = max(found, key=lambda one: abs(found[one].keys - found[one].expected), default="")

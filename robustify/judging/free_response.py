@@ -77,7 +77,7 @@ class FreeGrades:
 
 @dataclass(frozen=True, eq=False)
 class FreeGraded:
-    """Free responses of one model: the score of each item, NaN if none, and whether it was asked and judged (n,)."""
+    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,)."""
 
     score: Floats
     asked: Bools

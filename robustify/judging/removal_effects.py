@@ -22,7 +22,7 @@ DRAWS = 1_000
 
 @dataclass(frozen=True)
 class Removal:
-    """Random removal of as many items as the filter removed, which permutes the kept shares of similar groups.
+    """Random removal of as many items as the filter removed. It permutes the kept shares among groups of similar size.
     `group` (n,) is the group of each item. `size`, `share` and `stratum` (groups of similar size) are (g,)."""
 
     group: Ints
@@ -42,7 +42,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and variance, over random removals, of the sum of the kept items' values (n,)."""
+        """Return the mean and variance of the sum of the kept items' `values` (n,) over random removals."""
         of = np.unique(self.stratum, return_inverse=True)[1]
         n = np.bincount(of)
 
@@ -139,7 +139,7 @@ def topics(
 
 
 def _unusual(before: Ints, after: Ints) -> list[float]:
-    """Return the exact two-sided p-value of each topic's kept count: the probability of all counts no more likely (t,)."""
+    """Return the exact two-sided p-value of each topic's kept count: the probability of counts no likelier than it (t,)."""
     n, kept = int(before.sum()), int(after.sum())
     p = []
     for b, a in zip(before.tolist(), after.tolist(), strict=True):

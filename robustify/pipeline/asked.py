@@ -1,4 +1,4 @@
-"""Answers and facts about a set that judging needs, and `run.json`: settings, sources, and signature of a run."""
+"""Input of judging (answers and facts about a set), and `run.json`, with a run's settings, sources, and signature."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ from robustify.runs.stored import FORMAT
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunInput:
-    """Answers of the models, and what else judging and reporting need.
+    """Answers of the models, with everything else that judging and reporting need.
 
     `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
     SHA-256 of each template, and the sources of imported answers. `spent` is the usage that servers reported.
@@ -87,7 +87,7 @@ def options_asked(
 
 
 def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
-    """Fit item weights for adjusted scores, audited by the encoder if installed. None if there are too few items."""
+    """Fit item weights for adjusted scores. The encoder audits them if installed. None if there are too few items."""
     items = tuple(bench.items)  # those of a large file are made anew whenever they are read
     answers = options_asked(items, config, cache, keep=True, probed=False)
     with threadpool_limits(1, "blas"):

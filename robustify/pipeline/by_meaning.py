@@ -31,7 +31,7 @@ from robustify.models.replies import Purpose, Replies, replies_to
 
 
 def can_audit(cache: Path) -> bool:
-    """Return whether the encoder was pulled and torch is installed."""
+    """Return whether the sentence encoder was downloaded and torch is installed."""
     return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 
@@ -112,7 +112,7 @@ def _first_line(text: str) -> str:
 def like_the_real(
     items: Sequence[Item], inferred: Mapping[str, Mapping[str, str]], cache: Path, *, keep: bool
 ) -> Iterator[Answer]:
-    """Yield the similarity of each inferred question to the real one, by words and, if the encoder is available, by
+    """Yield how similar each inferred question is to the real one, by words and, if the encoder is available, by
     meaning."""
     for model, texts in inferred.items():
         written = [texts.get(item.id, "").strip() for item in items]

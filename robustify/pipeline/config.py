@@ -289,7 +289,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
 
 
 def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
-    """Return a copy of a config tree with changed texts at one key path, `steps` (a split entry of `NAMED_FILES`)."""
+    """Return a copy of a config tree with `change` applied to the texts at a key path (a split entry of `NAMED_FILES`)."""
     match node, steps:
         case str(), []:
             return change(node)
@@ -319,14 +319,14 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def models_named(names: Sequence[str]) -> tuple[ModelSettings, ...]:
-    """Return the settings of the models that a command line names, as for `with_models`. Raises as `parse`."""
+    """Return the settings of the models that a command line names. Names are as in `with_models`. Raise as `parse`."""
     tree = {"name": "models", "sensitivity": "public", "data": "-", "models": [*names]}
     return parse(tree, "--models").models
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """Return a copy of a config with the named models, `ID=openai:URL` for one on a server. Models that the config already
-    has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
+    """Return a copy of a config with the named models. `ID=openai:URL` names a model on a server. Models that the config
+    already has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
     have = {m.name: m.model_dump() for m in config.models}
     models = [have.get(name) or _named(name) for name in names] or list(have.values())
     if device is not None:

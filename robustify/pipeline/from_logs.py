@@ -103,7 +103,7 @@ def _config(
 
 
 def _unscreened(hidden: object, mode: object) -> str:
-    """Return a note for logs without answers of voters, which says what is missing and how to get it."""
+    """Return a note on what logs without voters' answers lack, and on how to get it."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
     return (
         f"no log has answers without the {hidden} (view {view}), so there are no flags and no number for a reader who does "

@@ -87,11 +87,11 @@ class RestrictedPolicy:
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
-            f"adapter check {about}`. Numbers are on the page of a run."
+            f"adapter check {about}`. The numbers of this set are only on the page of a run."
         )
 
     def notes(self, bench: Loaded) -> Sequence[str]:
-        """Return no notes, because they may quote columns."""
+        """Return no notes, because notes may quote column names."""
         return ()
 
     def first_page(self, folder: Path, found: Forecast) -> None:
@@ -213,8 +213,8 @@ def _claim(run: Run) -> SplitOf:
         raise UsageError(f"{run.folder} is a public run; expected a run of a restricted set.")
     if run.manifest["config"].get("limit") is not None:
         raise AuthorisationError(
-            f"{run.folder} used only a part of the set. Compared with the full set, it would describe single items. "
-            "Run without `limit`."
+            f"{run.folder} used only a part of the set. Compared with numbers of the full set, its numbers would reveal "
+            "single items. Run without `limit`."
         )
     if CLAIM not in run.manifest["files"]:
         raise DataError(

@@ -162,7 +162,9 @@ def require_settings(config: Config) -> None:
 
 def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
     if hidden == "image":
-        raise UsageError("hidden: robustify cannot show images; expected question, passage, or context")
+        raise UsageError(
+            "hidden: robustify cannot show images, so it cannot hide them; expected question, passage, or context"
+        )
     passage = hidden in BEFORE_A_QUESTION
     wrong = [t.name for t in screens if t.hides_passage != passage]
     if wrong:

@@ -59,7 +59,7 @@ class Grounds:
 
     @property
     def whole(self) -> str:
-        """Total for the flagged items in words: `of 360 items` or `of the 143 items judged`."""
+        """Total from which items were flagged, in words: `of 360 items` or `of the 143 items judged`."""
         if self.judged is None or self.judged == self.of:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
@@ -78,7 +78,7 @@ class Grounds:
 
     @property
     def answerable(self) -> tuple[int, ...]:
-        """Number of items answerable without their question and the ends of its interval. Empty if chance explains all."""
+        """Number of items answerable without their question, with its interval. Empty if chance explains all."""
         found = self.latent
         if not self.flagged or self.real == 0 or found is None or found.value is None:
             return ()
@@ -118,7 +118,7 @@ def grounds(s: Summary) -> Grounds:
 
 
 def by_chance(s: Summary) -> Quantity | None:
-    """Return the share of flagged items that are flagged by chance, by the screen or by the latent shortcut rate.
+    """Return the share of flags due to chance, from the screen's estimate or from the latent shortcut rate.
 
     It is not the number expected under the null, which assumes a benchmark without any shortcut.
     """
@@ -218,13 +218,13 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
 
 
 def _gain(s: Summary, n: float) -> float:
-    """Return how far a reader's accuracy without the question falls, at most, if `n` flagged items are mended."""
+    """Return the most that a reader's accuracy without the question can fall if `n` flagged items are mended."""
     false = (by_chance(s) or Quantity()).value or 0.0
     return n * (1 - false) * (1 - (s.benchmark.chance_accuracy or 0.0)) / max(1, s.splits.all)
 
 
 def _only(items: Sequence[str] | None, n: int) -> str:
-    """Return the filter of the explorer that shows these items, or "" if they are too many or some are not listed."""
+    """Return the explorer's filter for these items, or "" if there are too many or some are not listed."""
     listed = items if items and len(items) == n <= MOST_LINKED else ()
     return f"only={quote(','.join(quote(one, safe='') for one in listed))}" if listed else ""
 
@@ -250,7 +250,7 @@ def _whole_cue(s: Summary) -> Cue | None:
 
 
 def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
-    """Return the commonest cues that an edit can remove, with their numbers of flagged items. An item counts
+    """Return the commonest cues that an edit can remove, and how many flagged items each of them has. An item counts
     under its first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
     sizes = sorted(((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
@@ -285,7 +285,7 @@ def flagged_sum(s: Summary, g: Grounds) -> str:
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Say what an audit of the kept items can detect, and how many more items it needs, if at most as many as there are."""
+    """Say what an audit of the kept items can detect, and how many items it lacks, if fewer than the set has."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()

@@ -120,7 +120,7 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
 
 
 def flagged(run: Run) -> "pd.DataFrame":
-    """Return the flagged items of a public run with their line (None if unknown), ID, first cue, and a suggested edit.
+    """Return the line, ID, first cue, and a suggested edit of each flagged item of a public run. Unknown lines are None.
     Raise as `evidence_of`."""
     import pandas as pd
 
@@ -152,7 +152,7 @@ def evidence_of(run: Run) -> list[Row]:
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
             f"{run.folder} contains no evidence. If it has no item texts, import again with --data ITEMS. If an earlier "
-            f"version made it, run `robustify judge {run.folder}`. Without a screen, there is none."
+            f"version made it, run `robustify judge {run.folder}`. A run without a screen has none."
         )
     run.require_unchanged(EVIDENCE)
     return run.evidence
@@ -253,7 +253,7 @@ def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bo
 
 
 def _mend(cue: CueCode, choices: Sequence[str], key: int, words: Sequence[str]) -> str:
-    """Return the suggested edit for one cue, with the words and traits of the key if it has some."""
+    """Return the suggested edit for one cue, naming the words or traits of the key if it has any."""
     advice = cue_words("advice").get(cue)
     if advice is None:
         return cue_words("mend")[cue]

@@ -1,4 +1,4 @@
-"""Formatting of numbers, names, cells, and tables of all pages: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
+"""Formatting of numbers, names, cells, and tables of all pages, such as 31.8 % (n = 360, 27.2 to 36.8).
 
 Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """

@@ -124,7 +124,7 @@ def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
 
 
 def _lacking(s: Summary, g: Grounds) -> dict[str, Any]:
-    """Return how many items an adjusted score and an audit of the kept items need, None if more would not help."""
+    """Return how many items an adjusted score and an audit of the kept items need. None means that more would not help."""
     reason, audit = s.adjustment.reason if s.adjustment else None, s.residual
     params = reason.params if reason and reason.code == "worth_few" else {}
     n, worth, limit = (float(str(params.get(name, 0))) for name in ("n", "worth", "limit"))

@@ -119,7 +119,7 @@ _OF = {
 
 
 def sentence(reason: Reason) -> str:
-    """Return the sentence that words a reason, without a full stop."""
+    """Return the sentence for a reason, without a full stop."""
     return filled(catalogue()["sentences"][reason.code], reason.params)
 
 
@@ -180,7 +180,7 @@ def _by(auditor: str, kind: str, value: float, n: int) -> str:
 
 
 def in_items(share: Quantity | None) -> int:
-    """Return the number of items in a share, or 0 if it was not measured."""
+    """Convert a share to a number of items, which is 0 if the share was not measured."""
     return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 
 

@@ -152,7 +152,7 @@ class Run:
         return stored.table(self.folder / VERDICTS, "topic", "verdict")
 
     def require_unchanged(self, *names: str) -> None:
-        """Raise `DataError` if files of the run, by default all, are missing or were changed after it."""
+        """Raise `DataError` if one of the named files (by default, any file) is missing or was changed after the run."""
         digests = {
             self.folder / name: d for name, d in self.manifest["files"].items() if name in (names or (name,))
         }
@@ -176,7 +176,7 @@ def open_run(folder: Path) -> Run:
         if not marked(manifest):
             stored.PUBLIC.model_validate(manifest)
             if FREE in manifest["files"] and not manifest.get("free"):
-                raise ValueError("free.jsonl without a free block")
+                raise ValueError("free.jsonl exists, but run.json has no `free` entry")
     except ValueError:
         expected = f"expected a run of format {stored.FORMAT}, written by this version"
         raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None

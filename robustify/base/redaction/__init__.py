@@ -68,7 +68,7 @@ _heard: TextIO | None = None
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Discard the output of the enclosed code, from Python, C and child processes. `UNMUTED` still prints."""
+    """Discard the output of the enclosed code, including that of C code and child processes. `UNMUTED` still prints."""
     global _heard
     if _heard is not None:
         yield

@@ -35,7 +35,7 @@ def quieten_others() -> None:
 
 
 def bug_lines(error: BaseException) -> list[str]:
-    """Describe an exception by its type and location, and with `ROBUSTIFY_TRACEBACK=1` by its callers' locations."""
+    """Describe an exception by its type and location. `ROBUSTIFY_TRACEBACK=1` adds the locations of its callers."""
     frames = traceback.walk_tb(error.__traceback__)
     steps = [(Path(frame.f_code.co_filename), line) for frame, line in frames] or [(Path("nowhere"), 0)]
     ours = [step for step in steps if _PACKAGE in step[0].parents] or steps

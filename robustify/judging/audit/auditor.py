@@ -57,7 +57,7 @@ class AuditRate:
     refits: int | None = None
 
     def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
-        """Return the Clopper-Pearson interval of the accuracy, rounded outward, over all items or over `n` of them."""
+        """Return the Clopper-Pearson interval of the accuracy over `n` items (default: all), rounded outward."""
         right, n = (self.rate.value or 0.0) * self.rate.n, self.rate.n if n is None else n
         low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
         return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
@@ -80,7 +80,7 @@ class AuditRate:
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Return whether the items with a free pick suffice to rule out an accuracy of `margin` above chance.
+        """Return whether enough picks could be right to rule out an accuracy of `margin` above chance.
 
         An auditor that picks like the filter is never right on kept items, which proves nothing.
         """

@@ -169,7 +169,7 @@ def corrected_item_total(won: Floats) -> Floats:
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
-    """Return how much information each item gives about a model of mean ability, 0 if it does not discriminate (n,).
+    """Return how much information each item gives about a model of mean ability (n,). It is 0 without discrimination.
 
     The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
     information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
@@ -187,7 +187,7 @@ def information(difficulty: Floats, total: Floats) -> Floats:
 
 
 def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
-    """Sum the models' votes for each option (n, K), giving accurate models more weight. `picks` are (n, m).
+    """Sum the models' votes for each option, giving accurate models more weight (n, K). `picks` are (n, m).
 
     A model that is right in a share p of its answers votes with the square of log(p (K - 1) / (1 - p)), because weak models
     share errors, and with 0 below chance.
@@ -200,7 +200,7 @@ def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
 
 
 def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
-    """Return how many more votes the best other option has than the key, and that option. `votes` are (n, K).
+    """Return the lead in votes of the strongest wrong option over the key, and that option's index. `votes` are (n, K).
     The difference orders keys by doubt, but is not a probability."""
     rows, others = np.arange(len(key)), votes.copy()
     others[rows, key] = -1.0
@@ -230,7 +230,7 @@ def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]
 
 
 def _kr20(won: Floats) -> Quantity:
-    """Return the reliability of the models' scores: Kuder and Richardson's formula 20, on the items that all answered."""
+    """Return the reliability of the models' scores on the items that every model answered (Kuder-Richardson formula 20)."""
     whole = won[~np.isnan(won).any(axis=1)]
     n, spread = len(whole), float(whole.sum(axis=0).var()) if len(whole) else 0.0
     if n < 2 or spread <= ROUNDING:

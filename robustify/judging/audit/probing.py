@@ -103,8 +103,8 @@ def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
 
 
 def _sequences(texts: Sequence[str]) -> Any:
-    """Return counts of the sequences of 2 to 4 characters in words (n, terms), sparse, if two texts share them.
-    `CountVectorizer` returns the same, but counts a word again wherever it occurs."""
+    """Count the sequences of 2 to 4 characters in the words of each text, if at least two texts share them (n, terms).
+    `CountVectorizer` returns the same sparse array, but counts a word again wherever it occurs."""
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -126,7 +126,7 @@ def _sequences(texts: Sequence[str]) -> Any:
 
 
 def compared(raw: Floats, there: Bools) -> Floats:
-    """Append each feature's difference from the item's mean and its rank in it. Shape (n, K, f) becomes (n, K, 3 f)."""
+    """Append each feature's deviation from the item mean and its rank in the item. Shape (n, K, f) becomes (n, K, 3 f)."""
     shown = np.where(there[:, :, None], raw, np.nan)
     ranks: Floats = np.zeros(raw.shape)
     for option in range(there.shape[1]):

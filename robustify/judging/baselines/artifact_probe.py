@@ -54,7 +54,7 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
 
 @kept_for_last
 def form_fits(items: Sequence[Item]) -> Fits:
-    """Return a store for the coefficients (f,) of `matrix`, because the probe and the ranking need the same fits."""
+    """Return a store of coefficients of `matrix` (f,) that the probe and the ranking share, to avoid fitting twice."""
     return {}
 
 
@@ -122,7 +122,7 @@ MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items for the sentence encoder, or a sample if they or their options are too many. The limits are
+    """Return the items for the sentence encoder, or a sample if there are too many items or options. The limits are
     `MOST_ENCODED` and `MOST_OPTIONS`, and the seed is fixed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
     within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS

@@ -33,7 +33,7 @@ def nested(fit: Fit, fold: Ints) -> Floats:
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Arrange logits by a fold that their fit never saw (folds + 1, n, K). The last index is the plain cross-fit."""
+    """Return logits of fits that never saw a given fold, by fold (folds + 1, n, K). The plain cross-fit comes last."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -58,8 +58,8 @@ Fits = dict[bytes, Floats]
 def coefficients(
     x: Floats, key: Ints, there: Bools, ridge: float, train: Bools, fits: Fits | None = None
 ) -> Floats:
-    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them, each time only once if `fits`
-    keeps them. `train` (n,) is a mask."""
+    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them. If `fits` is given, it keeps
+    them, so that no fit is repeated. `train` (n,) is a mask."""
     fits, mark = {} if fits is None else fits, train.tobytes() + key.tobytes()
     if mark not in fits:
         rows = drawn(train)
@@ -68,7 +68,7 @@ def coefficients(
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of the masked items, or of a sample of `most` of them with a fixed seed (n,)."""
+    """Return the indices of the masked items, or of a reproducible sample of `most` of them (n,)."""
     rows = np.flatnonzero(train)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])

@@ -131,7 +131,7 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Return how far each choice's number is from the middle rank, or zeros if a choice has no readable number."""
+    """Return how far each choice's number ranks from the middle, or zeros unless all choices have a readable number."""
     values = first_numbers(texts)
     if any(map(math.isnan, values)):
         return [0.0] * len(texts)
@@ -146,7 +146,7 @@ def first_numbers(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """Standardize features within each item: mean 0 and deviation 1, or 0 if all its choices are equal (sum of k, f)."""
+    """Standardize features to mean 0 and deviation 1 within each item (sum of k, f). Features without spread become 0."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)

@@ -116,7 +116,7 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs of items with similar choices, and the Jaccard index of each pair, at least `LOOSE` (p,)."""
+    """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with that index (p,)."""
     first: dict[frozenset[str], int] = {}
     firsts = [first.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
     again = np.array([i for i, at in enumerate(firsts) if at != i], dtype=np.int64)
@@ -127,7 +127,7 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs of similar word sets, i > j, and the Jaccard index of each pair, at least `LOOSE` (p,).
+    """Return the pairs of word sets (i > j) that have a Jaccard index of at least `LOOSE`, with that index (p,).
 
     Such a pair shares `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words of
     each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.

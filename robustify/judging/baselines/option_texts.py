@@ -135,7 +135,7 @@ class Options:
 
     @cached_property
     def points(self) -> Ints:
-        """Indicator of options that refer to the others, 0 or 1 (c,)."""
+        """Whether each option refers to the others: 1 or 0 (c,)."""
         return self.each(points_elsewhere)
 
     @cached_property
@@ -193,7 +193,7 @@ class Options:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Similarity of each pair of options of an item: the Jaccard index of their words, or 1 without words (n, K, K)."""
+        """Jaccard index of the words of each two options of an item (n, K, K). It is 1 if neither has words."""
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))

@@ -102,7 +102,7 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
 
 
 def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
-    """Return the most similar other items of each item, -1 if too few share a column, and their likeness (n, NEAREST)."""
+    """Return the other items most similar to each item, and their likeness (n, NEAREST). Missing ones are -1."""
     n = weights.shape[0]
     mean = np.asarray(weights.mean(axis=0)).ravel()
     by_column = weights.T.tocsr()
@@ -255,7 +255,7 @@ class _Alphabets:
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
     def too_often(self, a: Ints, b: Ints, among: Bools) -> Bools:
-        """Mark the pairs of items in different alphabets, if there are clearly more than at random. Arguments are (p,)."""
+        """Mark the pairs of items in different alphabets, if such pairs clearly exceed chance. Arguments are (p,)."""
         found = among & self._enough[a] & self._enough[b]
         n = np.count_nonzero(found)
         found[found] = self._differ(a[found], b[found])

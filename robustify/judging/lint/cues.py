@@ -103,7 +103,7 @@ _words = lru_cache(2 * MOST)(words_of)
 
 
 def _word(listed: frozenset[str], first: int | None = None) -> Marks:
-    """Return a function that marks options with a listed word, among their `first` words or anywhere."""
+    """Return a function that marks options with a listed word, either anywhere or among their `first` words."""
     return _if(lambda choice: not listed.isdisjoint(_words(choice)[:first]))
 
 
@@ -127,7 +127,7 @@ def _extreme(which: str, sign: int) -> Cue:
 
 
 def _ends(stem: str) -> list[str]:
-    """Return the two words before the gap of an English sentence to complete, or [] for any other question."""
+    """Return the two words before the gap that an English sentence leaves to fill, or [] for any other question."""
     before = _BLANK.split(stem, maxsplit=1)[0]
     words = _words(before)
     return [] if before.rstrip().endswith("?") or len(_ENGLISH.intersection(words)) < 2 else words[-2:]

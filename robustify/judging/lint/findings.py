@@ -82,7 +82,7 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Describe the position that has too many keys, with its test (Bonferroni's correction), or return None."""
+    """Describe the position that has too many keys, and return its test, too, or None (Bonferroni's correction)."""
     pairs = Counter((item.key, item.k) for item in items)
     keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0
@@ -94,7 +94,7 @@ def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
 
 
 def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, list[Sequence[bool]]]:
-    """Return which options of each item have each cue, by the code of its rule."""
+    """Return, for the code of each rule, which options of each item have the rule's cue."""
     texts = [(item.choices, item.question or item.stem) for item in items]
     chosen = {code: cue for code, cue in CUES.items() if code in codes}
     # Item by item, because several cues read the same words.
@@ -104,7 +104,7 @@ def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dic
 
 
 def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:
-    """Return the cues that keys have significantly more or less often than expected (Holm's correction), by code."""
+    """Return, by code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
     keys = [item.key for item in items]
     found = {code: keys_marked(own, keys) for code, own in marks.items()}
     if not any(one.is_large for one in found.values()):

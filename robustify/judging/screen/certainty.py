@@ -150,7 +150,7 @@ def alone(there: Bools, j: int) -> Floats:
 
 
 def top_options(log_p: Floats) -> tuple[Ints, Floats]:
-    """Return the best option of each item, -1 if unknown or -2 if tied, and its log probability (n,)."""
+    """Return the best option of each item and its log probability (n,). The option is -1 if unknown, or -2 if tied."""
     best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
     there = np.isfinite(best)
     shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
@@ -159,8 +159,8 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
 
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
-    """Return how strong each item would be if all missing answers preferred one option (n, K). It is NaN if
-    the option would not be the top, and (1, 1) without missing answers."""
+    """Return how high each item would rank if all its missing answers preferred a given option (n, K). It is NaN if the
+    option would not be the top, and (1, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
     some = np.flatnonzero(ranked & (missing > 0))
     if not len(some):

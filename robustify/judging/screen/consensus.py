@@ -268,7 +268,7 @@ class Screened:
 
     @property
     def would_keep(self) -> Bools:
-        """Options that would have kept the item if they were the key: a kept item's key may be any of them (n, K)."""
+        """Options that would leave the item kept if they were its key (n, K). The key of a kept item is one of them."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:
@@ -331,8 +331,8 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
 def d4_votes(
     answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
 ) -> tuple[ScreenRules, Votes] | None:
-    """Return the rule of Deep Ignorance, appendix D.4, and its votes: letters, first order only, all voters
-    right. None if a voter was not asked by letter."""
+    """Return the rule of Deep Ignorance, appendix D.4, and its votes. It flags an item if all voters pick the key's
+    letter in the first order. None if a voter was not asked by letter."""
     if not votes.voters:
         return None
     by_letter = rules.mode == "letter"

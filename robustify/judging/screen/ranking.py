@@ -77,8 +77,8 @@ class Ranking:
 
 @dataclass(frozen=True, repr=False)
 class OptionScores:
-    """Cross-fitted scores of the options' texts alone: their `logits`, and what form (`surface`) and `words`
-    contribute. They are (n, K), like the mask `there` of options. `known` (n,) marks items with a key."""
+    """Cross-fitted scores of options by their texts alone: `logits`, and their parts due to form (`surface`) and `words`.
+    They are (n, K), like the mask `there` of options. `known` (n,) marks items with a key."""
 
     logits: Floats
     surface: Floats
@@ -152,7 +152,7 @@ class Ranker:
         return self._fitted(self._preferences.of(rules), self._folds)[1:]
 
     def by_options(self) -> OptionScores | None:
-        """Return scores of the options' texts alone, or None if texts are unknown or there are too few items for a fit."""
+        """Score the options by their texts alone. Return None if texts are unknown or there are too few items for a fit."""
         if self._items is None:
             return None
         (fit,), parts, _ = self._fitted(None, self._folds[:1])
@@ -193,7 +193,7 @@ class Ranker:
         return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Return the item that represents each item's near-duplicates (n,): the smallest hash, `ranked` if possible."""
+        """Return the representative of each item's near-duplicates (n,): a `ranked` one if any, with the smallest hash."""
         if self._items is None:
             return np.arange(len(self._index), dtype=np.int32)
         alike = copies.near_duplicates(self._items)
@@ -217,7 +217,7 @@ class Ranker:
 
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
-        """Logits of each fit on the options' texts, by name, for each partition into folds (folds, n, K)."""
+        """Logits of each named fit on the options' texts (folds, n, K), for each partition into folds."""
         if self._features is None:
             return [{} for _ in self._folds]
         x, known = self._features, self._known
@@ -327,15 +327,15 @@ class Ranker:
 
 
 def _top_and_key(logits: Floats, there: Bools, said: Bools, key: Ints) -> tuple[Ints, Floats, Floats]:
-    """Return the best options (n,), their log probabilities (n,) and the keys' probabilities (n,) of items that are `said`
-    (n,) to have any contribution, otherwise -1, -inf and NaN."""
+    """Return each item's best option, its log probability, and the key's probability, each (n,). They are -1, -inf and
+    NaN unless an item is `said` (n,) to have a contribution."""
     log_p = log_probabilities(logits, there)
     log_p[~said] = np.nan
     return *certainty.top_options(log_p), np.exp(at_option(log_p, np.maximum(key, 0)))
 
 
 def at_option(table: Floats, option: Ints) -> Floats:
-    """Return the values (n,) of a table (n, K) at one option of each item (n,), NaN for a negative one."""
+    """Return the value of a table (n, K) at one option of each item (n,), or NaN if the option is negative."""
     found = np.take_along_axis(table, np.maximum(option, 0)[:, None], axis=1)[:, 0]
     return np.where(option >= 0, found, np.nan)
 

@@ -80,8 +80,7 @@ def votes_needed(criterion: str, voters: int) -> int:
 
 
 def require_voters(criterion: str, voters: int) -> None:
-    """Raise `UsageError` unless the `n` of a `k-of-n` criterion is the number of voters. Without voters, every
-    criterion passes."""
+    """Raise `UsageError` unless the `n` of a `k-of-n` criterion is the number of voters, if there are any."""
     match parse_criterion(criterion):
         case (_, n) if voters and n != voters:
             raise UsageError(

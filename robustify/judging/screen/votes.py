@@ -60,7 +60,7 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Average each voter's answers to an item into one pick, -1 if not asked. `plain` uses only the first answer (D.4)."""
+    """Average each voter's answers to an item into one pick. Unasked is -1. `plain` uses only the first answer (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -77,13 +77,13 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def _single(shared: Bools) -> Ints:
-    """Return the only choice of each voter (n, m) that is marked (n, m, K), -1 for none or -2 for a tie."""
+    """Return the only choice that is marked for each voter (n, m), -1 if none is and -2 if several are."""
     many = shared.sum(axis=-1)
     return np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED)).astype(np.int16)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the template first used to ask a view, of any model or of one of `voters`, or None if there is none."""
+    """Return the template in which any model, or one of `voters`, was first asked a view, or None if none was."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
@@ -100,7 +100,7 @@ def first_block(answers: Answers, view: str, model: str) -> Block:
 
 
 def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
-    """Return the option that a model picks first on each item, or None if not asked (n,). Unanswered is -1, tied -2."""
+    """Return a model's first pick on each item (n,), or None if it was not asked. Unanswered is -1, and tied is -2."""
     block = first_block(answers, view, model).first()
     if not len(block):
         return None
@@ -128,7 +128,7 @@ def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars
 
 
 def mean_preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Floats:
-    """Average a model's preferences for each choice over the rows of an item (n, K), NaN for an item without rows."""
+    """Average a model's preference for each choice over the rows of an item (n, K). Items without rows are NaN."""
     total, asked = np.zeros((len(index), index.width)), np.zeros(len(index))
     for rows in block.parts():
         rows = rows.where(index.index_of[rows.item] >= 0)
@@ -193,7 +193,7 @@ class _Preferences:
     bare: bool
 
     def values(self, rows: slice | Ints = _EVERY) -> Floats:
-        """Return the preferences on some items, scaled to deviation 1 (r, K), or 0 if there are none."""
+        """Return the preferences on some items, scaled to deviation 1 (r, K). Preferences without spread are 0."""
         spread = self.spread[rows]
         alive = spread > ROUNDING
         return self.middle[rows] * (alive / np.where(alive, spread, 1.0))[:, None]
@@ -221,9 +221,9 @@ class MeanPreference:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences of the voters that answered, in each mode: `values`, and `missing`, the share without an answer
-    (n,). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is
-    how many times more often right answers may have been readable than wrong ones."""
+    """Mean preferences, in each mode, of the voters that answered (`values`), and the share that did not (`missing`,
+    (n,)). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection`
+    is how many times more often right answers may have been readable than wrong ones."""
 
     values: dict[str, MeanPreference]
     missing: dict[str, Floats]
@@ -233,7 +233,7 @@ class MeanPreferences:
     voters: Sequence[_Preferences]
 
     def picks(self) -> Floats | None:
-        """Return each voter's preferences, NaN if unanswered, or None if a voter gave scores (n, K, m)."""
+        """Return each voter's preferences (n, K, m), or None if a voter gave scores. Unanswered items are NaN."""
         if not self.voters or not all(one.bare for one in self.voters):
             return None
         return np.stack(

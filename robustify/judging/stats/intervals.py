@@ -281,7 +281,7 @@ def _kappa_interval(
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:
-    """Return Fleiss' kappa of right and wrong votes, NaN if all are equal or m < 2 (n items, m voters; Fleiss 1971)."""
+    """Return Fleiss' kappa of right and wrong votes (n, m) (Fleiss 1971). It is NaN if all votes are equal or m < 2."""
     n, m = votes_correct.shape
     if n == 0 or m < 2:
         return math.nan

@@ -168,7 +168,7 @@ def read(tree: object) -> Summary:
     found = tree.get("format") if isinstance(tree, Mapping) else None
     if found != FORMAT:
         raise DataError(
-            f"summary.json: format {found!r} is not supported, and {FORMAT} is expected. To write it, {AGAIN}."
+            f"summary.json: format {found!r} is not supported; expected {FORMAT}. To write it, {AGAIN}."
         )
     try:
         return Summary.model_validate(tree, extra="ignore")

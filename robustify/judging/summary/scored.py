@@ -8,7 +8,7 @@ AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class FreeFacts(Part):
-    """Free responses of one model: their numbers by status and kind, items left out, and the judges."""
+    """Free responses of one model, counted by status and by kind, with the items left out and the judges."""
 
     statuses: dict[str, int]
     kinds: dict[str, int]
@@ -20,7 +20,7 @@ class FreeFacts(Part):
 
 
 class Model(Part):
-    """Model that was asked. Selection biases the scores of a voter on kept and on flagged items."""
+    """Role and free responses of a model that was asked. Selection biases a voter's scores on kept and on flagged items."""
 
     is_voter: bool
     free: FreeFacts | None = None
@@ -203,7 +203,7 @@ class ItemAnalysis(Part):
 
 
 class LeftToFind(Quantity):
-    """What an auditor still gains over `chance` after weighting, and gained `before` it. `p` is one-sided,
+    """What an auditor still gains over `chance` under the weights, and what it gained `before` them. `p` is one-sided,
     and `power` is the probability to see a gain of 3 points."""
 
     kind: AuditorKind | None = None

@@ -105,7 +105,7 @@ class Flags(Part):
 
 
 class D4Rule(Flags):
-    """Flags of the rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
+    """Flags of the rule in appendix D.4 of Deep Ignorance: all voters are right by letter, in one order."""
 
     template: str
 
@@ -144,7 +144,7 @@ class DecoyCut(Part):
 
 
 class CutAt(Part):
-    """Flags of `criterion: fdr` at another false share `q`, and those due to chance. Near-duplicates count once."""
+    """Flags of `criterion: fdr` at another false share `q`, with the number due to chance. Near-duplicates count once."""
 
     q: Share
     flagged: int

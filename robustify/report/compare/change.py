@@ -62,7 +62,7 @@ class Change(Part):
 
     @property
     def degraded(self) -> bool:
-        """Whether the number became worse, and this is more than noise. A voter's score on kept items is no evidence."""
+        """Whether the number got worse by more than noise. A voter's score on kept items is no evidence."""
         rise = self.difference.value or 0.0
         worse = rise > 0 if self.number in WORSE_HIGH else rise < 0 and self.number in WORSE_LOW
         return bool(self.changed) and worse and not self.voter

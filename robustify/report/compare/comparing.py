@@ -125,7 +125,7 @@ class RunPair:
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
     def screens(self, name: str) -> list[str]:
-        """Return the distinct values that one setting of the screen has in the two runs, in their order."""
+        """Return the distinct values of one screen setting, those of the first run before those of the second."""
         screens = (side.summary.screen for side in (self.one, self.two))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
@@ -140,7 +140,7 @@ class RunPair:
 
     @property
     def effect(self) -> list[str]:
-        """Sentences on what the edits changed for a reader and for the flagged items, and on what is not seen of it."""
+        """Sentences on how the edits changed a reader's accuracy and the flagged items, and on what no run can see."""
         return [f"{said}." for code in ("reader", "mended", "unseen") if (said := self.says(code))]
 
     def tree(self) -> Tree:
@@ -173,7 +173,7 @@ class RunPair:
         return one, two
 
     def measured(self) -> Iterator[Change]:
-        """Yield the change of every number that both runs contain, without `p_holm`."""
+        """Yield the change of every number that both runs contain, before `p_holm` is set."""
         by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
         cut = any(s.summary.screen is not None and s.summary.screen.cut for s in (self.one, self.two))
         for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "set"):
@@ -259,7 +259,7 @@ class Comparison:
 
     @property
     def degraded(self) -> list[str]:
-        """What is worse in the last run than in the first, such as a number, or an audit that passed and now failed."""
+        """What got worse from the first run to the last, such as a number, or an audit that passed before and now fails."""
         pair = next(pair for pair in self.pairs if pair.two.place == len(self.runs) - 1)
         states = pair.one.summary.state, pair.two.summary.state
         worse = (c for c in pair.changes if c.degraded)

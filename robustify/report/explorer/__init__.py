@@ -59,13 +59,13 @@ def write_explorer(
 
 
 def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
-    """Return what the key has or lacks unlike other options, or "" if options do not differ in the cue."""
+    """Describe how the key differs from other options in a cue, or return "" if all options are alike."""
     return "" if len(set(marks)) < 2 else cue.having if marks[key] else cue.lacking
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
-    """Render the HTML page on which a reader can search the items in JSON values. `kind` names its template,
-    style, and script: `explorer`, or `review` for raters."""
+    """Render the HTML page on which a reader can search the items of `tree`. `kind` names its template, style, and
+    script: `explorer`, or `review` for raters."""
     style = styles("palette", f"explorer/{kind}")
     script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
     digests = {

@@ -258,7 +258,7 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
         collect_votes(Answers.of(twice), unanimous(), b.ids)
     (line,) = refused.value.lines
     assert "item i00001 has 3 rows for v0 under choices_only (d4-like-v1)" in line
-    assert "3 surplus rows in all" in line
+    assert "repeated rows in total: 3" in line
     assert refused.value.exit_code == 3
 
 
