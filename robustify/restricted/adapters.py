@@ -108,7 +108,7 @@ class Manifest(_Part):
         if len(self.columns) == 1:
             raise ValueError("columns: one name does not identify a set; expected none, or at least two")
         if self.restricted and self.data.root_env is None:
-            raise ValueError("data.root_env: null for a restricted set; expected the name of a variable")
+            raise ValueError("data.root_env: a restricted set needs the name of a variable, not null")
         return self
 
     @property
@@ -255,6 +255,6 @@ def _own() -> list[str]:
 
 
 def _in(folder: Path) -> dict[str, Path]:
-    """Return the path of each adapter in a folder, by ID. A folder name may have underscores for hyphens."""
+    """Map the ID of each adapter in a folder to its path. A folder name may have underscores for hyphens."""
     places = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
     return {one.name.replace("_", "-"): one for one in places if re.fullmatch(r"[a-z0-9_-]+", one.name)}

@@ -40,8 +40,8 @@ def open_for(split: Split, adapter: str) -> Access:
         )
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
-            f"split {split.name} of {split.dataset} has fewer than {manifest.min_cell} IDs, which describes single items. "
-            "Use a split that a run wrote."
+            f"split {split.name} of {split.dataset} has fewer than {manifest.min_cell} IDs, so it could reveal single "
+            "items. Use a split that a run wrote."
         )
     return access
 

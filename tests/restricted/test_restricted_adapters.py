@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[dict, str]] = {
     "a home": ({"data": {"root_env": "R", "files": [{"path": "~/x"}]}}, "is outside the data folder"),
     "an escape in a path": ({"data": {"root_env": "R", "files": [{"path": "a\x1b[1m"}]}}, "is outside the data folder"),
     "a root that is a path": ({"data": {"root_env": "/data", "files": [{"path": "x"}]}}, "data.root_env: "),
-    "no root": ({"data": {"root_env": None, "files": [{"path": "x"}]}}, "data.root_env: null for a restricted set"),
+    "no root": ({"data": {"root_env": None, "files": [{"path": "x"}]}}, "data.root_env: a restricted set needs the name"),
     "an id with a slash": ({"id": "a/b"}, "id: "),
     "a digest that is none": ({"canary_sha256": ["26b5"]}, "canary_sha256"),
     "an address for a host": ({"egress": ["https://host/v1"]}, "is not a host name"),

@@ -105,7 +105,7 @@ class TopicBlock:
 
 
 def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> ReleasedTopics:
-    """Return the topic table, which has no rows if the topics are too small even when merged."""
+    """Return the topic table. It has no rows if the topics are too small even when merged."""
     blocks = partition(
         [
             TopicBlock(_shown_name(name, i), row.before, row.after)
@@ -235,7 +235,8 @@ class Released(BaseModel):
 
 
 def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary, with labels of measures. `min_cell` applies if it is larger than `CELL`."""
+    """Return the released page of a summary. `label` names measures, and `min_cell` applies if it is larger than
+    `CELL`."""
     splits, k = summary.splits, max(CELL, min_cell)
     page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
