@@ -152,7 +152,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
     "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
     "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` names choice 2, but `gold` names choice 1"),
-    "nothing for the key": (asked(), "no field has a common name for the key"),
+    "nothing for the key": (asked(), "no field has one of the usual names for the key"),
     "letters in place of choices": (b"\n".join([LETTERS] * 4), "in 4 of 4 rows, the options are only letters"),
     "letter out of range": (asked(answer="C"), "the key is C, but there are only 2 choices (A to B)"),
     "key of no choice": (asked(answer="ZQX c"), "the key is text that matches no choice"),

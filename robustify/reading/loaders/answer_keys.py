@@ -152,7 +152,7 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
 
 
 def places_of(found: Readings) -> set[int]:
-    """Return the indices that a key can mean in any form."""
+    """Return the indices of all choices that a key may mean, in whatever form."""
     return {at for places in found.values() for at in places}
 
 
@@ -249,7 +249,7 @@ def _dressed(raw: RawItem, key: str) -> Readings:
 
 
 def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
-    """Return the possible forms of whole-number keys if they may count from 1, otherwise ().
+    """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot.
 
     All keys must be between 1 and the number of choices. Either one key equals the number of choices, or random keys would
     more likely than not contain a 0."""
@@ -298,7 +298,7 @@ def _written(raw: RawItem) -> str:
 
 
 def _lone(key: object, choices: Sequence[str]) -> object:
-    """Return the only key of a list, which may be written as text, or any other key unchanged."""
+    """Return the only key in a list (which may be written as text), and any other key unchanged."""
     if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
         written = literal(key)
         key = written if isinstance(written, list | tuple) else key

@@ -102,7 +102,7 @@ def known_name(name: str) -> bool:
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return the field names that match the first possible group of synonyms, ignoring case and separators."""
+    """Return the field names in the first group of synonyms that has any, ignoring case and separators."""
     there: dict[str, list[str]] = {}
     for name in names:
         there.setdefault(name_key(name), []).append(name)
@@ -154,7 +154,7 @@ class Columns:
 
     @classmethod
     def of(cls, table: SourceTable) -> "Columns":
-        """Count the field names of a table. The first rows may be bad, so the most common names come first."""
+        """Collect the field names of a table. The first rows may be bad, so the most common names come first."""
         rows, shapes, examples = table.rows, Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
         for row in rows[:1] if table.names else rows:
             shapes[shape := tuple(row.cells)] += len(rows) if table.names else 1
@@ -204,7 +204,7 @@ def complete(fields: FieldMap, columns: Columns) -> FieldMap:
 def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
     usual = usual_names(names, ranks)
     if not usual:
-        raise ColumnError(f"no field has a common name for the {part}")
+        raise ColumnError(f"no field has one of the usual names for the {part}")
     if len(usual) > 1:
         raise ColumnError(f"{' and '.join(f'`{name}`' for name in usual)} could each be the {part}")
     return usual[0]
@@ -228,4 +228,4 @@ def _choices(
     wrong = usual_names(own, WRONG) or [name for columns in series[:1] for name in columns]
     if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
         return (right[0], *wrong), right[0]
-    raise ColumnError("no field has a common name for the choices")
+    raise ColumnError("no field has one of the usual names for the choices")

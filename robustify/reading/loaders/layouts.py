@@ -40,8 +40,8 @@ _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items that a layout read, with zero-based keys, lines, and row numbers, the faults of other rows, and how they were
-    read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
+    """Items read by a layout: their zero-based keys, lines, and row numbers, the faults of other rows, and how all
+    were read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
 
     lines: Sequence[int]
     numbers: Sequence[int]
@@ -80,8 +80,8 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     )
     if weak and len(raws) > 2 and len(counts.stems) == 1:
         raise DataError(
-            f"{name}: `{found.stem}` is the same in all rows, so it may not be a question. Name the question with "
-            f"`--map stem=NAME`, for example `--map stem={found.stem}`."
+            f"{name}: `{found.stem}` is the same in all rows, so it may not be the question. Name the question's field "
+            f"with `--map stem=NAME`, for example `--map stem={found.stem}`."
         )
     together.require_whole(name, counts, Counter(written))
     keys = answer_keys.read_keys(written)
@@ -131,7 +131,7 @@ def _as_read(
 
 
 def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
-    """Return the layout that the reader of the file names, or the one that most rows have."""
+    """Return the layout that the file's reader named, or else the one that most rows have, or None."""
     if table.layout:
         return next(known for known in LAYOUTS if known.name == table.layout)
     looked_at = table.rows[:_ROWS_LOOKED_AT]
@@ -159,7 +159,7 @@ def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: Field
         found = complete(said, columns)
         if found.key is not None or _marked(columns, found.choices):
             return found
-        why = "no field has a common name for the key"
+        why = "no field has one of the usual names for the key"
         proposed = _proposed_key(name, table, said, found.choices or ())
     except ColumnError as error:
         why = str(error)
@@ -250,7 +250,7 @@ def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
-    """Return whether line 1 is a header, because a column of marks, such as key letters, has a longer name."""
+    """Return whether line 1 is a header: it has a name above a column of shorter marks, such as key letters."""
     counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
@@ -284,7 +284,7 @@ def _unread(
 
 
 def groups(found: RawItems, base: str) -> Sequence[str]:
-    """Return a group name for each row that shares its passage with others, by first occurrence, otherwise ""."""
+    """Return a numbered group name for each row that shares its passage with others, and "" for all other rows."""
     if not found.passages:
         return [""] * len(found.raws)
     passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in found.raws]
@@ -296,7 +296,7 @@ def groups(found: RawItems, base: str) -> Sequence[str]:
 
 
 def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> list[str]:
-    """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
+    """Return the member names of a row's option objects whose value is true for one option and false for all others."""
     listed = rows.cell_or_none(cells, choices) if isinstance(choices, str) else None
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []

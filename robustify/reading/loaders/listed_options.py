@@ -166,7 +166,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
     text = next(iter(usual_names(others, _TEXTS)), written[0] if len(written) == 1 else "")
     if not text:
         raise ItemError(
-            f"{what} has {len(written)} members that may be the text of a choice; expected `text`"
+            f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`"
         )
     texts = rows.text_list([member.get(text) for member in members], what)
     found = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
@@ -249,7 +249,7 @@ def literal(cell: str) -> object:
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the choices of a list without unlabelled members before and after labelled ones, and what was left out."""
+    """Return the choices of a list without the unlabelled members around labelled ones, and notes on what was left out."""
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
@@ -352,7 +352,7 @@ def _without_lead(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if some have no label or a label may not be the file's own."""
+    """Return the choices without their labels, or None if a label is missing or may not be the file's own."""
     if raw.cut == BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
     found = labelling.split_labels(raw.choices)
@@ -371,7 +371,7 @@ def _without_labels(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
-    """Return whether the key may be a label of the file or one inside the choices, which differ in order."""
+    """Return whether the key may be a label of the file or one inside the choices, because the two differ in order."""
     ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours

@@ -53,7 +53,7 @@ _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 def open_rows(
     path: str, pinned: str | None = None, split: str | None = None, *, stream: bool = False
 ) -> tuple[SourceTable, str]:
-    """Return the rows of a file or folder, and its SHA-256 digest, which for several files is that of their digests.
+    """Return the rows of a file or folder, and its SHA-256 digest. For several files, it is the digest of their digests.
 
     If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. With
     `stream`, the rows of large files are read again at every pass. Raise `UsageError` if the path does not exist, is not a
@@ -81,7 +81,7 @@ def open_rows(
 
 
 def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """Return a file, or the parts of a split of a folder, in order, and the name of a sheet."""
+    """Return the given file, or all parts of a folder's split, in order, and the name of a workbook's sheet, if any."""
     if not os.path.isdir(path):
         return [path], split
     splits: dict[str, list[Path]] = {}
@@ -183,7 +183,7 @@ def _begin(text: Text, space: str | None = None) -> str:
 
 
 def _other_kind(head: bytes, data: bytes) -> str | None:
-    """Return the type of a file that cannot contain items as text, with advice, or None."""
+    """Return the type of a file, with advice, if such files cannot contain items as text, or else None."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()

@@ -58,7 +58,7 @@ class _Records:
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
     def whole(self, width: int) -> int:
-        """Count the UTF-8 records that are as wide as a header, or wider by empty cells."""
+        """Count the UTF-8 records that are as wide as a header, not counting empty cells at their end."""
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
@@ -259,7 +259,7 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
 
 
 def _sheet_text(cell: Any) -> str:
-    """Return the text of a cell as the sheet shows it, or `DATED`."""
+    """Return the text of a cell as the sheet shows it, or `DATED` if it is a date or a formatted number."""
     match cell.value:
         case None:
             return ""

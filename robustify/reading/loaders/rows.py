@@ -124,8 +124,8 @@ Members = Iterable[tuple[int, Cells | str]]
 
 
 class Streamed(HoldsText, Sequence[SourceRow]):
-    """Rows of a file that is read again at every pass, because the rows of a large file take several times its size.
-    `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
+    """Rows of a file that is read again at every pass, because in memory they would take several times the file's
+    size. `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
 
     __slots__ = ("_members", "_n", "_read", "faults")
 
@@ -271,7 +271,7 @@ def cell_or_none(cells: Cells, name: str) -> object:
 
 
 def has(cells: Cells, name: str) -> bool:
-    """Return whether a row has the field, as `cell_value` finds it."""
+    """Return whether `cell_value` would find this field in a row."""
     return _found(cells, name) is not _MISSING
 
 
@@ -309,7 +309,7 @@ def cell_text(cells: Cells, name: str) -> str:
 
 
 def asked_text(cells: Cells, name: str) -> str:
-    """Return the text of a question, which may also be an object with nothing but `text`, or the last turn of a user."""
+    """Return the text of a question, even if it is in an object with only `text`, or in the last turn of a user."""
     value = cell_value(cells, name)
     if isinstance(value, list):
         users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]

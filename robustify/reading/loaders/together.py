@@ -67,7 +67,7 @@ class FileRows:
 
     @property
     def meant(self) -> Meant:
-        """Choices that other columns, and marks in the choices, name in each row."""
+        """Choices that are named as correct in each row, by other columns or by marks in the choices."""
         return {what: said for what, said in self._said.items() if any(said)}
 
 
@@ -109,7 +109,7 @@ def rivals(fields: FieldMap, names: Sequence[str]) -> list[str]:
 def counted_as_rivals(
     written: Sequence[answer_keys.WrittenKey], meant: Meant
 ) -> Sequence[answer_keys.WrittenKey]:
-    """Count number keys from 1 if another column then agrees with every row, and none agrees with counting from 0."""
+    """Count numeric keys from 1 if some column then agrees in every row, and none agrees if they count from 0."""
     if not meant or len(written) < _ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
         return written
     kinds = {*written}

@@ -35,8 +35,8 @@ _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Archived(HoldsText):
-    """Reply of a model to a sample, "" if there is none. `keys` are the right answers, in any form. `right` is true if the
-    archive scored it as right. `choices` are the options that the archive lists apart from the prompt."""
+    """A model's reply to a sample, or "" if there is none. `keys` are the right answers, in any form. `right` is true
+    if the archive scored it as right. `choices` are the options that the archive lists apart from the prompt."""
 
     model: str
     sample: str
@@ -211,7 +211,7 @@ def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Lo
 
 
 def _position(name: str) -> tuple[int, str]:
-    """Return a sort key for an ID: numbers in their order, before all other names."""
+    """Return a sort key for an ID. It puts numbers in numeric order before all other names."""
     return (int(name), "") if name.isdecimal() else (10**9, name)
 
 

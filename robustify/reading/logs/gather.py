@@ -113,7 +113,7 @@ def _require_matches(
 
 
 def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
-    """Raise `DataError` if two rows record one question to one model, with a line per pair of files."""
+    """Raise `DataError`, with one line per pair of files, if two rows record the same question to the same model."""
     first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, match in rows:

@@ -33,7 +33,7 @@ Asking = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class MatchedItem:
-    """Match of a row: position of the item in the catalogue, order in which it was shown, and matching method."""
+    """Match of a row to an item: the item's position in the catalogue, the order shown, and the matching method."""
 
     at: int
     order: Order
@@ -62,7 +62,7 @@ class Catalogue:
             self._add(item, *_texts_and_digest(item.stem, item.choices))
 
     def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
-        """Return the item shown in a row, also in a repeated row. A `blind` row may lack its question. Raise
+        """Return the item shown in a row, even a repeated row. A `blind` row may lack its question. Raise
         `OtherItemError` if the item with its ID differs. Raise `ItemError` if there is no such item, or several match."""
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
         self._shown.add((asking, match.at, match.order))
@@ -182,7 +182,7 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
-    """Check a reply whose log does not contain the number of choices, and return it without a pick beyond the choices.
+    """Check a reply whose log lacks the number of choices, and return it, without a pick beyond the last choice.
     Raise `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:
         return reply

@@ -53,8 +53,8 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Columns of a table: of the picks by model, of other parts, and of the choices. The model is "" if all share one. A
-    column is `=value` if the value is constant, and may contain `*` for the name of a model."""
+    """Columns of a table: those of each model's picks, of other parts, and of the choices. The model is "" if all
+    share one. A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
     picks: Mapping[log.Name, str]
     parts: Mapping[str, str]
@@ -149,7 +149,7 @@ def _columns(file: str, table: rows.SourceTable, options: log.LogOptions) -> _Co
     parts |= {"first": said["first"]} if "first" in said else {}
     picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
     if log.NOTHING not in picks and options.model is not None:
-        raise UsageError(f"{file}: the table has a column of picks for each model. Remove {options.model}=.")
+        raise UsageError(f"{file}: the columns of picks already name the models. Remove {options.model}=.")
     named = log.NOTHING not in picks or "model" in parts or options.model is not None
     for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
         raise DataError(
@@ -185,7 +185,7 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
 
 
 def _picks(file: str, names: Sequence[str], said: str) -> dict[log.Name, str]:
-    """Return a mapping from model name to its column of picks, or from "" if all models share a column."""
+    """Map each model name to its column of picks. If all models share one column, the only name is ""."""
     if not {"*", ","} & set(said):
         return {log.NOTHING: said}
     models = log.columns_of(_expanded(said, names), names)
@@ -247,8 +247,8 @@ def _reading(
         )
         if furthest > k or k < FEWEST:
             raise DataError(
-                f"{file}: no column contains the number of choices. The keys name {k} and the picks name {furthest}. Set "
-                "the number with --map k=NAME or --map k==N."
+                f"{file}: no column contains the number of choices. The keys go up to {k}, and the picks to {furthest}. "
+                "Set the number with --map k=NAME or --map k==N."
             )
         counted = (
             f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)"
@@ -270,7 +270,7 @@ def _reading(
 def _models(
     file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
 ) -> dict[str, log.Name]:
-    """Return the checked model names by cell text. The key is "" if the user names one model for all rows."""
+    """Map the cell text of each model to its checked name. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
     if log.NOTHING not in columns.picks:
@@ -291,7 +291,7 @@ def _models(
 def _views(
     file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
 ) -> tuple[dict[str, View], str]:
-    """Return the view of each word in the view column (only "" if there is none), and a note about assumptions."""
+    """Return the view that each word in the view column means, and a note. Without such a column, the only word is ""."""
     if "view" not in columns.parts:
         return {"": options.view or "full"}, "" if options.view else assumed("full")
     called: dict[str, View] = {view: view for view in VIEWS}

@@ -221,7 +221,7 @@ def without_tail(cut: ListedOptions) -> ListedOptions | None:
 
 
 def bare_mark(text: str) -> str | None:
-    """Return the plain mark of a text that is only a label, such as `(b)`, or None."""
+    """Return the plain mark of a text that is only a label, such as `(b)`, or None for any other text."""
     found = _BARE_LABEL.fullmatch(text)
     return as_mark(found["mark"]) if found and _is_mark(found["mark"]) else None
 

@@ -1,4 +1,4 @@
-"""Parser of the option that a key, target, or reply names. No other module parses it.
+"""Parser that finds which option a key, target, or reply names. No other module parses it.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
 which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is
@@ -238,7 +238,7 @@ def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def equal_options(text: str, options: tuple[str, ...]) -> set[int]:
-    """Return the options with this text: exactly, or else in any case and without its last stop."""
+    """Return the options that equal this text or, if none does, differ from it only in case or a final period."""
     exact, loose = _folded(options)
     plain = unspaced(text)
     found = {at for at, option in enumerate(exact) if option and option == plain}
@@ -276,7 +276,7 @@ def announces(sentence: str) -> bool:
 
 
 def _announced(reply: str) -> Iterator[str]:
-    """Yield the rest of the line after each of the last announcements, except those of a wrong answer."""
+    """Yield the rest of the line after each of the last announcements of an answer, except for denied ones."""
     for start in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
         if not _DENIED.search(reply, max(0, start.start() - 30), start.start()):
             yield reply[start.end() : start.end() + _LONGEST].lstrip().partition("\n")[0].strip()

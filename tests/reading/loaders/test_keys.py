@@ -187,7 +187,7 @@ def wrong(o: Sequence[str], k: int) -> object:
 
 
 REFUSED: dict[str, tuple[object, str]] = {
-    "no column fits": (rows(options=listed, level=lambda *_: 7), "no field has a common name for the key"),
+    "no column fits": (rows(options=listed, level=lambda *_: 7), "no field has one of the usual names for the key"),
     "two columns fit": (rows(options=listed, one=letter, two=lambda o, k: "ABCD"[(k + 1) % 4]), "for the key"),
     "keys that differ": (
         rows(options=listed, correct_option=text, correct_index=wrong),

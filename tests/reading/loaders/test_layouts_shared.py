@@ -40,7 +40,7 @@ LAYOUTS = {
 }
 REFUSED = {
     "formats/git_lfs_pointer.jsonl": "is a Git LFS pointer, not the data. Run `git lfs pull`",
-    "formats/features_not_items.parquet": "the layout is unknown (no field has a common name for the choices)",
+    "formats/features_not_items.parquet": "the layout is unknown (no field has one of the usual names for the choices)",
     "formats/letters_as_choices_csqa.jsonl": "in 1221 of 1221 rows, the options are only letters",
     "formats/lm_eval_samples_fixture.jsonl": "in 2 of 2 rows, the options are only letters",
     "formats/inspect_tiny.eval": "is a zipped Inspect log (.eval)",

@@ -154,7 +154,7 @@ def test_a_wide_table_has_a_column_of_picks_for_each_model(tmp_path: Path) -> No
     assert [i.choices for i in found.items or ()] == [i.choices for i in boxes(4)]
     assert found.answers.block("full", "m1").pick.tolist() == [0, 0, 0, 0]
     assert found.answers.block("full", "m-2").pick.tolist() == [0, 1, -1, -1]
-    with pytest.raises(UsageError, match="a column of picks for each model"):
+    with pytest.raises(UsageError, match="the columns of picks already name the models"):
         log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", model="m3")
 
 
@@ -284,7 +284,7 @@ def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> Non
         ("A question,x,y,A\nAnother question,x,y,B\nA third one,x,y,A\n", "items without picks"),
         ("a,b\n1,2\n", "no column contains picks; found the columns a, b"),
         ('"What is SECRET?","the SECRET thing"\n1,2\n', "names not shown"),
-        ("model,key,pick\nm,A,C\nm,B,A\n", "The keys name 2 and the picks name 3.*--map k==N"),
+        ("model,key,pick\nm,A,C\nm,B,A\n", "The keys go up to 2, and the picks to 3.*--map k==N"),
     ],
 )
 def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, told: str) -> None:
