@@ -49,8 +49,8 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, then without escapes, entities, and tags, and then also without invisible characters. In the latter
-    two, lines far from any change are blank."""
+    """Yield a text, then the text without escapes, entities, and tags, and then without invisible characters, too.
+    In the latter two, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
     read = _EMPHASIS.sub("", _unescaped(narrow(text)))
@@ -165,7 +165,7 @@ def fold(text: str) -> bytes:
 
 
 def kept_words(text: str) -> list[bytes]:
-    """Return the folded words of a text that have two or more letters, and thus no option letters."""
+    """Return the folded words of a text, except words of one letter, such as option letters."""
     return [word for word in fold(narrow(text)).split() if len(word) > 1]
 
 

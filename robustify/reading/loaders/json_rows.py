@@ -138,8 +138,8 @@ def _object_or_reason(value: object) -> Cells | str:
 def _members(
     name: str, text: str, at: int, close: str = "", *, inner: bool = False
 ) -> list[tuple[int, object]]:
-    """Decode the values of a list whose end is `close`, or else a single value, with their lines. Raise `DataError` if the
-    text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
+    """Decode the values of a list that ends with `close`, or else a single value, each with its line. Raise
+    `DataError` if the text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
     bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
         raise DataError.gather(fault_lines(name, [Fault(at, NOT_UTF8) for at in bad]))
@@ -169,7 +169,7 @@ def _members(
 
 
 def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
-    """Read the rows of a JSON object: a log, an archive, a list, columns, rows by their IDs, or a single row."""
+    """Read the rows of a JSON object, which may hold a log, an archive, a list, columns, rows by ID, or a single row."""
     if value and all("prediction" in as_object(row) for row in value.values()):
         predictions = ({"id": number, **as_object(row)} for number, row in value.items())
         return replace(_table(name, enumerate(predictions, start=1)), outer="opencompass")
@@ -202,7 +202,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
 
 
 def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
-    """Return the lines of the rows of a list in a document, or their numbers if the list is not found by its name."""
+    """Return the line of each row in a document's list, or its number if the list cannot be found by its name."""
     key = re.escape(json.dumps(name.rpartition(".")[2], ensure_ascii=False))
     for start in re.finditer(rf"{key}\s*:\s*\[", text):
         with suppress(DataError):
@@ -213,7 +213,7 @@ def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return the rows of an object of columns (lists, or objects by row as pandas writes), or of rows by their IDs."""
+    """Return the rows of an object that holds columns (lists, or objects by row, as pandas writes) or rows by ID."""
     columns = [[*column.values()] if isinstance(column, dict) else column for column in value.values()]
     lists = [column for column in columns if isinstance(column, list) and column]
     if len(lists) < max(3, len(value)):
@@ -225,7 +225,7 @@ def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object
 
 
 def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:
-    """Return the lists of objects in a document by name, also those inside its objects."""
+    """Map names to the lists of objects in a document, including lists inside its objects."""
     found: dict[str, list[dict[str, object]]] = {}
     for name, member in value.items():
         if isinstance(member, list) and member and all(isinstance(m, dict) and len(m) > 1 for m in member):
@@ -307,7 +307,7 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
 
 
 def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
-    """Convert each row of a table by `made`, which returns the new rows, or the reason why there are none."""
+    """Replace each row of a table with the rows that `made` returns for it, or with a fault if it returns a reason."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
         match made(row.cells):
@@ -319,7 +319,7 @@ def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str],
 
 
 def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
-    """Return the cells inside a row of the dataset viewer of the Hub."""
+    """Return the cells nested inside a row of the Hub's dataset viewer."""
     if cells.get("truncated_cells"):
         return "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
     return [as_object(cells.get("row"))]

@@ -39,15 +39,15 @@ def as_name(said: object) -> Name | None:
 
 
 def as_label(said: object) -> Name:
-    """Return the label of an item if it has few words, otherwise "", so that the item is identified by its content."""
+    """Return an item's label if it has few words. Otherwise, return "", so that its content identifies the item."""
     text = str(said).strip() if isinstance(said, str | int) else ""
     return Name(text) if _few_words(text) else NOTHING
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Return the names, by cell text, in a column of models, tasks, or similar. `texts` are those of items. There are none
-    if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A name
-    is dropped if it equals a text, or has several words and is part of a text."""
+    """Map the cell texts in a column of models, tasks, or similar to names. `texts` are those of items. There are
+    no names if each name appears, on average, in fewer rows than there are names, unless there are up to three
+    single words. A name is dropped if it equals a text, or has several words and is part of a text."""
     said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(found) ** 2 > len(said)
@@ -60,8 +60,8 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
-    """Return the topic names in a column, by cell text. There are none if over twelve have fewer than two items on average.
-    `each` is the number of cells per item: one per model."""
+    """Map the cell texts in a column to topic names. There are none if over twelve have fewer than two items on
+    average. `each` is the number of cells per item: one per model."""
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
@@ -260,9 +260,9 @@ class LogReader:
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
 ) -> Shown:
-    """Return the item shown in each row of an item table, by line, with faults and notes. `names` maps lines to the labels
-    of the items. Raise `DataError` if the layout is unknown, or the choices are only letters, and `UsageError` if no row
-    has a mapped field."""
+    """Map each line of an item table to the item that its row shows. Return faults and notes, too. `names` maps
+    lines to the labels of the items. Raise `DataError` if the layout is unknown, or the choices are only letters,
+    and `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
     found = raw_items(file, table, options.fields)
@@ -287,7 +287,7 @@ def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
 
 
 def model_name(*said: str) -> Name:
-    """Return the first of these names or paths of a model that is a name, or else a name made from the last one."""
+    """Return the first of these texts that can name a model, or else a name made from the last of them."""
     names = map(as_name, map(plain_model, said[:-1]))
     return next(filter(None, names), None) or path_name(plain_model(said[-1]))
 
@@ -317,7 +317,7 @@ def together(values: Sequence[str]) -> str:
 
 
 def number_or_nan(value: object) -> float:
-    """Return a number, also one written as text, or NaN if it is unreadable."""
+    """Return a number, even if it is written as text, or NaN if it cannot be read."""
     try:
         return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
     except (ValueError, OverflowError):
@@ -339,7 +339,7 @@ def scored_right(value: object) -> bool | None:
 
 
 def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
-    """Return the scores in the cells of a row that say whether its answer is right, by name."""
+    """Map the name of each score in a row to whether it says that the answer is right."""
     said = {name: scored_right(value) for name, value in cells.items() if _is_rightness(name)}
     return {name: right for name, right in said.items() if right is not None}
 
@@ -350,7 +350,7 @@ def _is_rightness(name: str) -> bool:
 
 
 def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:
-    """Return whether a score contradicts the key under all rankings, if there are any. Ties contradict nothing."""
+    """Return whether a score contradicts the key under every ranking. Ties, or a lack of rankings, contradict nothing."""
     bests = [tied_best(ranked) for ranked in rankings if ranked]
     if right is None or key is None or not bests:
         return False

@@ -101,14 +101,14 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
         )
     if not first and 0 in of_keys and 0 not in of_picks and max(of_picks, default=0) > max(of_keys):
         raise DataError(
-            f"{file}: keys count from 0, but picks are never 0 and go beyond the keys, so they may count from 1. Write "
-            "both in one way, or set --map first==0 if picks count from 0, too."
+            f"{file}: keys count from 0, but picks may count from 1, because none is 0 and some exceed every key. "
+            "Write both in one way, or set --map first==0 if picks count from 0, too."
         )
     return forms[0], forms[1]
 
 
 def whole_number(said: object) -> int | None:
-    """Return a whole number, also one written as text, in brackets, or as 2.0 (as in a column with gaps), or None."""
+    """Read a whole number, even as text, in brackets, or as 2.0 (as in a column with gaps), or return None."""
     if not isinstance(said, str):
         return whole(said)
     mark = bare_mark(re.sub(r"\.0*\s*\Z", "", said))

@@ -235,8 +235,7 @@ class Released(BaseModel):
 
 
 def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary. `label` names measures, and `min_cell` applies if it is larger than
-    `CELL`."""
+    """Return the released page of a summary. `label` names measures. `min_cell` applies if larger than `CELL`."""
     splits, k = summary.splits, max(CELL, min_cell)
     page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0

@@ -130,7 +130,7 @@ def test_numbers_that_may_count_from_1_are_refused_with_the_mapping_to_write(tmp
         with pytest.raises(DataError, match="--map first==0 or --map first==1"):
             log_of(path, numbered(1))
         with pytest.raises(
-            DataError, match="keys count from 0, but picks are never 0 and go beyond the keys"
+            DataError, match="keys count from 0, but picks may count from 1, because none is 0"
         ):
             log_of(
                 path,
