@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.calibrate.grid import Files, alarm_verdict, rounded
 from bench.simulate import dependent
-from bench.simulate.dependent import DEPENDENT
+from bench.simulate.dependent import DEPENDENT, UNSEEN, longer_scripts
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
@@ -35,6 +35,7 @@ REPEATS = {False: 100, True: 25}
 WORLD_REPEATS = 200
 SEEDS = 500_000_000
 NAMES = 12
+BUILDERS = DEPENDENT | {UNSEEN: longer_scripts}
 SCENARIOS: dict[str, dict[str, Any]] = {
     "four options": {},
     "two options": {"options": (2,)},
@@ -100,9 +101,7 @@ def scenarios() -> Iterator[Scenario]:
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             yield Scenario(says, sim, text, repeats)
-    for world in DEPENDENT:
-        sim = Simulation(items=360, shortcut_rate=dependent.PLANTED, outside=0, tested=0)
-        yield Scenario(f"options alone, {world}", sim, True, WORLD_REPEATS, world)
+    yield from map(_of_world, DEPENDENT)
     for (says, changed), (many, options) in product(PICKED.items(), NUMBERS_OF_OPTIONS.items()):
         fixed = {"items": 360, "shortcut_rate": PICKED_PLANTED, "correlation": 0.3, "options": options}
         settings = {**fixed, "bare": True, "asked": "own", "repeats": PICKED_REPEATS, **changed}
@@ -111,10 +110,15 @@ def scenarios() -> Iterator[Scenario]:
         yield Scenario(f"picks alone, {many} options, {says}", sim, True, repeats)
 
 
+def _of_world(world: str) -> Scenario:
+    sim = Simulation(items=360, shortcut_rate=dependent.PLANTED, outside=0, tested=0)
+    return Scenario(f"options alone, {world}", sim, True, WORLD_REPEATS, world)
+
+
 def filtered(scenario: Scenario, seed: int) -> Filtered:
     """Make and filter a benchmark of a scenario at q = 0.1."""
     if scenario.world:
-        drawn = DEPENDENT[scenario.world](scenario.sim.items, np.random.default_rng(seed))
+        drawn = BUILDERS[scenario.world](scenario.sim.items, np.random.default_rng(seed))
         found, clean = context(Answers.of([]), Facts("made up"), Rules(), drawn.items).decision, drawn.clean
     else:
         made = draw(scenario.sim.model_copy(update={"seed": seed}))
@@ -149,7 +153,7 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
 def fdr(pool: Executor, scale: float) -> Files:
     """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power."""
     rows = []
-    for i, scenario in enumerate(scenarios()):
+    for i, scenario in enumerate([*scenarios(), _of_world(UNSEEN)]):
         repeats = max(2, round(scale * scenario.repeats))
         seeds = range(SEEDS + 10_000 * i, SEEDS + 10_000 * i + repeats)
         rows.append(measured(scenario, list(pool.map(filtered, [scenario] * repeats, seeds, chunksize=8))))
@@ -158,7 +162,10 @@ def fdr(pool: Executor, scale: float) -> Files:
         draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
     ]
     named = {"items": 60, "copies": NAMES, "sets": len(sets), "verdicts": max(map(names_permuted, sets))}
-    return {"fdr": {"format": 2, "q": Q, "names_permuted": named, "simulations": rows}}
+    *simulations, unseen = rows
+    return {
+        "fdr": {"format": 2, "q": Q, "names_permuted": named, "simulations": simulations, "unseen": unseen}
+    }
 
 
 def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:

@@ -67,6 +67,18 @@ def bare_scripts(n: int, rng: np.random.Generator) -> World:
     return World(bare, drawn.clean)
 
 
+def longer_scripts(n: int, rng: np.random.Generator) -> World:
+    """Draw translations like `bare_scripts`, with a word more in half of the options, so that they do not look parallel."""
+
+    def longer(choice: str) -> str:
+        letters = list(choice.split()[0])
+        return f"{choice} {''.join(rng.permutation(letters).tolist())}" if rng.random() < 0.5 else choice
+
+    drawn = bare_scripts(n, rng)
+    items = [item.with_choices(tuple(map(longer, item.choices)), item.key) for item in drawn.items]
+    return World(items, drawn.clean)
+
+
 def pool(n: int, rng: np.random.Generator) -> World:
     """Draw items whose options come from one pool of answers, each the key once, and items with a cue."""
     planted = round(n * PLANTED)
@@ -97,6 +109,8 @@ DEPENDENT: dict[str, Callable[[int, np.random.Generator], World]] = {
     "a cue that one topic turns round": turned,
     "four languages without shared letters or numbers": bare_scripts,
 }
+UNSEEN = "four languages without shared letters or numbers, a word more in half of the options"
+"""A world built after the others to break the bound. It is counted apart from the scenarios that were fixed in advance."""
 
 
 def _drawn(
