@@ -44,6 +44,20 @@ def test_relative_links_lead_somewhere(page: docs.Page) -> None:
             assert (page.path.parent / link).exists(), link
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    heads = re.findall(r"^#+ (.+)$", prose, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.path.name for p in PAGES])
+def test_links_to_a_heading_find_it(page: docs.Page) -> None:
+    for link, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.text):
+        target = page.path.parent / link if link else page.path
+        assert target.suffix != ".md" or anchor in anchors(target), f"{link}#{anchor}"
+
+
 def lines_of_commands(text: str) -> list[str]:
     """Return the command lines of a page's code blocks, continued lines joined."""
     blocks = re.findall(r"^```(?:text|sh|console|bash)?\n(.*?)^```", text, re.S | re.M)
@@ -191,7 +205,7 @@ def test_every_setting_is_explained_and_no_other(tmp_path: Path, monkeypatch: py
 def test_every_example_of_a_config_can_be_read() -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", page, re.S)
-    assert len(examples) == 7
+    assert len(examples) == 5
     for example in examples:
         needed = {"name": "quiz", "sensitivity": "public", "data": "quiz.csv"}
         assert parse({**needed, **yaml.safe_load(example)}, "example")
