@@ -35,7 +35,7 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
     found = pa.array(values).dictionary_encode()
     kinds = np.asarray(found.dictionary)
     order = np.argsort(kinds, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
+    place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
     return kinds[order], place[np.asarray(found.indices)]
 

@@ -62,20 +62,29 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     rows = block.where(there)
     if not len(rows):
         return None
-    _, first, item = np.unique(rows.item, return_index=True, return_inverse=True)
-    asked = np.bincount(item)
-    picked, key = picked_by_position(rows), (rows.order == rows.key[:, None]) & (rows.order >= 0)
-    at = int(picked.mean(axis=0).argmax())
-    if picked[:, at].mean() <= 0.5:
+    table = picked_by_position(rows)
+    at = int(table.mean(axis=0).argmax())
+    picked, shown = table[:, at].copy(), rows.order[:, at]
+    # Tables of many rows are dropped before the bootstrap.
+    del table
+    if picked.mean() <= 0.5:
         return None
-    share, keys = (np.bincount(item, weights=of[:, at].astype(np.float64)) / asked for of in (picked, key))
+    share, keys = (_by_item(rows, of) for of in (picked, (shown == rows.key) & (shown >= 0)))
+    del picked, shown
+    first = slice(0) if groups is None else np.unique(rows.item, return_index=True)[1]
     ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
     return FavouredPosition(
         position=at,
         picked=Quantity.of(rate(share)),
         keys=float(keys.mean()),
-        excess=Quantity(value=float((share - keys).mean()), n=len(first), ci=ci),
+        excess=Quantity(value=float((share - keys).mean()), n=len(share), ci=ci),
     )
+
+
+def _by_item(rows: Block, values: Floats | Bools) -> Floats:
+    """Return the mean of the values (r,) over the rows of each item, in the order of items (n,)."""
+    item = np.unique(rows.item, return_inverse=True)[1]
+    return np.asarray(np.bincount(item, weights=values.astype(np.float64)) / np.bincount(item))
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:

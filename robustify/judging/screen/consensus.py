@@ -92,7 +92,7 @@ def chance(
     """
     if not len(flagged):
         return Chance()
-    options = would.sum(axis=1)
+    options = would.sum(axis=1, dtype=k.dtype)
     null, room, ratio = options / k, 1 - 1 / k, 1 / (k - 1)
     over, decoys = flagged - null, (options - flagged) / (k - 1)
     if by_position is not None:
@@ -109,6 +109,10 @@ def chance(
         over = flagged - null - (drawn[k, by_position] - (drawn * share).sum(axis=1)[k])
         room = (1 + (share**2).sum(axis=1))[k] - 2 * share[k, by_position]
     pmf, count = poisson_binomial(null), int(flagged.sum())
+    expected, expected_ci, p = float(null.sum()), central(pmf), upper_tail(pmf, count)
+    by_chance = false_share(flagged, decoys, ratio)
+    # The bootstrap takes the most memory.
+    del null, pmf, decoys, ratio
     latent = excess_ci = latent_ci = None
     rated = _latent_contributions(over, room, k)
     if (knows := ~np.isnan(rated)).any():
@@ -120,10 +124,10 @@ def chance(
         n=len(flagged),
         flagged=count,
         share=rate(flagged.astype(np.float64), groups),
-        false_share=false_share(flagged, decoys, ratio),
-        expected=float(null.sum()),
-        expected_ci=central(pmf),
-        p=upper_tail(pmf, count),
+        false_share=by_chance,
+        expected=expected,
+        expected_ci=expected_ci,
+        p=p,
         excess=float(over.mean()),
         excess_ci=excess_ci,
         latent=latent,

@@ -194,7 +194,7 @@ def _distinct(table: Floats) -> tuple[Floats, Ints]:
     for column in table.T:
         # All NaN are one value, and -0 equals 0.
         kinds, place = coded(column + 0.0)
-        code = coded(code * len(kinds) + place)[1]
+        code = coded(code.astype(np.int64) * len(kinds) + place)[1]
     counts = np.bincount(code)
     first = np.empty(len(counts), dtype=np.int64)
     first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
