@@ -110,7 +110,7 @@ class Parts:
 class Context:
     """Shared inputs of all measures. `votes` and `screened` belong to the run's own rule. `ranking` is the
     question-free scorer's, and `decision` its cutoff at the run's q, whichever rule decides. `cloze_excluded` gives
-    reasons by item ID, and `topic_of` the topic of each item, or "" if it has none."""
+    reasons by item ID, and `topic_names` the names of the topics in `parts`, with "" for items without one."""
 
     answers: Answers
     index: ItemIndex
@@ -125,7 +125,12 @@ class Context:
     verdicts: Verdicts
     parts: Parts
     cloze_excluded: Mapping[str, str]
-    topic_of: Sequence[str]
+    topic_names: Sequence[str]
+
+    @property
+    def topic_of(self) -> list[str]:
+        """Topic of each item, or "" if it has none."""
+        return list(map(self.topic_names.__getitem__, self.parts.topic.tolist()))
 
     def screen(self, votes: Votes, rules: ScreenRules) -> Screened:
         """Return the outcome of screening the items with other votes or another rule."""
@@ -204,18 +209,19 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         verdicts = verdicts.undecided(conflict, _CONFLICT)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
-    topic_of = [facts.topics.get(item, "") for item in index.items]
+    topic_names, topic = numbered([facts.topics.get(item, "") for item in index.items])
     parts = Parts(
         flagged=found.outcome == FLAGGED,
         kept=(found.outcome == KEPT) & ~conflict,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=numbered(topic_of)[1],
+        topic=topic,
         groups=group_numbers(index.items, facts.groups) if facts.groups else None,
         k=index.k,
     )
     return Context(
-        answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze, topic_of,
+        answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze,
+        topic_names,
     )  # fmt: skip
 
 

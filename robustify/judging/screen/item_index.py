@@ -39,6 +39,8 @@ class ItemIndex:
 
     def spread(self, block: Block, values: Floats) -> Floats:
         """Arrange the values of rows by item, NaN for items without a row (n,). A block has at most one row per item."""
+        if not len(block):
+            return np.broadcast_to(np.nan, len(self))
         out = np.full(len(self), np.nan)
         where = self.index_of[block.item]
         out[where[where >= 0]] = values[where >= 0]
