@@ -70,11 +70,13 @@ def lowest_cutoff(
         return Cutoff(0)
     if independent is not None and independent < min(np.ceil(rho.max() / q - ROUNDING), n):
         return Cutoff(n, groups=independent)
-    order = np.argsort(-strength, kind="stable")
-    ranked, won = strength[order], hit[order]
-    hits = np.cumsum(won)
-    decoys = rho.max() + np.cumsum(np.where(won, 0.0, rho[order]))
-    last = np.append(ranked[1:] < ranked[:-1], True)
+    order = np.argsort(-strength, kind="stable").astype(np.int32)
+    last = np.append(np.diff(strength[order]) < 0, True)
+    won = hit[order]
+    hits = np.cumsum(won, dtype=np.int32)
+    decoys = np.where(won, 0.0, rho[order])
+    decoys = np.cumsum(decoys, out=decoys)
+    decoys += rho.max()
     at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
     if not len(at):
         return Cutoff(n, decoys=float(rho.max()))
@@ -83,7 +85,7 @@ def lowest_cutoff(
     misses = end + 1 - h
     ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
     share = Rate(d / h, h, false_share_interval(h, misses, ratio))
-    return Cutoff(n, float(ranked[end]), h, misses, d, share)
+    return Cutoff(n, float(strength[order[end]]), h, misses, d, share)
 
 
 def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
@@ -145,8 +147,8 @@ class Decision:
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     """Flag items so that the expected share of flags due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
-    strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
-    cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q, ranking.independent)
+    rho = hits_per_miss(ranking.null[enter])
+    cutoff = lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     would = above[:, None] & (np.arange(ranking.width) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
@@ -199,5 +201,5 @@ def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
     """Return which items are ranked, which of them are hits, and the indices of those that count for the cutoff."""
     # If positions alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
-    enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key))))
+    enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key)))).astype(np.int32)
     return ranked, ranked & (ranking.top == key), enter

@@ -32,7 +32,14 @@ from robustify.judging.baselines.words import LEAST, scorer
 from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import GRADED, TIED, MeanPreference, MeanPreferences, VoterPreferences
+from robustify.judging.screen.votes import (
+    GRADED,
+    TIED,
+    MeanPreference,
+    MeanPreferences,
+    Silence,
+    VoterPreferences,
+)
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -55,7 +62,8 @@ class Ranking:
     the top: NaN if they cannot, inf if unknown. It is (n, 1) if no answer is missing. `null` (n,) is c, an upper bound of
     the probability that the top is the key without a shortcut. `group` (n,) represents the item's near-duplicates, chosen
     without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are centered contributions
-    (n,) to the logit of the top by name, and `surface` sums to its part. An audit has none.
+    (n,) to the logit of the top by name, and `surface` sums to its part. An audit has none,
+    and no probabilities.
     """
 
     items: tuple[str, ...]
@@ -104,10 +112,10 @@ class Ranker:
         if items is not None:
             index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
         self._index, self._items = index, items
-        self._there = np.arange(index.width) < index.k[:, None]
         self._known = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups or {}, settings or ProbeSettings()
         self._preferences = VoterPreferences(answers, index)
+        self._there = self._preferences.there
         self._fits = form_fits(items or ())
 
     def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
@@ -129,15 +137,22 @@ class Ranker:
         known_of = ranked | (top == TIED)
         reachable = certainty.reachable_strengths(fits, known_of, counted)
         probable = [fit.probable for fit in fits]
+        # Ranks need only the probabilities.
+        for fit in fits:
+            del fit.logits
+        strength = certainty.mean_ranks(fits, counted, ranked, probable)
+        nothing = np.empty(0)
         return Ranking(
             items=index.items,
             width=index.width,
             top=top,
-            p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
-            p_key=p_key,
-            probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan),
-            strength=certainty.mean_ranks(fits, counted, ranked, probable),
-            reachable=np.where(known_of[:, None], reachable, np.inf),
+            p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan) if explained else nothing,
+            p_key=p_key if explained else nothing,
+            probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan)
+            if explained
+            else nothing,
+            strength=strength,
+            reachable=reachable if known_of.all() else np.where(known_of[:, None], reachable, np.inf),
             null=null,
             group=self._representatives(preferences.complete & ranked),
             fold=self._folds[0],
@@ -344,9 +359,9 @@ def _part(name: str) -> str:
     return "words" if name.startswith("words ") else name.removesuffix(GRADED).removesuffix(_OF_KIND)
 
 
-def _missing(silence: Mapping[str, Floats], weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
+def _missing(silence: Mapping[str, Silence], weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
     """Return how much missing answers could add to each part of the logits of the items `rows` (m,)."""
     out: dict[str, Floats] = {}
     for name, share in silence.items():
-        out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share[rows]
+        out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share(rows)
     return out

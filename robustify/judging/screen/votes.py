@@ -7,6 +7,7 @@ is not finite, are unanswered. A preference also gives a degree, and is an input
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import log_softmax
@@ -25,6 +26,8 @@ FLAGGED, KEPT, UNDECIDED = 1, 0, -1
 GRADED = " by degree"
 """End of the name of a column of votes on one scale for all items."""
 _EVERY = slice(None)
+Silence = Callable[[Ints], Floats]
+"""Function of some items (r,) that returns the share of voters without an answer, times what it could contribute (r,)."""
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
 
@@ -185,7 +188,8 @@ class _Preferences:
     unanswered. `spread` (n,) is its deviation, typically `scale`. `bare` is true if no answer has scores."""
 
     middle: Floats
-    spread: Floats
+    k: Ints
+    largest: float
     scale: float
     answered: Bools
     placed: bool
@@ -194,18 +198,18 @@ class _Preferences:
 
     def values(self, rows: slice | Ints = _EVERY) -> Floats:
         """Return the preferences on some items, scaled to deviation 1 (r, K). Preferences without spread are 0."""
-        spread = self.spread[rows]
+        middle = self.middle[rows]
+        spread = _deviation(middle, self.k[rows])
         alive = spread > ROUNDING
-        return self.middle[rows] * (alive / np.where(alive, spread, 1.0))[:, None]
+        return middle * (alive / np.where(alive, spread, 1.0))[:, None]
 
     def graded(self, rows: Ints) -> Floats:
         """Return the preferences on some items, divided by one scale for all items (r, K)."""
         return self.middle[rows] / self.scale
 
-    @property
-    def largest(self) -> float:
-        """Largest deviation of `graded` on any item."""
-        return float(self.spread.max(initial=0.0)) / self.scale
+
+def _deviation(middle: Floats, k: Ints) -> Floats:
+    return np.asarray(np.sqrt((middle**2).sum(axis=1) / np.maximum(k, 1)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,7 +230,7 @@ class MeanPreferences:
     is how many times more often right answers may have been readable than wrong ones."""
 
     values: dict[str, MeanPreference]
-    missing: dict[str, Floats]
+    missing: dict[str, Silence]
     complete: Bools
     placed: bool
     selection: float
@@ -246,7 +250,7 @@ class VoterPreferences:
 
     def __init__(self, answers: Answers, index: ItemIndex) -> None:
         self._answers, self._index = answers, index
-        self._there = np.arange(index.width) < index.k[:, None]
+        self.there = np.arange(index.width) < index.k[:, None]
         self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
     def of(self, rules: ScreenRules) -> MeanPreferences:
@@ -254,7 +258,7 @@ class VoterPreferences:
         few answers ranks lower."""
         template, voters = who_votes(self._answers, rules)
         found: dict[str, MeanPreference] = {}
-        missing: dict[str, Floats] = {}
+        missing: dict[str, Silence] = {}
         every: list[_Preferences] = []
         modes: tuple[Mode, ...] = ("text", "letter")
         for mode in modes:
@@ -264,14 +268,13 @@ class VoterPreferences:
                 continue
             read = [self._of(mode, name, by, rules.norm if own else "chars") for name in voters]
             read = [one for one in read if own or one.asked.any()]
-            n = sum((one.answered for one in read), np.zeros(len(self._index)))
-            if n.any():
-                silent = not all(one.answered.any() for one in read)
-                unheard = np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)
-                name = f"{mode} votes"
+            spoken = [one.answered.any() for one in read]
+            if any(spoken):
+                name, most = f"{mode} votes", max(one.largest for one in read)
                 found[name] = MeanPreference(read, _Preferences.values)
                 found[name + GRADED] = MeanPreference(read, _Preferences.graded)
-                missing |= {name: unheard, name + GRADED: unheard * max(one.largest for one in read)}
+                missing[name] = partial(_silence, read, 1.0, silent=not all(spoken))
+                missing[name + GRADED] = partial(_silence, read, most, silent=not all(spoken))
             every += read
         complete = np.ones(len(self._index), dtype=bool)
         for one in every:
@@ -292,22 +295,29 @@ class VoterPreferences:
         if asking not in self._read:
             block = self._answers.block(VIEW_OF[mode], name, template)
             preference = mean_preferences(block, mode, self._index, norm)
-            answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
+            answered = ~(np.isnan(preference) & self.there).any(axis=1) & (self._index.k > 0)
             middle = by_rows(
                 lambda of, there, heard: np.where(heard[:, None], centred(np.nan_to_num(of), there), 0.0),
-                preference, self._there, answered,
+                preference, self.there, answered,
             )  # fmt: skip
-            spread = by_rows(
-                lambda of, k: np.sqrt((of**2).sum(axis=1) / np.maximum(k, 1)), middle, self._index.k
-            )
+            spread = by_rows(_deviation, middle, self._index.k)
             alive = spread > ROUNDING
             scale = float(np.sqrt((spread[alive] ** 2).mean())) if alive.any() else 1.0
             there = self._index.index_of[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             placed = mode == "letter" and in_own_order(block)
-            bare = not np.isfinite(block.scores).any()
-            self._read[asking] = _Preferences(middle, spread, scale, answered, placed, asked, bare)
+            bare, largest = not np.isfinite(block.scores).any(), float(spread.max(initial=0.0)) / scale
+            self._read[asking] = _Preferences(
+                middle, self._index.k, largest, scale, answered, placed, asked, bare
+            )
         return self._read[asking]
+
+
+def _silence(read: Sequence[_Preferences], most: float, rows: Ints, *, silent: bool) -> Floats:
+    """Return the share of voters without an answer to some items (r,), times their largest preference, which is unknown
+    if one of them is `silent` on all items."""
+    n = sum((one.answered[rows] for one in read), np.zeros(len(rows)))
+    return (np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)) * most
 
 
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:

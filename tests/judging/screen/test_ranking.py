@@ -147,6 +147,17 @@ def test_scores_tie_alike_in_rows_and_in_ranked_options() -> None:
         assert len(tied_best(scores[0].tolist())) == tie
 
 
+def test_a_ranking_for_an_audit_is_the_same_without_its_explanation() -> None:
+    b = bench(300, 3, s=0.3, seed=1)
+    answers = Answers.of([*rows(b, rotations=False), *text_rows(b)])
+    ranker = Ranker(answers, item_index(answers, b.ids), items_of(b))
+    whole, audit = ranker.rank(RULES), ranker.rank(RULES, explained=False)
+    for name in ("top", "strength", "reachable", "null", "group", "fold"):
+        np.testing.assert_array_equal(getattr(audit, name), getattr(whole, name))
+    assert set(whole.parts) > {"surface"}
+    assert (audit.parts, audit.surface, len(audit.p_key)) == ({}, {}, 0)
+
+
 def test_few_items_are_ranked_by_the_voters_and_nothing_is_fitted() -> None:
     b = bench(30, 2, s=0.9, seed=2)
     ranking, index = ranked(b, items_of(b))
