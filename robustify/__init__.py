@@ -4,8 +4,12 @@
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+# Arrow's own pools keep the memory that they free, which arrays then cannot use. Arrow reads this when it is imported.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 if TYPE_CHECKING:
     from robustify.api import Audit, RobustifyError, adjusted, audit, heuristics, import_logs, judge, open

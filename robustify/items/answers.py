@@ -263,6 +263,7 @@ class Answers:
         table = pa.concat_tables(parts)
         table = table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks())
         # The arrays of judging cannot use what the reader keeps for later files.
+        parts.clear()
         pa.default_memory_pool().release_unused()
         return cls(table, runs, packed)
 

@@ -51,6 +51,20 @@ def test_a_block_is_padded_and_keeps_table_order() -> None:
     assert np.isnan(block.scores[1, 2])
 
 
+def test_a_block_without_rows_has_empty_columns_and_reads_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers.of(three())
+    block = answers.block("cloze", "m")
+    monkeypatch.setattr(Answers, "column", lambda *_: pytest.fail("a column was read"))
+    assert {block.n_chars.shape, block.order.shape, block.scores.shape} == {(0, 0)}
+    assert (block.correct.shape, block.correct.dtype, block.tie.shape, block.tie.dtype) == (
+        (0,),
+        float,
+        (0,),
+        int,
+    )
+    assert len(block.first()) == 0
+
+
 def test_the_first_row_of_an_item_is_its_plain_asking() -> None:
     rows = [answer(Asked("a", "full", "m", o, "t", 0), [-1.0, -2.0]) for o in ((1, 0), (0, 1))] + three()[1:2]
     block = Answers.of(rows).block("full", "m").first()
