@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.simulate.dependent import _SCRIPTS, DEPENDENT
+from bench.simulate.dependent import _SCRIPTS, DEPENDENT, longer_scripts
 from robustify.items.item import Item
 from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups, parallel_items
 from robustify.judging.baselines.relatives import LARGEST, joined, relatives
@@ -72,8 +72,10 @@ def test_translations_that_nothing_pairs_look_parallel_until_their_passage_is_na
     independent = DEPENDENT["plain"](480, np.random.default_rng(7)).items
     apart = [replace(item, choices=tuple(in_script(one, n % 4) for one in item.choices))
              for n, item in enumerate(independent)]  # fmt: skip
+    longer = longer_scripts(360, np.random.default_rng(0)).items
     found = {name: parallel_items(some) for name, some in
-             {"unnamed": items, "named": named, "other questions": apart, "one alphabet": independent}.items()}  # fmt: skip
+             {"unnamed": items, "named": named, "other questions": apart, "one alphabet": independent,
+              "unseen": longer}.items()}  # fmt: skip
     assert {name: one.unnamed > 100 for name, one in found.items()} == dict.fromkeys(found, False) | {
         "unnamed": True
     }
