@@ -188,9 +188,8 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices, and return one row per rule. Columns are value, n, low and high
-    (95 %), and ties. `attrs` has the number of items, chance accuracy, and notes. Raise `RobustifyError` for a restricted
-    set."""
+    """Score simple rules that see only the choices, and return a row for each. Columns are value, n, low and high (95 %),
+    and ties. `attrs` has n, the accuracy by chance, and notes. Raise `RobustifyError` for a restricted set."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table

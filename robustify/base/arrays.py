@@ -48,7 +48,7 @@ def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
 
 
 def group_numbers(items: Sequence[str], group_of: Mapping[str, str]) -> Ints:
-    """Return the number of the group that each item belongs to (n,). An item without a group is alone."""
+    """Return the index of the group that each item belongs to (n,). An item without a group is alone."""
     return numbered([f"group/{group_of[i]}" if group_of.get(i) else f"item/{i}" for i in items])[1]
 
 

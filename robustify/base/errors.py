@@ -41,7 +41,7 @@ class RequestError(DataError):
 
     @classmethod
     def of(cls, faults: Mapping[int, str]) -> "RequestError":
-        """Build an error with one line per position."""
+        """Build an error with one line per faulty request, given the faults by position."""
         return cls(*(f"request {place}: {fault}" for place, fault in faults.items()), faults=faults)
 
 

@@ -185,7 +185,7 @@ class Repository:
 
 
 def lines_of(answer: bytes) -> list[str]:
-    """Split an answer of Git into lines at newlines only, because names may contain any other separator."""
+    """Split the output of Git into lines at newlines only, because names may contain any other separator."""
     return [row for row in os.fsdecode(answer).split("\n") if row]
 
 

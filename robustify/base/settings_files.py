@@ -67,8 +67,8 @@ def _known() -> dict[str, Path]:
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
-    """Read plain values from YAML, and refuse aliases (they multiply), tags, repeated keys, and deep nesting. `what`
-    describes the expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
+    """Read plain values from YAML, and refuse aliases, tags, repeated keys, and deep nesting. `what` describes the
+    expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
     try:
         return yaml.load(raw, _Strict)
     except (yaml.YAMLError, ValueError) as error:

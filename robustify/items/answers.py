@@ -350,7 +350,7 @@ class Answers:
 
 
 def _runs(table: pa.Table, start: int = 0) -> _Runs:
-    """Return the runs of successive rows with the same view, model and template. The first row has the number `start`."""
+    """Return each stretch of successive rows with the same view, model, and template. Rows count from `start`."""
     asking = np.zeros(len(table), dtype=np.int64)
     for name in ASKING:
         encoded = table[name].dictionary_encode().combine_chunks()

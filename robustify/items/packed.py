@@ -29,7 +29,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
             self._packed.append(parts)
 
     def extend(self, values: "Packed[T]") -> None:
-        """Append the values of another sequence, and share their bytes."""
+        """Append the values of another sequence without copying their bytes."""
         self._packed += values._packed
 
     def __len__(self) -> int:

@@ -206,7 +206,7 @@ class _Auditors:
         self.key, self.there = ctx.index.key[self._rows], scores.there[self._rows]
 
     def fold(self, times: int) -> Ints:
-        """Assign each item to a fold, with a new partition each time that auditors look (s,)."""
+        """Assign each item to a fold, with a new partition each time the auditors look (s,)."""
         items, settings = self._ctx.items or (), self._ctx.rules.probe
         groups, content = fold_groups(items)[self._rows], content_hashes(items)[self._rows]
         return balanced_folds(groups, content, settings.folds, _PARTITIONS * (1 + settings.seed) + times)

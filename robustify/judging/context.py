@@ -178,7 +178,7 @@ class Context:
         return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return the values of items in the order of the answer table (n, ...). Items that are not judged have False."""
+        """Return the values of items in the order of the answer table (n, ...). Items that are not judged get False."""
         at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 

@@ -85,7 +85,7 @@ class FreeGraded:
     facts: FreeFacts
 
     def rate(self, mask: Bools) -> Score:
-        """Return the accuracy over the scored responses, withheld if fewer than 80 % have a score."""
+        """Return the accuracy over the scored responses. It is withheld if fewer than 80 % have a score."""
         here = self.score[self.asked & mask]
         n = int(np.count_nonzero(~np.isnan(here)))
         if n < LEAST_COVERAGE * len(here):

@@ -287,8 +287,9 @@ def run_state(
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
 ) -> tuple[State, tuple[Reason, ...]]:
-    """Return the state of a run, and its reasons, the deciding ones first. It is the audit's state, lowered if guardrails
-    failed. A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are forced."""
+    """Return the state of a run and its reasons, the deciding ones first. It is the audit's state, lowered if guardrails
+    failed. A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are
+    forced."""
     few = [c.reason for c in checks if c.reason.code in ("too_few", "dependent")]
     if audit is None or few:
         return "not evaluated", tuple(few) or (Reason.of("no_screen"),)

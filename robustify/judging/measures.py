@@ -122,7 +122,7 @@ class Measure:
         return not isinstance(self.compute, OfPart)
 
     def of(self, summary: Summary) -> Mapping[str, Measured]:
-        """Return the measure's values in a summary, by model or rule, or under `SET`."""
+        """Return the measure's values in a summary by model or rule. A value of the whole set is under `SET`."""
         stored = summary.measures
         match self.scope:
             case "model":

@@ -220,7 +220,7 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
 
 
 def _orders_due(size: int, k: Ints) -> Ints:
-    """Return how many orders of each item are in a set of `size` orders, which is at most k! (n,)."""
+    """Return how many orders of each item a set of `size` orders contains: at most k! (n,)."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)
 

@@ -53,7 +53,7 @@ def ask_by_meaning(
 def text_vectors(
     texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
 ) -> Floats | None:
-    """Embed each text by the sentence encoder (n_texts, width). Return None if the encoder is not available.
+    """Embed each text with the sentence encoder (n_texts, width). Return None if the encoder is not available.
 
     If `keep`, they are cached under a digest of the texts, which a restricted set must not be. Raise `ModelError` if the
     encoder files are damaged.
@@ -81,7 +81,7 @@ Inferred = dict[str, dict[str, str]]
 
 
 class Inferring(Settings):
-    """Models that infer questions: `models` names them (default: all that can generate text)."""
+    """Choice of the models that infer questions. By default, these are all models that can generate text."""
 
     models: tuple[str, ...] = ()
 
@@ -112,8 +112,7 @@ def _first_line(text: str) -> str:
 def like_the_real(
     items: Sequence[Item], inferred: Mapping[str, Mapping[str, str]], cache: Path, *, keep: bool
 ) -> Iterator[Answer]:
-    """Yield how similar each inferred question is to the real one, by words and, if the encoder is available, by
-    meaning."""
+    """Yield how similar each inferred question is to the real one, by words, and by meaning if the encoder is available."""
     for model, texts in inferred.items():
         written = [texts.get(item.id, "").strip() for item in items]
         some = np.array([bool(text) for text in written])

@@ -183,8 +183,9 @@ def require_models(config: Config, cache: Path) -> None:
 
 @no_collector()
 def load_bench(policy: SetPolicy) -> Loaded:
-    """Read the items of all sources, up to the config's limit, with keyed IDs if restricted. Raise `AuthorisationError`
-    if a set that is declared public is sensitive, and `UsageError` if `hidden` names a passage, but no item has one."""
+    """Read the items of all sources, up to the config's limit, with keyed IDs if the set is restricted. Raise
+    `AuthorisationError` if a set declared public is sensitive, and `UsageError` if `hidden` names a passage, but no item
+    has one."""
     bench, config = policy.read(), policy.config
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):

@@ -200,7 +200,7 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the advice for a run, first about the whole set, then in the order of the points that it can gain."""
+    """Return the advice for a run, first about the whole set, then ordered by the points that it can gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     found = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(found, key=lambda one: (one.code not in FIRST, -one.points))[:MOST])
@@ -230,7 +230,7 @@ def _only(items: Sequence[str] | None, n: int) -> str:
 
 
 def _whole(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the cue that marks the most keys of the whole set, with its direction."""
+    """Return the advice on the cue that departs most from chance among the keys of the whole set."""
     found, cue = s.evidence.whole if s.evidence else None, _whole_cue(s)
     if found is None or cue is None:
         return ()
@@ -310,7 +310,7 @@ def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the keys to check. Either the precision of their list was measured, or good models (halfway from
+    """Return the advice on keys to check. Either the precision of their list was measured, or good models (halfway from
     chance to perfect) significantly often agree on another option."""
     noise, analysed = s.label_noise, s.item_analysis
     if noise is None:

@@ -169,7 +169,7 @@ class _Design:
         return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether a fit on all other blocks picks each item's key, for c assignments of keys (n, c).
+        """Return whether a fit on all other blocks picks each item's key, under each of c assignments of keys (n, c).
 
         `key` (n, c) is the position among the item's open choices.
         """

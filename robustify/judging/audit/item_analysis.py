@@ -169,7 +169,7 @@ def corrected_item_total(won: Floats) -> Floats:
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
-    """Return how much information each item gives about a model of mean ability (n,). It is 0 without discrimination.
+    """Return how much information each item gives about a model of mean ability (n,). It is 0 if it does not discriminate.
 
     The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
     information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
@@ -200,8 +200,8 @@ def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
 
 
 def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
-    """Return the lead in votes of the strongest wrong option over the key, and that option's index. `votes` are (n, K).
-    The difference orders keys by doubt, but is not a probability."""
+    """Return how many votes the strongest other option is ahead of the key, and that option. `votes` are (n, K). The
+    difference orders keys by doubt, but is not a probability."""
     rows, others = np.arange(len(key)), votes.copy()
     others[rows, key] = -1.0
     return others.max(axis=1) - votes[rows, key], others.argmax(axis=1)

@@ -38,8 +38,8 @@ def probed(
     seed: int = 0,
     vectors: Floats | None = None,
 ) -> dict[str, Floats]:
-    """Cross-fit each kind of probe, and return the logits that it gives to the options. They are (n, K),
-    centered within the item. Fits use one thread.
+    """Cross-fit a probe of each kind, and return the logits that each gives to the options. They are (n, K), centered
+    within the item. Fits use one thread.
 
     Each `fold` (n,) is predicted by a fit on the others, so copies and passages must share one (`artifact_probe.folds`).
     `vectors` (sum of k, d) are the encoder's, and without them there is no `meaning`.
@@ -138,7 +138,7 @@ def compared(raw: Floats, there: Bools) -> Floats:
 
 
 def classifier(kind: Kind, seed: int) -> Any:
-    """Return the unfitted classifier of a kind of probe."""
+    """Return an unfitted classifier for a kind of probe."""
     if kind == "form":
         return boosting(60, 8, seed)
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]

@@ -54,7 +54,7 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
 
 @kept_for_last
 def form_fits(items: Sequence[Item]) -> Fits:
-    """Return a store of coefficients of `matrix` (f,) that the probe and the ranking share, to avoid fitting twice."""
+    """Return a store for coefficients (f,) of `matrix`, so that the probe and the ranking can share their fits."""
     return {}
 
 
@@ -167,7 +167,7 @@ NO_QUESTION = "no_question"
 
 
 def likeness_by_words(one: str, two: str) -> float:
-    """Return the Dice coefficient of the words of two questions, without function words."""
+    """Return the Dice coefficient of two questions' words, ignoring function words."""
     a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (one, two))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 

@@ -26,14 +26,14 @@ def cross_fitted(fit: Fit, fold: Ints) -> Floats:
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Predict all items, for each fold, by fits that never saw that fold (folds, n, K). Folds f are in ascending order.
+    """Predict all items once per fold, by fits that never saw that fold (folds, n, K). Folds f are in ascending order.
     Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Return logits of fits that never saw a given fold, by fold (folds + 1, n, K). The plain cross-fit comes last."""
+    """Return, for each fold, the logits of fits that never saw it (folds + 1, n, K). The plain cross-fit comes last."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -142,5 +142,5 @@ def boosting(rounds: int, leaves: int, seed: int = 0, **more: float) -> Any:
 
 
 def tree_nodes(model: Any) -> list[Any]:
-    """Return the nodes of each tree of a fitted `boosting`, as arrays of scikit-learn's records."""
+    """Return the nodes of each tree in a fitted `boosting` classifier, as arrays of scikit-learn's node records."""
     return [tree.nodes for (tree,) in model._predictors]

@@ -224,7 +224,7 @@ def heuristic_scores(
 
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Correct p-values by Holm's method, within the rules that see only the options and within all others."""
+    """Correct p-values by Holm's method, separately for the rules that see only the options and for all others."""
     blind, seeing = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
     corrected = (*holm([p[name] for name in blind]), *holm([p[name] for name in seeing]))
     return dict(zip((*blind, *seeing), corrected, strict=True))

@@ -41,7 +41,7 @@ def near_duplicates(items: Sequence[Item]) -> Ints:
 
 @kept_for_last
 def repeats(items: Sequence[Item]) -> Ints:
-    """Group loose copies and items of a passage, and return the index of the first item of each item's group (n,)."""
+    """Group loose copies and items of one passage, and return the index of the first item of each item's group (n,)."""
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]

@@ -193,7 +193,7 @@ class Options:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Jaccard index of the words of each two options of an item (n, K, K). It is 1 if neither has words."""
+        """Jaccard index of the words in each pair of an item's options (n, K, K). It is 1 if neither has words."""
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))

@@ -82,7 +82,7 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Describe the position that has too many keys, and return its test, too, or None (Bonferroni's correction)."""
+    """Describe and test the position that has too many keys, or return None if there is none (Bonferroni's correction)."""
     pairs = Counter((item.key, item.k) for item in items)
     keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
     at = Counter(keys).most_common(1)[0][0] if keys else 0
@@ -118,7 +118,7 @@ def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]
 
 
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
-    """Return the findings of these rules: those about several files together, then those of each file."""
+    """Return the findings of the given rules, first those about several files together, then those of each file."""
     marks, every = [marks_of(bench.items) for bench in benches], [i for bench in benches for i in bench.items]
     together = cues_of({code: [m for own in marks for m in own[code]] for code in CUES}, every)
     found = list(_whole(f"{len(benches)} files", 0, every, together)) if len(benches) > 1 else []

@@ -177,7 +177,7 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
 
 
 def mean_logits(fits: Sequence[CrossFit]) -> Floats:
-    """Average the logits of several partitions into folds (n, K)."""
+    """Average the logits over several partitions of the items into folds (n, K)."""
     return fits[0].logits if len(fits) == 1 else np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 

@@ -73,7 +73,7 @@ class Chance:
 
     @property
     def deciding(self) -> "Chance":
-        """Comparison with chance that decides, which uses the positions of keys if voters could see positions."""
+        """Decisive comparison with chance, which uses the positions of keys if voters could see positions."""
         return self if self.by_position is None else self.by_position
 
 
@@ -240,10 +240,10 @@ class Verdicts:
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """Outcome of one screening rule, for every option of every item as if it were the key. `right` (n, K)
-    counts votes, and `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks
-    those for which the available answers would flag the item, and `open` (n, K) those for which only missing
-    answers still could. `by_ranking` decides under `criterion: fdr`."""
+    """Outcome of one screening rule, computed for each option of each item as if that option were the key. `right` (n, K)
+    counts votes, and `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks those for
+    which the available answers would flag the item, and `open` (n, K) those for which only missing answers still could.
+    `by_ranking` decides under `criterion: fdr`."""
 
     votes: Votes
     rules: ScreenRules

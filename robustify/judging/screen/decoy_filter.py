@@ -103,7 +103,7 @@ def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
 
 
 def _negative_binomial(level: float, misses: int, c: float) -> int:
-    """Return the `level` quantile of the number of successes, of probability c each, that precede this many misses."""
+    """Return the `level` quantile of the number of successes (of probability c) before the given number of misses."""
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))

@@ -38,7 +38,7 @@ class ItemIndex:
         return int(self.k.max(initial=1))
 
     def spread(self, block: Block, values: Floats) -> Floats:
-        """Arrange the values of rows by item, NaN for items without a row (n,). A block has at most one row per item."""
+        """Arrange the values of rows by item (n,). Items without a row are NaN. A block has at most one row per item."""
         if not len(block):
             return np.broadcast_to(np.nan, len(self))
         out = np.full(len(self), np.nan)
@@ -48,8 +48,8 @@ class ItemIndex:
 
 
 def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
-    """Return the judged items in this order, with the key and number of choices that their rows have. Raise `DataError` if
-    two rows of an item disagree on its key or number of choices, or a row is repeated."""
+    """Return the judged items in the given order, each with the key and number of choices from its rows. Raise
+    `DataError` if two rows of an item disagree on its key or number of choices, or a row is repeated."""
     items = tuple(items_order)
     if items == answers.items:
         index = np.arange(len(items), dtype=np.int32)

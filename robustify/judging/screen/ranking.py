@@ -163,7 +163,7 @@ class Ranker:
         )
 
     def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Return the centered contributions (n, K) of each part and surface feature to the logits of a ranking."""
+        """Return the centered contribution of each part and surface feature to the logits of a ranking (n, K)."""
         return self._fitted(self._preferences.of(rules), self._folds)[1:]
 
     def by_options(self) -> OptionScores | None:
@@ -222,8 +222,8 @@ class Ranker:
 
     @cached_property
     def _kinds(self) -> Ints:
-        """Kind of each item, by topic and number of options, or -1 if it is too rare for a fit or the only
-        one (n,). A cue may point to the key in one kind of items and away from it in another."""
+        """Kind of each item, by topic and number of options (n,). It is -1 if the kind is too rare for a fit or the only
+        one. A cue may point to the key in one kind of items and away from it in another."""
         topic = group_numbers([item.topic for item in self._items or ()], {})
         kind = np.unique(topic * (self._index.width + 1) + self._index.k, return_inverse=True)[1]
         fewest = max(FEWEST_OF_KIND, SMALLEST_KIND * len(kind))

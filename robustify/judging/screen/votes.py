@@ -63,7 +63,7 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Average each voter's answers to an item into one pick. Unasked is -1. `plain` uses only the first answer (D.4)."""
+    """Average each voter's answers to an item into one pick (-1 if there are none). `plain` uses only the first (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -80,7 +80,7 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def _single(shared: Bools) -> Ints:
-    """Return the only choice that is marked for each voter (n, m), -1 if none is and -2 if several are."""
+    """Return the choice that is marked for each voter and item (n, m). It is -1 if none is, and -2 if several are."""
     many = shared.sum(axis=-1)
     return np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED)).astype(np.int16)
 
@@ -225,9 +225,9 @@ class MeanPreference:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences, in each mode, of the voters that answered (`values`), and the share that did not (`missing`,
-    (n,)). `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection`
-    is how many times more often right answers may have been readable than wrong ones."""
+    """Mean preferences, in each mode, of the voters that answered (`values`), and the share that did not (`missing`).
+    `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how
+    many times more often right answers may have been readable than wrong ones."""
 
     values: dict[str, MeanPreference]
     missing: dict[str, Silence]

@@ -182,7 +182,7 @@ def group_sums(values: Floats, groups: Ints | None) -> Floats:
 
 
 def interval(draws: Floats, level: float = 0.95) -> Interval:
-    """Return the percentile interval of draws, ignoring NaN, or NaN if no draw is left."""
+    """Return the percentile interval of the draws that are not NaN, or NaN if there are none."""
     known, tail = draws[~np.isnan(draws)], (1 - level) / 2
     low, high = np.quantile(known, [tail, 1 - tail]).tolist() if len(known) else (math.nan, math.nan)
     return low, high
@@ -281,7 +281,7 @@ def _kappa_interval(
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:
-    """Return Fleiss' kappa of right and wrong votes (n, m) (Fleiss 1971). It is NaN if all votes are equal or m < 2."""
+    """Return Fleiss' kappa (1971) of right and wrong votes (n, m). It is NaN if all votes are equal or m < 2."""
     n, m = votes_correct.shape
     if n == 0 or m < 2:
         return math.nan

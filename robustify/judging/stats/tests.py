@@ -131,7 +131,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest difference detected with this power at this standard error, by normal approximation."""
+    """Return the smallest difference that is detectable with the given standard error (normal approximation)."""
     return (NORMAL.inv_cdf(0.5 + level / 2) + NORMAL.inv_cdf(power)) * error
 
 

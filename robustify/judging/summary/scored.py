@@ -92,7 +92,7 @@ class Orders(Part):
 
 
 class Stability(Orders):
-    """How one model's accuracy and picks vary over random orders (without any, over rotations) and over all rotations."""
+    """How one model's accuracy and picks vary with the order of choices (rotations, if no random orders were asked)."""
 
     is_voter: bool | None
     rotations: Orders | None

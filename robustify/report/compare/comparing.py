@@ -135,7 +135,7 @@ class RunPair:
 
     @property
     def reader(self) -> Change | None:
-        """Change of the reader that sees no question, if both runs have one."""
+        """Change in the accuracy of the reader that sees no question, if both runs have such a reader."""
         return next((change for change in self.changes if change.number == measures.READER.name), None)
 
     @property
@@ -240,7 +240,7 @@ def _listed(items: Sequence[SameItem]) -> list[Tree]:
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
-    """Match models of the same name, and the only other model of each run, such as a base and a tuned model."""
+    """Match models by name. If one other model is left in each run, such as a base and a tuned model, match these, too."""
     left, right = [m for m in one if m not in two], [m for m in two if m not in one]
     return [(m, m) for m in one if m in two] + ([(left[0], right[0])] if len(left) == len(right) == 1 else [])
 
