@@ -238,7 +238,8 @@ def sentence_vectors(
     order = sorted(range(len(once)), key=lambda at: len(tokens[at]))
     out = np.zeros((len(once), model.config.hidden_size), dtype=np.float32)
     with torch.inference_mode():
-        for start in range(0, len(once), _TEXTS):
+        # The longest come first, so that all later batches fit into their memory.
+        for start in reversed(range(0, len(once), _TEXTS)):
             part = order[start : start + _TEXTS]
             given = tokenizer.pad({"input_ids": [tokens[at] for at in part]}, return_tensors="pt")
             shown = given["attention_mask"][..., None]
