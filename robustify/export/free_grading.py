@@ -1,4 +1,4 @@
-"""Export of items as open-ended questions, and the grading of replies to them, which lm-eval and Inspect call.
+"""Export of items as open-ended questions, and functions with which lm-eval and Inspect grade the replies.
 
 Only questions that rules can grade (numbers and short texts) are exported, and the others are counted. An answer that the
 rules cannot decide has no score. It is counted beside the accuracy and never as wrong. The same applies to a truncated
@@ -29,7 +29,7 @@ class FreeRows(HoldsText):
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
-    """Convert the items that can be asked without options and graded by rules, in order."""
+    """Convert to rows, in order, all items that can be asked without options and graded by rules."""
     asked = [convert_item(item) for item in items]
     rows = (
         {"id": one.id, "prompt": prompt_of(one, _RULES), "question": one.question, "kind": one.kind,

@@ -84,7 +84,7 @@ def pack_text(root: Path, name: str) -> str:
 
 @cache
 def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
-    """Return the built-in templates and those of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
+    """Return the built-in templates and those in the given folders, sorted. Raise `DataError` if a folder is unreadable."""
     every = read_pack(Path(__file__).with_name("templates"), "")
     every += [one for folder in extra_dirs for one in read_pack(folder, f"{folder.name}:")]
     version = re.compile(r"\d+")
@@ -226,8 +226,8 @@ def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str,
 def prompt_for(
     prompt_id: str, item: Item = INVENTED, format_type: str | None = None, extra_dirs: tuple[Path, ...] = ()
 ) -> dict[str, str]:
-    """Render a prompt for one item, with the options in their own order. Return its parts by name. The key stands for a
-    reply. Raise `UsageError` if the prompt is unknown or does not fit the item."""
+    """Render a prompt for one item, with the options in the item's own order. Return its parts by name. The key
+    stands for a reply. Raise `UsageError` if the prompt is unknown or does not fit the item."""
     if prompt_id == _INFERRING:
         return {"context": inferring_prompt(item)}
     if not _is_view(prompt_id):

@@ -119,7 +119,7 @@ class FreeResponse:
             self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
-        """Return the graded rows of the run with the calibration of the judge."""
+        """Return the graded rows of the run, and the calibration of the judge."""
         settings = self._settings
         refuse_self_judging(settings.judge, self._rows)
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)

@@ -201,7 +201,7 @@ RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "expla
 
 
 class JudgeSettings(Settings):
-    """Settings of the judge, a model at an OpenAI-compatible server, which docs/freeform.md explains."""
+    """Settings of the judge, a model at an OpenAI-compatible server, as explained in docs/freeform.md."""
 
     model: str = Field(min_length=1)
     base_url: Address
@@ -222,7 +222,7 @@ class JudgeSettings(Settings):
 
 
 class FreeSettings(Settings):
-    """Settings of free response, which docs/freeform.md explains.
+    """Settings of free response, as explained in docs/freeform.md.
 
     `models` defaults to every model that can generate text, `template` to one per kind of answer, and `scale` and
     `format_type` to those of the template. `rubrics` names a version of the judge's template by kind (`mcq: "1.0"`), or a

@@ -245,7 +245,7 @@ def _line_of(text: str, at: int) -> int:
 
 
 def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
-    """Yield the text of each shape: its paragraph, joined with the previous (or else the next) one if it is not a whole
+    """Yield the text of each shape: its paragraph, joined with the one before or after it if it is not a whole
     item."""
     lines, known = text.split("\n"), dict[tuple[int, int], str]()
     places = [min(at, len(lines) - 1) for at in places]  # a reading may have more lines

@@ -156,7 +156,7 @@ class Fingerprints:
 
 
 def write_index(path: Path, index: Index, key: Key) -> None:
-    """Write an index, authenticated by the key: one line of JSON with the names and sizes, then the numbers."""
+    """Write an index that the key authenticates: a line of JSON with the names and sizes, and then the numbers."""
     named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
     numbers = index.words + index.shingles + index.wholes
     head, body = MAGIC + bytes.fromhex(key.id), json.dumps(named).encode() + b"\n" + numbers.tobytes()

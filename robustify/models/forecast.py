@@ -138,7 +138,7 @@ def with_words(
 
 
 def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
-    """Return a copy of the forecast with the remaining requests of the given models, by name."""
+    """Return a copy of the forecast with the remaining requests in `left`, a mapping by model name."""
     needs = (replace(n, **left[n.model]._asdict()) if n.model in left else n for n in known.needs)
     return replace(known, needs=tuple(needs))
 

@@ -117,7 +117,7 @@ class Manifest(_Part):
         return self.sensitivity == "restricted"
 
     def sources(self, root: Path) -> tuple[Source, ...]:
-        """Return the files below `root` as sources with their pins."""
+        """Return the set's files as sources below `root`, each with its pins."""
         shared: dict[str, Any] = {"fields": self.fields, "name": self.id, "skip_bad": self.data.skip_bad}
         return tuple(
             Source(path=str(root / file.path), sha256=file.sha256, topic=file.topic, **shared)

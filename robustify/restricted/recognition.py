@@ -61,7 +61,7 @@ def require_ordinary_files(
 
 
 def refuse_copy(name: str, items: Sequence[Item]) -> None:
-    """Raise `AuthorisationError` if items of a public run are those of a set whose terms were accepted."""
+    """Raise `AuthorisationError` if items of a public run belong to a restricted set whose terms were accepted."""
     _refuse(name, list(_of_accepted(items)))
 
 

@@ -169,7 +169,7 @@ def _joined(several: Iterable[bytes]) -> bytes:
 
 
 def _copied(items: Sequence[Item], key: bytes, sets: Mapping[str, bytes]) -> dict[str, int]:
-    """Return the sets of which the items are a copy, with the number of known items. `sets` has their fingerprints."""
+    """Return the sets of which the items are a copy, and how many are in each. `sets` has their fingerprints."""
     known, counts = {name: _cut(marks) for name, marks in sets.items()}, Counter[str]()
     for item in items if known else ():
         marks = list(_fingerprints(item, key))

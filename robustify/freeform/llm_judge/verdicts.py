@@ -44,7 +44,7 @@ _NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
 class Reading(NamedTuple, Generic[T]):
-    """The parsed value of a reply, or None with the error type."""
+    """The value parsed from a reply, or None and the type of the error."""
 
     value: T | None
     error_type: ErrorType | None
@@ -247,7 +247,7 @@ def _index(value: Any) -> int | None:
 
 
 def _item_label(item: str) -> str | None:
-    """Return the label in a list item, which may have a remark, or None if it is contradictory or negated."""
+    """Return the label in a list item, or None if a second label or a remark contradicts it."""
     parts = _SEPARATOR.split(item)
     if (whole := _label(item)) is not None or len(parts) == 1:
         return whole

@@ -243,7 +243,7 @@ class CachedScores:
 
     @property
     def path(self) -> str | None:
-        """Scoring path that an earlier run used for this model, or None."""
+        """Scoring path that an earlier run used for this model, or None if there was none."""
         if self._cache is None:
             return None
         query = ("SELECT path FROM path WHERE model = ?", (self._head.digest(),))

@@ -1,4 +1,4 @@
-"""Reader for JSON Lines and JSON documents, which keeps the line number of each row, and for rows inside other rows.
+"""Reader for JSON Lines, JSON documents, and rows inside other rows, which keeps the line number of each row.
 
 Only LF ends a line of JSON Lines, because U+2028 and similar characters may appear inside a string. A bad line is
 reported, and the other lines are still read. A truncated document is refused. Unlike `json`, this module refuses NaN and

@@ -238,7 +238,7 @@ def _unpacked(cell: str, what: str) -> Choices | object:
 
 
 def literal(cell: str) -> object:
-    """Return the JSON or Python value that a text cell holds, or None."""
+    """Return the JSON or Python value that a text cell holds, or None if it holds plain text."""
     with warnings.catch_warnings():
         # Python's warnings about odd escapes quote the text.
         warnings.simplefilter("ignore")

@@ -106,7 +106,7 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Row that was set aside because it cannot become an item, with the reason."""
+    """Row that was set aside, with the reason why it cannot become an item."""
 
     line: int
     reason: str

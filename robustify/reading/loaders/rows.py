@@ -171,7 +171,7 @@ def in_memory(table: SourceTable) -> SourceTable:
 
 
 def table_of(members: Members, layout: str = "") -> SourceTable:
-    """Build a table of rows and faults, numbered in order, in memory."""
+    """Build a table in memory from rows and faults, which are numbered in order."""
     return in_memory(streamed(lambda: members, layout=layout))
 
 

@@ -82,8 +82,8 @@ def _is_results(cells: Cells) -> bool:
 def replies_in_rows(
     head: log.Log, run: LmEvalRun, table: SourceTable, options: log.LogOptions, before: log.ShownBefore
 ) -> log.Log:
-    """Return `head` with the replies from a table of lm-eval rows. Raise `UsageError` if the filter does not exist, or the
-    view contradicts the prompts, and `DataError` if the layout is unknown, or the prompts contradict `options`."""
+    """Return the log `head` with the replies in a table of lm-eval rows. Raise `UsageError` if the filter does not exist,
+    or the view contradicts the prompts, and `DataError` if the layout is unknown, or the prompts contradict `options`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
@@ -285,7 +285,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
-    """Return the contents of the results file with the same date, or of the only one that contains the task, or nothing."""
+    """Return the contents of the results file with the same date, or else of the only one with the task, if any."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]

@@ -33,7 +33,7 @@ _LISTED = 10
 
 
 def as_name(said: object) -> Name | None:
-    """Return a value as a name if it is text, a number, or a boolean in one word, otherwise None."""
+    """Return a value as a name if it is a number, a boolean, or text in one word, and None otherwise."""
     text = str(said) if isinstance(said, str | int | float) else ""
     return Name(text) if _WORD.fullmatch(text) else None
 

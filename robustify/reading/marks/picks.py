@@ -336,7 +336,7 @@ def _final_channel(text: str) -> ReasoningSplit:
 
 
 def json_answer(text: str) -> str | None:
-    """Return the only member of a JSON object that names an answer, or None."""
+    """Return the only member of a JSON object that names an answer, or None if there are none or several."""
     try:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):

@@ -102,7 +102,7 @@ def _folded(choice: str) -> str:
 
 
 def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
-    """Return the reason why `new` must not be published after the earlier releases, or None."""
+    """Return the reason why `new` must not be published after the earlier releases, or None if it may."""
     named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
     if any(one.of.items != new.of.items for one in named):
         return "This version was released with other items. Release the same items, or use another version."

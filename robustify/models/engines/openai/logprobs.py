@@ -75,7 +75,7 @@ class Questions:
         return self._asked(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
-        """Return the log-probabilities of the most likely next tokens (at most `top`), by token. The result is None if the
+        """Map each of the most likely next tokens (at most `top`) to its log-probability. The result is None if the
         server does not return them, and empty if the model ends its text every time."""
         for _ in range(_DRAWN):
             seen = self._asked(prompt, {"logprobs": top}, lambda reply: _following(reply, top))

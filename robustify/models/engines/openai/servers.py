@@ -126,8 +126,8 @@ class Servers(Closing):
             server.client.close()
 
     def usage(self) -> Json:
-        """Return an entry for run.log with the numbers of calls and tokens, and their cost, which is None without prices. A
-        call may answer several requests."""
+        """Return an entry for run.log: the numbers of calls and tokens, and their cost, or None if prices are
+        unknown. A call may answer several requests."""
         counts = sum((server.client.counts for server in self._all), Counter[str]())
         counted = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
         cost = self.model.cost(counts["tokens_in"], counts["tokens_out"])
