@@ -185,7 +185,8 @@ def in_own_order(block: Block) -> bool:
 @dataclass(frozen=True)
 class _Preferences:
     """One voter's preferences among the options in one mode. `middle` (n, K) has mean 0 within the item, or is 0 if
-    unanswered. `spread` (n,) is its deviation, typically `scale`. `bare` is true if no answer has scores."""
+    unanswered. Its deviation is typically `scale`, and at most `largest` times that, among `k` (n,) options. `bare` is
+    true if no answer has scores."""
 
     middle: Floats
     k: Ints
