@@ -101,9 +101,8 @@ class Evidence:
 
     @cached_property
     def named(self) -> Ints:
-        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is
-        reported if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before the
-        votes of models."""
+        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is reported
+        if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before votes."""
         n, c = self.carried.shape
         out = np.full((n, MOST_NAMED), NO_CUE, dtype=np.int8)
         if not c:
