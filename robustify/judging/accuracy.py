@@ -80,7 +80,7 @@ def scored(
 
 
 def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
-    """Score the answers of the named models under every view, by the rules of the run."""
+    """Score the answers of the named models under every view, following the rules of the run."""
     votes, hidden = ctx.votes, ctx.rules.hidden
     rules = ctx.rules.screen.model_copy(update={"template": votes.template})
     best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}

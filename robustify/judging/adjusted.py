@@ -131,8 +131,8 @@ def _finds(one: LeftToFind, p: float) -> bool:
 
 
 def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
-    """Return the cues that the weights balance, by name, for items with a known key. They are what the scorer gives
-    to the key (`strategy`), the contributions of form and words, and the credits of four length heuristics."""
+    """Map the name of each cue that the weights balance to its values on items with a known key. They are what the scorer
+    gives to the key (`strategy`), the contributions of form and words, and the credits of four length heuristics."""
     known, there = scores.known, scores.there[scores.known]
     rows, key = np.flatnonzero(known), ctx.index.key[known]
     by_rule = listed_credit(ctx.items or (), RULES).items()
@@ -145,7 +145,7 @@ def listed_cues(ctx: Context, scores: OptionScores) -> dict[str, Floats]:
 
 
 def strategy(name: str, logits: Floats, there: Bools, key: Ints, fold: Ints) -> dict[str, Floats]:
-    """Measure a strategy's gain over chance on each item by its logit and probability of the key, and by its pick."""
+    """Measure a strategy's gain over chance on each item by the key's logit, by the key's probability, and by the pick."""
     log_p, at = tempered(logits, there, key, fold), (np.arange(len(key)), key)
     chance = 1 / there.sum(axis=1)
     found = {
@@ -194,8 +194,8 @@ def _withheld(weight: Floats) -> Reason | None:
 
 
 class _Auditors:
-    """Auditors that look for cues left under the weights: fresh probes, and the sentence encoder if it was
-    asked. They see all m items with a known key, or a sample if these are too many to balance what they find:
+    """Auditors that look for cues that remain after weighting: fresh probes and, if it was asked, the sentence
+    encoder. They see all m items with a known key, or a sample if these are too many to balance what they find:
     `key` is (s,), `there` (s, K)."""
 
     def __init__(self, ctx: Context, scores: OptionScores) -> None:
@@ -228,7 +228,7 @@ class _Auditors:
         return [*asked] or [None]
 
     def balanceable(self, logits: Mapping[str, Floats], times: int) -> list[str]:
-        """Return the auditors whose findings can be balanced, because they saw all items and a fresh fit can check the
+        """Return the auditors whose findings can be balanced: they saw all items, and a fresh fit can check the
         weights. The encoder has one further cross-fit."""
 
         def fresh(name: str) -> bool:
@@ -238,7 +238,7 @@ class _Auditors:
         return [name for name in logits if self._all and fresh(name)]
 
     def left(self, logits: Mapping[str, Floats], weight: Floats) -> dict[str, LeftToFind]:
-        """Return what each auditor still gains over chance under the weights (m,). `logits` are (s, K)."""
+        """Return each auditor's gain over chance on the weighted items. `logits` are (s, K), and `weight` is (m,)."""
         ctx = self._ctx
         together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
         won = {name: credit(_picked(one, self.there), self.key) for name, one in logits.items()}

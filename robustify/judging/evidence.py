@@ -290,7 +290,7 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
-    """Find the `lint` rule whose cue departs most from chance among keys, if any. At most `MOST_FITTED` items are read."""
+    """Return the cue that departs most from chance in the keys, if any. At most `MOST_FITTED` items are read."""
     some = [items[at] for at in drawn(np.ones(len(items), dtype=bool)).tolist()]
     found = cues_of(marks_of(some), some)
     code = max(found, key=lambda one: abs(found[one].keys - found[one].expected), default="")

@@ -87,7 +87,7 @@ class MeasureInput:
 
 @dataclass(frozen=True, slots=True)
 class PerItem:
-    """Measure that is the mean of a value of each item, such as a credit (n,). Items without a value are NaN."""
+    """Measure that averages one value per item, such as a credit (n,). Items without a value are NaN."""
 
     values: Callable[[Scored], Floats | None]
     cloze: bool = False
@@ -99,7 +99,7 @@ Whole = Callable[[MeasureInput], Mapping[str, Measured]]
 
 @dataclass(frozen=True, slots=True)
 class OfPart:
-    """Measure of the whole set that repeats a number of another part of the summary."""
+    """Measure of the whole set that repeats a number from another part of the summary."""
 
     found: Callable[[Summary], Measured | None]
 
@@ -122,7 +122,7 @@ class Measure:
         return not isinstance(self.compute, OfPart)
 
     def of(self, summary: Summary) -> Mapping[str, Measured]:
-        """Return the measure's values in a summary by model or rule. A value of the whole set is under `SET`."""
+        """Return the measure's values from a summary, keyed by model or rule. The whole set's value is under `SET`."""
         stored = summary.measures
         match self.scope:
             case "model":
@@ -134,7 +134,7 @@ class Measure:
         return {} if found is None else {SET: found}
 
     def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
-        """Compute the measure's values, by model or rule. Empty if another part of the summary has them."""
+        """Compute the measure's values for each model or rule. Empty if another part of the summary has them."""
         match self.compute:
             case PerItem(values):
                 won = {name: values(model) for name, model in given.models.items()}
@@ -219,7 +219,7 @@ def _longest_gap(view: str) -> Whole:
 
 
 def _full_less(view: str) -> Whole:
-    """Return the accuracy on the full question minus that under a view, on items answered both ways."""
+    """Return a measure of how much higher accuracy is on the full question than under a view, on items with both."""
 
     def gap(given: MeasureInput, name: str) -> Score | None:
         full, other = given.scores("full", name), given.scores(view, name)
@@ -232,7 +232,7 @@ def _full_less(view: str) -> Whole:
 
 
 def _longest_picks(model: Scored) -> Floats | None:
-    """Return whether the model picks a longest choice on the full question (n,): 1 or 0, or NaN without a single pick."""
+    """Return 1 if the model picks a longest choice on a full question, 0 if not, or NaN if its pick is tied or missing."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
     if picks is None or not len(longest):
@@ -275,7 +275,7 @@ def _flagged(given: MeasureInput) -> dict[str, Measured]:
 def _of_screen(
     of: Callable[[Screen], Quantity | float | None], when: Callable[[Screen], bool] = bool
 ) -> OfPart:
-    """Return a measure that repeats a number of the screen, if `when` is true of the screen."""
+    """Return a measure that repeats a number of the screen. It has no value unless `when` is true of the screen."""
     return OfPart(lambda s: Measured(all=_score(of(s.screen))) if s.screen and when(s.screen) else None)
 
 

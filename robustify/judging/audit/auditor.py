@@ -80,7 +80,7 @@ class AuditRate:
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Return whether enough picks could be right to rule out an accuracy of `margin` above chance.
+        """Return whether the auditor could be right on enough items to rule out an accuracy of `margin` above chance.
 
         An auditor that picks like the filter is never right on kept items, which proves nothing.
         """
@@ -143,7 +143,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
 
 @dataclass(frozen=True)
 class _Design:
-    """Features of the items' choices and blocks for cross-fitting, neither of which depends on the keys.
+    """Design of a cross-fit: the features of the choices, and the block of each item. Neither depends on the keys.
 
     `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
     their number, at least 2, and `block` (n,) is nondecreasing. `tiebreak` (r,) decides between equal scores.

@@ -54,7 +54,7 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
 
 @kept_for_last
 def form_fits(items: Sequence[Item]) -> Fits:
-    """Return a store for coefficients (f,) of `matrix`, so that the probe and the ranking can share their fits."""
+    """Return an empty store in which the probe and the ranking share the fitted coefficients (f,) of `matrix`."""
     return {}
 
 
@@ -85,7 +85,7 @@ def fitted_rows(
 def crossfit(
     x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE, fits: Fits | None = None
 ) -> Floats:
-    """Predict each item by a fit on the other folds. Return log probabilities (sum of k,), NaN with too few items."""
+    """Predict each item with a model fitted on the other folds. Return log probabilities (sum of k,), NaN if too few."""
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
 

@@ -21,13 +21,13 @@ Fit = Callable[[Bools, Bools], Floats]
 
 
 def cross_fitted(fit: Fit, fold: Ints) -> Floats:
-    """Predict each item by a fit on all folds but its own. Return logits (n, K), given `fold` (n,)."""
+    """Predict each item with a model fitted on all folds but its own. Return logits (n, K), given `fold` (n,)."""
     return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Predict all items once per fold, by fits that never saw that fold (folds, n, K). Folds f are in ascending order.
-    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    """Predict all items once per fold, with models that never saw that fold (folds, n, K). Folds f are in ascending
+    order. Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 

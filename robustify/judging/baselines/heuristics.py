@@ -231,7 +231,7 @@ def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def _possible_keys(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Count each row's choices that could be the key, among those that the rule picks and among all."""
+    """Count the choices of each row that could be the key: first those that the rule picks, then all."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, there = best(block.scores, block.k), could[block.item]

@@ -137,7 +137,7 @@ def _shortcut(w: Floats, there: Bools) -> Floats:
 
 
 def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
-    """Return the probability of a shortcut if the pick is the key, (w - c) / ((1 - c) w). `w` (n,) is P(hit),
+    """Return the probability (w - c) / ((1 - c) w) that an item has a shortcut if the pick is its key. `w` (n,) is P(hit),
     and `c` that of an item without a shortcut, because a shortcut is always a hit."""
     return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 

@@ -272,7 +272,7 @@ class Screened:
 
     @property
     def would_keep(self) -> Bools:
-        """Options that would leave the item kept if they were its key (n, K). The key of a kept item is one of them."""
+        """Options with which the item would be kept if they were its key (n, K). The key of a kept item is one of them."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:

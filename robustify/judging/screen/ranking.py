@@ -119,8 +119,8 @@ class Ranker:
         self._fits = form_fits(items or ())
 
     def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
-        """Rank the items by the answers of the rules' voters, in both modes. Items that are too few for a fit are ranked
-        by the sum of the voters' preferences. Contributions are left out unless `explained`."""
+        """Rank the items by the answers that the rules' voters gave in both modes. Items that are too few for a fit are
+        ranked by the sum of the voters' preferences. Contributions are left out unless `explained`."""
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
         fits, parts, surface = self._fitted(preferences, self._folds, explained=explained)
@@ -208,7 +208,7 @@ class Ranker:
         return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Return the representative of each item's near-duplicates (n,): a `ranked` one if any, with the smallest hash."""
+        """Return the item that represents each item's near-duplicates (n,). It has the least hash, `ranked` ones first."""
         if self._items is None:
             return np.arange(len(self._index), dtype=np.int32)
         alike = copies.near_duplicates(self._items)

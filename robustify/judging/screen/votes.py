@@ -86,7 +86,7 @@ def _single(shared: Bools) -> Ints:
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the template in which any model, or one of `voters`, was first asked a view, or None if none was."""
+    """Return the template in which a view was first asked of any model, or of `voters`. Return None if it never was."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
@@ -198,14 +198,14 @@ class _Preferences:
     bare: bool
 
     def values(self, rows: slice | Ints = _EVERY) -> Floats:
-        """Return the preferences on some items, scaled to deviation 1 (r, K). Preferences without spread are 0."""
+        """Return the preferences on some items, scaled to deviation 1 for each item (r, K). Without spread, they are 0."""
         middle = self.middle[rows]
         spread = _deviation(middle, self.k[rows])
         alive = spread > ROUNDING
         return middle * (alive / np.where(alive, spread, 1.0))[:, None]
 
     def graded(self, rows: Ints) -> Floats:
-        """Return the preferences on some items, divided by one scale for all items (r, K)."""
+        """Return the preferences on some items, divided by a scale that is the same for all items (r, K)."""
         return self.middle[rows] / self.scale
 
 
@@ -226,7 +226,7 @@ class MeanPreference:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences, in each mode, of the voters that answered (`values`), and the share that did not (`missing`).
+    """Mean preferences by mode of the voters that answered (`values`), and the effect of those that did not (`missing`).
     `complete` (n,) marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how
     many times more often right answers may have been readable than wrong ones."""
 
@@ -315,19 +315,19 @@ class VoterPreferences:
 
 
 def _silence(read: Sequence[_Preferences], most: float, rows: Ints, *, silent: bool) -> Floats:
-    """Return the share of voters without an answer to some items (r,), times their largest preference, which is unknown
-    if one of them is `silent` on all items."""
+    """Return how much missing answers could add to a mean preference on each item of `rows` (r,). It is the share of
+    voters without an answer times `most`, or unbounded if one of them is `silent` on all items."""
     n = sum((one.answered[rows] for one in read), np.zeros(len(rows)))
     return (np.full(len(n), _ANYTHING) if silent else 1 - n / len(read)) * most
 
 
 def _reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
-    """Return a conservative estimate of how many times more often right replies are readable than wrong ones.
+    """Return a conservative estimate of p / q if right replies are readable with probability p and wrong ones with q.
 
     This is the estimate plus one standard error, at least 1, of (n, m) with a column per voter, multiplied over voters.
-    If right replies are readable with probability p and wrong ones with q, then right / p + wrong / q sums to the items
-    asked, also if items are weighted by the share of other voters that were right: two equations for p and q (method of
-    moments, sandwich error). Without other voters, all unreadable replies count as wrong.
+    The sum of right / p + wrong / q is the number of items asked, also if items are weighted by the share of other
+    voters that were right: two equations for p and q (method of moments, sandwich error). Without other voters, all
+    unreadable replies count as wrong.
     """
     total = variance = most = 0.0
     won, lost = read & right, read & ~right

@@ -52,7 +52,7 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 
 
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
-    """Return the mean of credits that ties share: 1/t if the key is among the t best of k choices, otherwise 0.
+    """Return the mean of tie-fair credits. A credit is 1/t if the key is among the t best of k choices, otherwise 0.
 
     MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has
     credit 1/k whatever its key is, so it adds no variance.
@@ -168,7 +168,7 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
 
 
 def clusters(n: int, groups: Ints | None = None) -> int:
-    """Return the number of units to resample: the n items, or their groups (n,)."""
+    """Return how many units to resample: the number of groups, or n if the items have no `groups` (n,)."""
     return n if groups is None else len(np.unique(groups))
 
 

@@ -122,7 +122,7 @@ class OnePosition(Part):
 
 
 class PositionBias(Part):
-    """Picks and keys by position, over the first order of each item."""
+    """Shares of picks and of keys at each position, in the first order of each item."""
 
     n: int
     positions: tuple[OnePosition, ...]
@@ -155,7 +155,7 @@ class Calibration(Part):
 
 
 class CalibrationViews(Part):
-    """Calibration on the full question in the run's mode, and on cloze, on all and on kept items."""
+    """Calibration on all and on kept items, for the full question in the run's mode and for cloze."""
 
     full: Calibration | None
     cloze_chars: Calibration | None
@@ -203,7 +203,7 @@ class ItemAnalysis(Part):
 
 
 class LeftToFind(Quantity):
-    """What an auditor still gains over `chance` under the weights, and what it gained `before` them. `p` is one-sided,
+    """Gain over `chance` that an auditor still has after weighting, and the gain that it had `before`. `p` is one-sided,
     and `power` is the probability to see a gain of 3 points."""
 
     kind: AuditorKind | None = None
@@ -228,5 +228,5 @@ class Adjustment(Part):
     reason: Reason | None
 
     def most(self, of: Literal["before", "value"]) -> str | None:
-        """Return the auditor that gains most before weighting or under the weights, or None without auditors."""
+        """Return the auditor with the largest gain before or after weighting, or None if there are no auditors."""
         return max(self.left, key=lambda name: getattr(self.left[name], of), default=None)

@@ -129,9 +129,9 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """Cutoff of `criterion: fdr` at the false share `q`. `ranked` counts the items that entered, one for each group of
-    near-duplicates. `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. The misses represent `decoys`
-    chance hits. `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown)."""
+    """Cutoff that `criterion: fdr` sets in the ranking for the false share `q`. `ranked` counts the items that entered,
+    one per group of near-duplicates. `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. Misses represent
+    `decoys` chance hits. `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown)."""
 
     q: Share
     ranked: int
