@@ -145,8 +145,8 @@ def bench_facts(bench: Loaded) -> Facts:
 def data_tree(
     bench: Loaded, n_items: int, notes: Sequence[str] = (), found: Overlap | None = None
 ) -> dict[str, Any]:
-    """Return `data` of run.json, from which a run can be judged again without its data. It has the layout,
-    digest, counts, defects by line, notes, and items found in text files."""
+    """Return the `data` object of run.json, with which a run can be judged again without the benchmark file.
+    It has the layout, digest, counts, defects by line, notes, and items found in text files."""
     return {
         **({"notes": list(notes)} if notes else {}),
         "layout": bench.layout,

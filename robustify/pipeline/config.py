@@ -289,7 +289,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
 
 
 def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
-    """Return a copy of a config tree with `change` applied to the texts at a key path (a split entry of `NAMED_FILES`)."""
+    """Return a copy of a config tree with `change` applied to the texts at a key path. `steps` is the split path."""
     match node, steps:
         case str(), []:
             return change(node)

@@ -60,7 +60,7 @@ class PublicPolicy:
         return notes(bench)
 
     def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a function that writes a first report while a long run still asks its models, or None if none is due."""
+        """Return a function that writes a preliminary report while a long run is in progress, or None if none is needed."""
         if not found.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
             return None
 

@@ -285,7 +285,7 @@ def flagged_sum(s: Summary, g: Grounds) -> str:
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Say what an audit of the kept items can detect, and how many items it lacks, if fewer than the set has."""
+    """Say what an audit of the kept items can detect, and how many more items it needs, up to the size of the set."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()

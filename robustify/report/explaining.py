@@ -173,7 +173,7 @@ _MOST_WORDS, _LONGEST_WORD, _LONGEST_NAME, _TENTH = 3, 40, 80, 0.1
 def cue_sentence(
     code: CueCode, choices: Sequence[str], pick: int, *, is_key: bool, uses: Sequence[WordUse] = ()
 ) -> str:
-    """Describe how a cue shows in an item's options, without a full stop. `uses` are words that favour the picked one."""
+    """Say, without a full stop, how a cue shows in an item's options. `uses` are words that favour the picked one."""
     options = [choice if code == "outer_space" else choice.strip() for choice in choices]
     picked = options.pop(pick)
     subject = "the key" if is_key else "the option picked"
@@ -213,7 +213,7 @@ def _length(subject: str, own: int, others: Sequence[int]) -> str:
 
 
 def _averages(of: Callable[[str], int], picked: str, options: Sequence[str]) -> tuple[float, float]:
-    """Return the mean of a number over the words of the picked option, and over those of the other options."""
+    """Return the mean of `of` over the words of the picked option, and the average of that mean over the other options."""
     own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
     return own, sum(others) / len(others)
 

@@ -70,7 +70,7 @@ def _rate(found: Node | None) -> Score | None:
 
 
 def grade_lines(summary: Node) -> Iterator[str]:
-    """Yield a table of the scores of each model, their paired differences, and the calibration of each judge."""
+    """Yield lines with the scores of each model, their paired differences, and the calibration of each judge."""
     found = _tables(summary)["kinds"]
     rows = [[head.lower() for head in found.heads]]
     for row in found.rows:

@@ -185,7 +185,7 @@ def by_model(s: Summary, section: Section) -> Table:
 def charted(
     s: Summary, quotes: Sequence[Quote], Kept: str
 ) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
-    """Return the scores of up to four models: label, score, and whether it is the number to quote."""
+    """Return the scores of up to four models, each with its label and whether it is the number to quote."""
     found = []
     for one in quotes[:MOST_CHARTED]:
         kept, weighted = (measure.of(s).get(one.model, Measured()) for measure in (FULL, ADJUSTED))

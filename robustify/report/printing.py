@@ -154,7 +154,7 @@ def label(measure: str) -> str:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Return one field of all cues, such as `label`, by cue code."""
+    """Map the code of each cue to one field of its catalogue entry, such as `label`, if it has this field."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 

@@ -40,7 +40,7 @@ ANSWERS = "answers.parquet"
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair: its index, and its IDs of the matched items."""
+    """One run of a pair, with its index and the IDs that the matched items have in it."""
 
     place: int
     run: Run
@@ -130,7 +130,7 @@ class RunPair:
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
     def says(self, code: str) -> str:
-        """Return a text of the catalogue about the pair, or an empty string if it does not apply."""
+        """Return the text `code` of the catalogue, filled in for the pair, or an empty string if it does not apply."""
         return filled(catalogue()["compared"][code], {"pair": self, "read": self.reader})
 
     @property
