@@ -129,9 +129,9 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """Settings of a run: `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores
-    each option's `text`. `limit` uses only the first items. `name` names the benchmark. `force` replaces a run of another
-    benchmark in the folder `out`, as `--force` does."""
+    """Settings of a run, all optional. `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a
+    `letter`, or scores each option's `text`. `limit` uses only the first items. `name` names the benchmark. `force`
+    replaces a run of another benchmark in the folder `out`, as `--force` does."""
 
     criterion: str
     mode: str

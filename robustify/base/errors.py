@@ -58,7 +58,7 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refused: a restricted set lacks terms, data, a key, or a private folder, or would leave it, or the gate refuses."""
+    """Refusal: the gate objects, or a restricted set lacks terms, data, a key, or a private folder, or would leave it."""
 
     exit_code = 4
 

@@ -30,8 +30,8 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` at the end, and is removed if the block raises. With `private`, its mode
-    is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
+    """Open a temporary file that replaces `path` when the block ends, or is removed if it raises. With `private`,
+    its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(opened(part, _CREATE, 0o600 if private else 0o666), "wb") as file:

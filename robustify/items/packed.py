@@ -21,7 +21,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         self._made, self._packed = made, list[bytes | Parts]()
 
     def add(self, parts: Parts) -> None:
-        """Append a value, given by its parts."""
+        """Append the value that consists of these parts."""
         try:
             self._packed.append(marshal.dumps(parts))
         except ValueError:
@@ -50,7 +50,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
             yield _unpacked(self._packed.pop())
 
     def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
-        """Change every value, and return the changed sequence. This one is cleared."""
+        """Apply a function to every value, and return the new sequence. This one is cleared."""
         out = Packed(self._made)
         for parts in self.drained():
             out.add(parts_of(change(self._made(*parts))))
