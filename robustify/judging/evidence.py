@@ -194,7 +194,7 @@ def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = N
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that explains other features of each pick (n,). It is `length` for a much longer pick, the cue of a
+    """Return the cue that causes other features of each pick (n,). It is `length` for a much longer pick, the cue of a
     mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):

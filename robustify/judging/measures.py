@@ -53,7 +53,7 @@ class Disclosed:
 
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
-    """Input of all measures: the context, and the answers, free responses and weights of all models."""
+    """Input of all measures: the context, each model's answers and free responses, and the item weights."""
 
     ctx: Context
     models: Mapping[str, Scored]

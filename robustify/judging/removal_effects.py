@@ -158,7 +158,7 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
 def mix_drift(
     before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, float | None]:
-    """Measure how far the topic mix shifted, compared with random removal: KL(after || before), its mean, and its p-value.
+    """Measure how far the topic mix shifted by KL(after || before), with its mean and p-value under random removal.
     `null` (draws, t) are counts after random removals, by default of independent items (multivariate hypergeometric)."""
     n = int(after.sum())
     if n == 0:

@@ -79,7 +79,7 @@ def split_sizes(ctx: Context) -> entries.Splits:
 
 
 def rule_scores(ctx: Context) -> dict[str, Measured]:
-    """Score the heuristics by name, on all items and on the kept, flagged and cloze items if there are any. If keys
+    """Score each heuristic on all items, and on the kept, flagged and cloze items if there are any. If keys
     influenced a split, only the choices that would have put the item there as the key count as possible keys."""
     if first_template(ctx.answers, "heuristic") is None:
         return {}

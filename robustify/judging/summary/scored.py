@@ -77,7 +77,7 @@ class RandomRemoval(Part):
 
 
 class Orders(Part):
-    """How accuracy and picks vary over the orders of choices, on `n` of `asked` items answered in all `orders` orders."""
+    """Variation of accuracy and picks over `orders` orders, on the `n` of `asked` items answered in every order."""
 
     mean: Share
     mean_ci: Interval | None
