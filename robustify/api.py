@@ -252,14 +252,14 @@ def import_logs(
 
 
 def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
-    """Return a rule's settings by dotted name, and whether to replace a run of another benchmark."""
+    """Return a rule's settings, keyed by dotted name, and whether to replace a run of another benchmark."""
     named = {"criterion": "screen.criterion", "mode": "screen.mode"}
     overrides = {named.get(name, name): value for name, value in rule.items() if name != "force"}
     return overrides, rule.get("force", False)
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """Run `work` in the given folder, or in a temporary folder, and return its audit."""
+    """Call `work` with the given folder, or with a temporary one, and return the audit of the run that it makes."""
     place = tempfile.TemporaryDirectory(prefix="robustify-") if out is None else None
     done = work(Path(place.name) / "run" if place else Path(out or ""))
     return Audit(done.folder, done, place)

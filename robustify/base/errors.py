@@ -46,7 +46,7 @@ class RequestError(DataError):
 
 
 class UnaskableError(DataError):
-    """Items that a model cannot be asked, listed by ID. `counted` is a message without IDs or lengths."""
+    """Items that a model cannot be asked about, listed by ID. `counted` is a message without IDs or lengths."""
 
     def __init__(self, *lines: str, counted: str) -> None:
         super().__init__(*lines)

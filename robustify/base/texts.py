@@ -90,7 +90,7 @@ def edges(text: str) -> tuple[str, str]:
 
 
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
-    """Remove the white space that all options share, because it comes from a delimiter or label. If the options were
+    """Remove the white space that all options share, which comes from a delimiter or label. If the options were
     `cut` from one text, the first has no delimiter before it, and the last has none after it."""
     before = commonprefix([edges(one)[0] for one in options[cut:]])  # noqa: RUF071 (texts, not paths)
     after = commonprefix([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]  # noqa: RUF071

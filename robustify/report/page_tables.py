@@ -203,7 +203,7 @@ def _named(measure: Measure) -> str:
 
 
 def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
-    """Return cells that name a model or rule, marked if it votes or reads the question. Empty for the set."""
+    """Return cells that name a model, marked if it votes, or a rule, marked if it reads the question. Empty for the set."""
     if measure.scope == "model":
         return (voting(name, s.models[name].is_voter),)
     return (f"{name} (reads the question)" if name in SEES_STEM else name,) if name else ()

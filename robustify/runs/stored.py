@@ -107,7 +107,7 @@ OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
 
 def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a JSON Lines file unchanged, each checked against a model."""
+    """Check each row of a JSON Lines file against a model, and yield it unchanged."""
     number = 0
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
