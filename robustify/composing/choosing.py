@@ -85,7 +85,7 @@ def chosen(
 
 
 class _Game:
-    """Weights of candidate sets, and the probes that change them."""
+    """Game in which probes look for the keys, and the weights of candidate sets change in response."""
 
     def __init__(self, probes: Probes, how: Choosing) -> None:
         self._probes, self._sets, self._how = probes, probes.sets, how
@@ -160,7 +160,7 @@ def _rules(sets: CandidateSets) -> list[Floats]:
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return 1 if a key scores highest in its set, its share if it ties, or else 0. The result is (n, S)."""
+    """Return 1 if a key scores highest in its set, a share of 1 if it ties, or else 0. The result is (n, S)."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
 

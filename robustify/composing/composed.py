@@ -63,7 +63,7 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Findings about a composed set, by auditors that see only the options and by readers that also see the question."""
+    """Findings about a composed set from auditors, which see only the options, and readers, which also see the question."""
 
     auditors: tuple[Finder, ...]
     readers: tuple[Finder, ...]
@@ -82,7 +82,7 @@ class Proof:
 
     @property
     def beyond_chance(self) -> tuple[Finder, ...]:
-        """Auditors above the slack whose gain is not explained by chance."""
+        """Auditors whose gain exceeds the slack and is not explained by chance."""
         return tuple(one for one in self.above_slack if one.gain[AFTER].p_holm <= LEVEL)
 
     @property
@@ -285,7 +285,7 @@ def _wide(items: Sequence[Item], values: Floats) -> Floats:
 
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return 1 if a key scores highest in its item, its share if it ties, or else 0. The result is (n,)."""
+    """Return 1 if a key scores highest in its item, a share of 1 if it ties, or else 0. The result is (n,)."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(of, k), key) for name, of in scores.items()}
 

@@ -60,8 +60,8 @@ class Consulting:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Check of candidates by models that saw the question. `found` is the share of pools in which each prefers the key to
-    all candidates that it saw, and `voices` names those that have a voice."""
+    """Result of checking candidates with models that saw the question. `found` is the share of pools in which each model
+    prefers the key to all candidates that it saw, and `voices` names those that have a voice."""
 
     found: dict[str, Rate]
     voices: tuple[str, ...]
@@ -97,7 +97,7 @@ class Consulted(HoldsText):
 def consulted(
     pools: Sequence[Pool], grow: Grow, shown: tuple[int, int], how: Consulting, cache: Path, watch: Watch
 ) -> Consulted:
-    """Let a writer add candidates, and set aside second keys, which models or people consider correct, too.
+    """Let a writer add candidates, and set aside those that models or people also consider correct.
 
     Raises:
         UsageError: the engine of the writer only scores options.

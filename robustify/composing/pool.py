@@ -53,7 +53,7 @@ class Candidate(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pool(HoldsText):
-    """Item with candidates for its distractors, beginning with its own. None repeats the key or another candidate.
+    """Item with candidates for its distractors. Its own distractors come first. None repeats the key or another candidate.
 
     `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
     `refers_to_options`, `repeated`, or a `Candidate.doubt`.
@@ -74,7 +74,7 @@ class Pool(HoldsText):
 
 
 def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
-    """Convert the distractors of an item to candidates of a writer, and keep their order."""
+    """Return the distractors of an item as candidates of a writer, in the order of the item."""
     return tuple(Candidate(text, writer) for at, text in enumerate(item.choices) if at != item.key)
 
 

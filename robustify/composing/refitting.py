@@ -90,7 +90,7 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of numbers: 0 for the key, and some of 1 to `candidates`. Each size gets an equal share of `limit`."""
+    """Return sets of numbers: 0 for the key, and some from 1 to `candidates`. Each size gets an equal share of `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     found: dict[tuple[int, ...], None] = {}
@@ -200,8 +200,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return the splits of a tree, and its value for each set of leaves that may be ruled out. A split is (feature,
-    highest code on the left, leaves there as bits from the left)."""
+    """Return the splits of a decision tree, and the tree's value for every set of leaves that can be ruled out. A split is
+    (feature, highest code on the left, leaves there as bits from the left)."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(at: int) -> int:

@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` candidates for the pool `at`, which has too few, or in which rules cannot miss the key.
+    """Request for at least `n` more candidates for the pool `at`, which has too few, or whose key a rule always finds.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """
@@ -88,7 +88,7 @@ def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
 
 
 def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
-    """Return a request for each pool that has too few candidates, or in which a rule above chance cannot miss the key.
+    """Return a request for each pool that has too few candidates, or whose key is always found by a rule above chance.
 
     `shown` are the fewest and the most options of an item.
     """
@@ -104,7 +104,7 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRe
 
 
 def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return requests for what the pools lack, and for enough candidates in each pool to fill two sets."""
+    """Return requests for all pools that need candidates, so that each pool can fill two sets."""
     asked = {one.at: one for one in requests(pools, shown)}
     for at, pool in enumerate(pools):
         one = asked.get(at, CandidateRequest(at, 0))
@@ -131,7 +131,7 @@ def _amounts(text: str) -> tuple[int, ...]:
 
 
 def _needed(rule: int, key: int) -> str:
-    """Say which form a candidate needs so that the rule does not find a key with this amount."""
+    """Describe the form that a candidate needs so that the rule does not find a key with this amount."""
     which, _, what = RULES[rule].partition(" ")
     if rule >= len(_LENGTHS):
         return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
@@ -287,7 +287,7 @@ def _text(entry: Any) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return an option without quotation marks or emphasis around it, and without a remark after emphasis."""
+    """Remove any quotation marks or emphasis around an option, and any remark that follows the emphasis."""
     if (bold := _BOLD.match(text)) is not None:
         return bold["text"].strip(" :")
     return text[1:-1].strip() if len(text) > 2 and text[0] + text[-1] in _QUOTES else text
