@@ -33,9 +33,9 @@ class Closing(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Logprob:
-    """Log-probability of a continuation, summed over its tokens (natural logarithm), and their number. If this number is 0,
-    the server did not show the letter, and `total` is an upper bound. `draws` is the number of replies read if the
-    probability is a share of sampled replies, otherwise 0."""
+    """Natural log-probability of a continuation, summed over its tokens, and the number of tokens. If this number is 0, the
+    server did not show the letter, and `total` is an upper bound. `draws` is the number of replies read if the probability
+    is a share of sampled replies, otherwise 0."""
 
     total: float
     n_tokens: int

@@ -95,7 +95,7 @@ class ModelSettings(Settings):
 
     @property
     def identity(self) -> str:
-        """Text that two models share only if their scores are equal. Models with the same text would vote twice."""
+        """Identifier that two models share only if their scores are equal. Models with the same one would vote twice."""
         return self.reference
 
     @property
@@ -127,7 +127,7 @@ class TransformersSettings(ModelSettings):
 
     @property
     def identity(self) -> str:
-        """Model and precision, which decide its scores."""
+        """Model and precision, which together determine the scores."""
         return f"{self.reference} {self.dtype}"
 
     @property

@@ -69,7 +69,7 @@ class Paths:
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield, batch by batch, the scores of all requests that are not in `known`, and maybe those of others.
+        """Yield, batch by batch, the scores of all requests that are not in `known`. Known requests may be scored, too.
         Batches of about `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
         if self.path != "rows":
             yield from self._by_trees(requests, known, budget)

@@ -67,8 +67,8 @@ class ByChat:
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
-    """Return the first request format with which the server answers a harmless question by a letter, or None if
-    none works. Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
+    """Return the first request format with which the server answers a harmless question with a letter, or None if none
+    works. Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
     cut, answered = False, set[tuple[bool, str]]()
     for structured, length, several in product((True, False), LENGTHS, (True, False)):
         if (structured, length) in answered:

@@ -63,7 +63,7 @@ class Questions:
         return tokens
 
     def sent(self, found: T | None, what: str) -> T:
-        """Return `found`. Raise `ModelError` if it is None, because the server did not send these numbers."""
+        """Return the numbers that were `found` in a reply. Raise `ModelError` if the server did not send them."""
         if found is None:
             raise self.client.fault(f"sent no {what}, although it did so in the capability probe")
         return found

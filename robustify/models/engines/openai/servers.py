@@ -44,7 +44,7 @@ class Server:
         return probe_server(self.questions)
 
     def require_like(self, can: Capabilities) -> None:
-        """Raise `ModelError` if the server has another model than the first one, or supports other requests."""
+        """Raise `ModelError` if the server's model or supported requests differ from those of the first server."""
         own = self.capabilities
         if (own.form, own.top, own.base, own.chat) != (can.form, can.top, can.base, can.chat):
             raise self.client.fault(
@@ -77,7 +77,7 @@ class Server:
         )
 
     def write(self, prompt: str, max_tokens: int) -> Reply | None:
-        """Return the reply to a prompt, which is empty if a filter blocks the prompt, or None if the prompt is too long."""
+        """Return the reply to a prompt: an empty one if a filter blocks the prompt, and None if the prompt is too long."""
         path, length = self.writing
         try:
             reply = self._sent(prompt, max_tokens, path, length)
