@@ -152,7 +152,7 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
 
 
 def places_of(found: Readings) -> set[int]:
-    """Return the indices of all choices that a key may mean, in whatever form."""
+    """Return the indices of all choices that a key may refer to, whichever form it has."""
     return {at for places in found.values() for at in places}
 
 

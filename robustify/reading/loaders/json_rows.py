@@ -49,7 +49,7 @@ _BLANK = re.compile(f"[{_SPACE}]*")
 
 
 class _RefusedError(ValueError):
-    """JSON that Python accepts but robustify refuses, with a message that is safe to show."""
+    """Error for JSON that Python accepts but robustify refuses, with a message that is safe to show."""
 
 
 def _refuse_constant(name: str) -> object:
@@ -138,7 +138,7 @@ def _object_or_reason(value: object) -> Cells | str:
 def _members(
     name: str, text: str, at: int, close: str = "", *, inner: bool = False
 ) -> list[tuple[int, object]]:
-    """Decode the values of a list that ends with `close`, or else a single value, each with its line. Raise
+    """Decode all values of a list that ends with `close`, or one value if `close` is empty, each with its line. Raise
     `DataError` if the text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
     bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
@@ -202,7 +202,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
 
 
 def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
-    """Return the line of each row in a document's list, or its number if the list cannot be found by its name."""
+    """Return the line of each row in a document's list, or the row's number if the list cannot be found by its name."""
     key = re.escape(json.dumps(name.rpartition(".")[2], ensure_ascii=False))
     for start in re.finditer(rf"{key}\s*:\s*\[", text):
         with suppress(DataError):
@@ -213,7 +213,7 @@ def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return the rows of an object that holds columns (lists, or objects by row, as pandas writes) or rows by ID."""
+    """Return the rows of an object that maps names to columns (lists, or objects as pandas writes them), or IDs to rows."""
     columns = [[*column.values()] if isinstance(column, dict) else column for column in value.values()]
     lists = [column for column in columns if isinstance(column, list) and column]
     if len(lists) < max(3, len(value)):
@@ -239,7 +239,7 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
 
 
 def _named(lists: Sequence[str]) -> str:
-    """Return the number of lists with their names, or without them if a name may be item text."""
+    """Return the number of lists and their names, or only the number if a name may be item text."""
     shown = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
     return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
 

@@ -40,8 +40,8 @@ _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items read by a layout: their zero-based keys, lines, and row numbers, the faults of other rows, and how all
-    were read. `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
+    """Items read by a layout, with their lines and zero-based keys, the faults of other rows, and how the file was read.
+    `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
 
     lines: Sequence[int]
     numbers: Sequence[int]
@@ -250,7 +250,7 @@ def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
-    """Return whether line 1 is a header: it has a name above a column of shorter marks, such as key letters."""
+    """Return whether line 1 is a header: one of its names must stand above a column of short marks, such as key letters."""
     counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 

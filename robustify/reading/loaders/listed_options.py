@@ -352,7 +352,7 @@ def _without_lead(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if a label is missing or may not be the file's own."""
+    """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
     if raw.cut == BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
     found = labelling.split_labels(raw.choices)
@@ -371,7 +371,7 @@ def _without_labels(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
-    """Return whether the key may be a label of the file or one inside the choices, because the two differ in order."""
+    """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
     ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours

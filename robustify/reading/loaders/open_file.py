@@ -183,7 +183,7 @@ def _begin(text: Text, space: str | None = None) -> str:
 
 
 def _other_kind(head: bytes, data: bytes) -> str | None:
-    """Return the type of a file, with advice, if such files cannot contain items as text, or else None."""
+    """Return the type of a file that robustify cannot read, usually with advice, or None if the file looks readable."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()

@@ -33,7 +33,7 @@ _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
 
 
 class _Records:
-    """Records of a CSV text or a sheet, which are read again at every pass, and counts of their shapes.
+    """Records of a CSV text or a sheet, with counts of their shapes. Every pass reads the records again.
 
     `shapes` counts the records up to the last one with text, by number of cells, number of cells up to the last one with
     text, whether that is a letter, and whether all are UTF-8. A spreadsheet may write empty rows below its last one."""

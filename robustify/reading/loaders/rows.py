@@ -309,7 +309,7 @@ def cell_text(cells: Cells, name: str) -> str:
 
 
 def asked_text(cells: Cells, name: str) -> str:
-    """Return the text of a question, even if it is in an object with only `text`, or in the last turn of a user."""
+    """Return the text of a question, even if it is in an object with only `text`, or in the user's last turn."""
     value = cell_value(cells, name)
     if isinstance(value, list):
         users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]

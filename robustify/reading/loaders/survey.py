@@ -185,7 +185,7 @@ def _written_oddly(item: Item) -> Iterator[str]:
 
 
 def _summed(kinds: Mapping[tuple[Any, ...], int], part: int) -> Counter[Any]:
-    """Return the number of items for each value of one part of their kinds."""
+    """Sum the counts of item kinds, which are tuples, for each value at index `part`."""
     out = Counter[Any]()
     for kind, n in kinds.items():
         out[kind[part]] += n

@@ -29,8 +29,8 @@ _NONE, *_ONLY = frozenset[int](), *(frozenset((at,)) for at in range(MOST))
 
 
 class FileRows:
-    """Statistics of the rows of a file with a field map, counted in one pass over them. `rivals` are the other columns that
-    may be the key, and `meant` is what they say of each row."""
+    """Statistics of the rows of a file, which are read by a field map and counted in one pass. `rivals` are the other
+    columns that may be the key, and `meant` is what they say of each row."""
 
     def __init__(self, fields: FieldMap, rivals: Sequence[str] = (), raws: Iterable[RawItem] = ()) -> None:
         self._keys, self._choices, self.ids = answer_keys.WrittenKeys(), fields.choices, array("q")
@@ -109,7 +109,7 @@ def rivals(fields: FieldMap, names: Sequence[str]) -> list[str]:
 def counted_as_rivals(
     written: Sequence[answer_keys.WrittenKey], meant: Meant
 ) -> Sequence[answer_keys.WrittenKey]:
-    """Count numeric keys from 1 if some column then agrees in every row, and none agrees if they count from 0."""
+    """Count numeric keys from 1 if they then agree with some column in every row, but with no column if counted from 0."""
     if not meant or len(written) < _ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
         return written
     kinds = {*written}
