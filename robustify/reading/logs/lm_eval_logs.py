@@ -1,4 +1,4 @@
-"""Reader of the logged samples of lm-eval (`samples_*.jsonl`), old and new, whose numbers may be text.
+"""Reader of lm-eval's logged samples (`samples_*.jsonl`) in old and new formats. Numbers may be written as text.
 
 A row states whether the best choice was right. That is recomputed from the log-likelihoods, and inconsistent logs are
 refused.
@@ -192,7 +192,7 @@ def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way
 def _contradictions(
     made: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
-    """Return faults for rows whose metrics contradict their scores, or their pick and the key. A note is about rows in
+    """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
     which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
@@ -285,7 +285,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
-    """Return the contents of the results file with the same date, or else of the only one with the task, if any."""
+    """Read the results file with this date, or else the only one with the task. Return {} if there is neither."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]

@@ -33,7 +33,7 @@ _LISTED = 10
 
 
 def as_name(said: object) -> Name | None:
-    """Return a value as a name if it is a number, a boolean, or text in one word, and None otherwise."""
+    """Return a number, a boolean, or a text of one word as a name, and None for any other value."""
     text = str(said) if isinstance(said, str | int | float) else ""
     return Name(text) if _WORD.fullmatch(text) else None
 

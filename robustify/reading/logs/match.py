@@ -62,7 +62,7 @@ class Catalogue:
             self._add(item, *_texts_and_digest(item.stem, item.choices))
 
     def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
-        """Return the item shown in a row, even a repeated row. A `blind` row may lack its question. Raise
+        """Return the item that a row shows, even if the row is a repeat. A `blind` row may lack its question. Raise
         `OtherItemError` if the item with its ID differs. Raise `ItemError` if there is no such item, or several match."""
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
         self._shown.add((asking, match.at, match.order))
@@ -182,8 +182,8 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
-    """Check a reply whose log lacks the number of choices, and return it, without a pick beyond the last choice.
-    Raise `OtherItemError` if the number of scores differs from the number of choices."""
+    """Check a reply whose log lacks the number of choices, and return it. A pick beyond the last choice is removed. Raise
+    `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:
         return reply
     if len(reply.scores) not in (0, item.k):

@@ -53,8 +53,8 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Columns of a table: those of each model's picks, of other parts, and of the choices. The model is "" if all
-    share one. A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
+    """Columns of a table that hold each model's picks, the other parts, and the choices. The model is "" if all share one.
+    A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
     picks: Mapping[log.Name, str]
     parts: Mapping[str, str]
@@ -270,7 +270,7 @@ def _reading(
 def _models(
     file: str, said: Sequence[_Said], columns: _Columns, options: log.LogOptions
 ) -> dict[str, log.Name]:
-    """Map the cell text of each model to its checked name. The key is "" if the user names one model for all rows."""
+    """Map each model's name in the table to its checked name. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
     if log.NOTHING not in columns.picks:

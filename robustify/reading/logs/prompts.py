@@ -108,7 +108,7 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
 
 
 def whole_number(said: object) -> int | None:
-    """Read a whole number, even as text, in brackets, or as 2.0 (as in a column with gaps), or return None."""
+    """Read a whole number, which may be text, in brackets, or written as 2.0. Return None for any other value."""
     if not isinstance(said, str):
         return whole(said)
     mark = bare_mark(re.sub(r"\.0*\s*\Z", "", said))
@@ -327,7 +327,7 @@ def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] 
 
 
 def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
-    """Return the question of a prompt without options: the last one, if options with these labels precede it."""
+    """Return the last question of a prompt that lists no options. Examples whose options have `labels` may precede it."""
     starts = list(_LAST_QUESTION.finditer(prompt))
     if starts:
         prompt = prompt[starts[-1].end() :]

@@ -191,7 +191,7 @@ _INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
 
 
 def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequence["re.Match[str]"]:
-    """Return the last marks that form a whole series from its beginning."""
+    """Return the last marks in a text that are the first marks of a series, in order."""
     plain = [as_mark(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
         for series in [wanted] if wanted else _EVERY:
@@ -204,8 +204,8 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
 
 
 def without_tail(cut: ListedOptions) -> ListedOptions | None:
-    """Return a cut prompt without the lines after its last option, such as `Answer:`. Return None if it is unclear where
-    the last option ends, because the others have several lines."""
+    """Remove the lines that follow the last option of a prompt, such as `Answer:`. Return None if it is unclear where the
+    last option ends, because the others have several lines."""
     lines = [text.split("\n") for text in cut.texts]
     sizes = {len(one) for one in lines[:-1]}
     last = lines[-1]

@@ -146,7 +146,7 @@ class _Reader(HoldsText):
     prefer: Literal["mark", "text"] | None
 
     def read(self, text: str) -> Reading:
-        """Read a whole text."""
+        """Find the option that a whole text names."""
         reply = _seen(text).strip()
         split = split_reasoning(reply)
         if split.unterminated:
@@ -176,7 +176,7 @@ class _Reader(HoldsText):
         return _together([one for one in (first, last) if one is not None])
 
     def _claim(self, text: str) -> Reading | None:
-        """Read a text that only claims an option. Return None if it names none."""
+        """Read a text that should do nothing but name an option. Return None if it names none."""
         for core in shorter_texts(text):
             equal, bare = equal_options(core, self.options), _MARK.fullmatch(core)
             marked = self._position(bare["mark"]) if bare else None
