@@ -1,4 +1,4 @@
-"""Numbers of graded answers: their summary, the judge's agreement with human labels, and comparisons of judge templates.
+"""Statistics of graded answers: summary, agreement of the judge with human labels, and comparisons of judge templates.
 
 Rates are over all submitted answers, and unscored ones are counted. Nothing contains text of items or answers.
 """

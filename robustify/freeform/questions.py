@@ -236,7 +236,7 @@ MIDDLE = 12
 
 
 def convert_item(item: Item, *, explanations: bool = False, options_shown: bool = False) -> FreeItem:
-    """Convert an item to an open-ended question, with the reason if it cannot be asked.
+    """Convert an item to an open-ended question, and record the reason if it cannot be asked.
 
     With `explanations`, items whose key is longer than 12 words are also asked. Otherwise they are excluded as
     `long_answer`, because comparison cannot decide a long text. With `options_shown`, every item is asked by letter.

@@ -288,7 +288,7 @@ class Outcome:
 
     @property
     def refused(self) -> list[GateFinding]:
-        """Findings that refuse the content, without the warnings."""
+        """Findings for which the content is refused. Warnings are left out."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
 

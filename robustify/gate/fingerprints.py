@@ -76,7 +76,7 @@ class _Tagger:
         self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
 
     def marks(self, words: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the first 64 bits of each word's hash, and those of all cached words."""
+        """Map each of these words, and every cached word, to the first 64 bits of its hash."""
         first, second, third = self._values
         if len(first) > _MOST_WORDS:
             for values in self._values:

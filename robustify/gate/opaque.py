@@ -153,7 +153,7 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable(text: str) -> list[str]:
-    """Return the distinct unreadable pieces of a text if one is long, or all have more than `MOST` characters in total."""
+    """Return the distinct unreadable pieces of a text if one is long, or together they have more than `MOST` characters."""
     bare = _bare(text)
     tokens = Counter(_TOKEN.findall(bare))
     sizes = {token: _coded(token) for token in tokens}

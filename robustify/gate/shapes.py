@@ -28,7 +28,7 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 
 def shapes_of(text: str) -> list[Shape]:
-    """Return the item shapes in a text, by the method whose list has the highest `weight`."""
+    """Return the item shapes in a text. Several methods look for them, and the list with the highest `weight` wins."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
     for way in (_named, _marked, _listed):
         places = list(islice(way(text), MOST_SHAPES))
@@ -100,7 +100,7 @@ def _named(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offset of each named stem, and the offset of its text or of the end of its list."""
+    """Yield the offset of each stem's name, and that of its text or, if the stem is in a list, of the list's end."""
     for word in _STEM_WORD.finditer(text.replace("İ", "I").lower()):  # places must not shift
         begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
         named = _STEM_AT.match(text, word.end()) if begins else None

@@ -128,7 +128,7 @@ def parse_unit(text: str) -> Any:
 
 @cache
 def _is_named(word: str) -> bool:
-    """Return whether a word is commonly a unit, and not only to pint, which reads "pins" as picoinches."""
+    """Return whether a word is commonly used as a unit. Pint accepts more words: it reads "pins" as picoinches."""
     read = registry().parse_unit_name(word)
     return not read or any(
         not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)
@@ -139,7 +139,7 @@ def _is_named(word: str) -> bool:
 
 @cache
 def registry() -> Any:
-    """Return pint's registry of units, extended by currencies."""
+    """Return pint's registry of units, with currencies added."""
     from pint import UnitRegistry
 
     units: Any = UnitRegistry()

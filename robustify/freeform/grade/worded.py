@@ -137,7 +137,7 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 
 
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
-    """Return the decision on the whole answer or, without one, the decision on which all sentences with a result agree.
+    """Return the decision on the whole answer or, if there is none, the one on which all sentences with a result agree.
 
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.
@@ -195,7 +195,7 @@ def find_explanation(answer: str, reference: str) -> Ruling:
 
 
 def _find_text(claim: str, known: Sequence[tuple[str, bool]], question: str) -> Ruling:
-    """Find the only option with the text of a claim: exactly, without its article, or in another case."""
+    """Find the only option whose text matches a claim: exactly, without its article, or in another case."""
     plain = plain_text(claim)
     for core in core_texts(plain, question):
         forms = (
