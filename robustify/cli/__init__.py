@@ -159,7 +159,7 @@ _WORDS, _CHARS = 4, 40
 
 
 def open_streams() -> None:
-    """Reopen standard streams that the caller closed, so that no other file gets their numbers. Writing to them fails."""
+    """Reopen closed standard streams, so that no other file gets their descriptors. Writing to them fails."""
     for stream, number in ((sys.stdin, 0), (sys.stdout, 1), (sys.stderr, 2)):
         if stream is None:
             # The system assigns the lowest free number, which is `number`.

@@ -132,5 +132,5 @@ class Group(click.Group):
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., object]], Command]:
-    """Return a decorator that makes a `Command` of a function."""
+    """Return a decorator that turns a function into a `Command`."""
     return click.command(name, cls=Command)

@@ -29,7 +29,7 @@ class FreeRows(HoldsText):
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
-    """Convert to rows, in order, all items that can be asked without options and graded by rules."""
+    """Convert all items that can be asked without options and graded by rules into rows, in order."""
     asked = [convert_item(item) for item in items]
     rows = (
         {"id": one.id, "prompt": prompt_of(one, _RULES), "question": one.question, "kind": one.kind,

@@ -159,7 +159,7 @@ def _only_marked_choice(state: TaskState) -> int | None:
 
 
 def _written(state: TaskState) -> int | None:
-    """Parse the choice from the reply again, because a log that is scored later has no marks."""
+    """Parse the choice from the reply again, because the marks of choices are missing if a log is scored later."""
     found = _ANSWER.findall(state.output.completion)
     if not found or _cut(state.output):
         return None

@@ -21,7 +21,7 @@ from robustify.runs.run import write_lines
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """Items in the order of the file. Their options are shuffled, except at the positions `bound`. `trimmed` counts
+    """Mended items, in the order of the file. Their options are shuffled, except at the positions `bound`. `trimmed` counts
     the items whose options lost white space at their ends."""
 
     items: tuple[Item, ...]

@@ -63,7 +63,7 @@ QUESTION = "{% set question = stem[question_at:] %}"
 
 
 def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
-    """Return the tasks of a run whose screen hid this part of its items."""
+    """Return the tasks of a run, given which part of each item its screen hid."""
     if hidden not in BEFORE_A_QUESTION:
         return TASKS
     says = f"the kept items without their {hidden}, in the benchmark's own order"

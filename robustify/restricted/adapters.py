@@ -74,7 +74,7 @@ class _Data(_Part):
 
 
 class _Attestation(_Part):
-    """A person's statement that content is not sensitive although it looks so, bound to its digest."""
+    """A person's statement that content is not sensitive although it looks so, bound to the digest of the content."""
 
     by: str = Field(min_length=1, max_length=100)
     date: date

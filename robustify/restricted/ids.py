@@ -123,7 +123,7 @@ class Split:
 
     @property
     def text(self) -> str:
-        """Content of the split file: JSON with only the keys of the format."""
+        """Content of the split file, which is JSON with a fixed set of fields."""
         tree = {"format": SPLIT, "dataset": self.dataset, "dataset_version": self.version, "split": self.name,
                 "canon": _CANON, "key_id": self.key_id, "n": len(self.ids), "ids": self.ids}  # fmt: skip
         return json.dumps(tree, indent=1) + "\n"

@@ -73,7 +73,7 @@ def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = 
 
 
 def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
-    """Return the signs that remain after the adapter's attestation for this content."""
+    """Return the signs that the adapter's attestation for this content does not lift."""
     word = None if adapter is None else find_adapter(adapter).manifest.attest.get("not_sensitive")
     vouched = word is not None and word.content_sha256 == bench.sha256
     return [sign for sign in found if not (vouched and sign.attestable)]

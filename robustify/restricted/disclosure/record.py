@@ -124,8 +124,8 @@ def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
 
 
 def record(key: Key, file: Path, release: Release) -> Release:
-    """Record a release before any of its files is written, and return it with the bits that it spends. The same content is
-    recorded only once. Raise `AuthorisationError` if it must not be published, or the record is damaged, and
+    """Record a release before any of its files is written. Return it with the number of bits that it spends. The same
+    content is recorded only once. Raise `AuthorisationError` if it must not be published, or the record is damaged, and
     `ResourceError` if the record cannot be written."""
     with _writing(file):
         lines, earlier = _read(key, file)
