@@ -1,4 +1,4 @@
-"""Folder of a composed set: the set, its page and numbers, a review sheet, and the requests that its pools leave open.
+"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for what its pools still lack.
 
 The page and the closing lines name writers and auditors, but contain no text of an item.
 """
@@ -28,8 +28,8 @@ VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
 def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder, as JSON Lines, or as CSV if it would change no item. Return the
-    paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
+    """Write a composed set into a new or empty folder, as CSV if this changes no item, and otherwise as JSON Lines. Return
+    the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
     """
     with staged(folder) as place:
         try:

@@ -43,9 +43,9 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
-    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged. `marks`
-    are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another ending,
-    `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
+    """Write items as CSV or JSON Lines, depending on the name's ending, and check that the file reads back unchanged.
+    `marks` are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another
+    ending, `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
     marks = marks or {}
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name

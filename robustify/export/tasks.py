@@ -35,7 +35,7 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """An lm-eval task that asks splits of a run in one view, with the default template of the view or another one."""
+    """An lm-eval task that asks the items of splits in one view, with the default template of the view or another one."""
 
     ending: str
     splits: tuple[str, ...]

@@ -134,8 +134,8 @@ def notes(loaded: Loaded) -> list[str]:
 
 
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
-    """Yield notes on options that are not real options, or are written as models should not see them. With the `lines` of
-    the items, a note names the few items without labels."""
+    """Yield notes on options that are not real options, or are written in a way that models should not see. With the
+    `lines` of the items, a note names the few items without labels."""
     found = Counter(kind for item in items for kind in _written_oddly(item))
     for kind, odd in sorted(found.items()):
         rest = []

@@ -45,9 +45,9 @@ def as_label(said: object) -> Name:
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Map the cell texts in a column of models, tasks, or similar to names. `texts` are those of items. There are
-    no names if each name appears, on average, in fewer rows than there are names, unless there are up to three
-    single words. A name is dropped if it equals a text, or has several words and is part of a text."""
+    """Map the cell texts in a column, for example of models or tasks, to names. `texts` are those of items. There are no
+    names if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A
+    name is dropped if it equals a text, or has several words and is part of a text."""
     said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(found) ** 2 > len(said)
