@@ -28,7 +28,7 @@ VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
 def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder, as CSV if this changes no item, and otherwise as JSON Lines. Return
+    """Write a composed set into a new or empty folder: as CSV with `as_csv` if no item changes, else as JSON Lines. Return
     the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
     """
     with staged(folder) as place:
