@@ -8,6 +8,7 @@ a thousandth of the items and writes nothing.
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
@@ -135,8 +136,8 @@ def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
     return named
 
 
-def _command(*words: str) -> Tree:
-    return measured([sys.executable, "-m", "robustify", *words])
+def _command(*words: str, env: Mapping[str, str] | None = None) -> Tree:
+    return measured([sys.executable, "-m", "robustify", *words], env=env)
 
 
 def _work(name: str, *words: str) -> Tree:
@@ -174,8 +175,15 @@ def _importing(folder: Path, rows: int) -> Tree:
     for shape in SHAPES:
         with tempfile.TemporaryDirectory(dir=folder) as place:
             logs = write_logs(Path(place), shape, rows)
-            out[f"{rows:,} rows, {shape}"] = _command("import", *logs, "-o", f"{place}/out")
+            out[f"{rows:,} rows, {shape}"] = _asked_anew(Path(place), "import", *logs, "-o", f"{place}/out")
     return out
+
+
+def _asked_anew(folder: Path, *words: str) -> Tree:
+    """Run a command with a cache that has the models, but no score or vector of an earlier run."""
+    (folder / "cache").mkdir()
+    (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
+    return _command(*words, env={**os.environ, "ROBUSTIFY_CACHE": str(folder / "cache")})
 
 
 def _weighing(folder: Path, n: int) -> Tree:
@@ -189,11 +197,9 @@ def _encoding(_: Path, n: int) -> Tree:
 
 
 def _auditing(folder: Path, n: int) -> Tree:
-    (folder / "cache").mkdir()
-    (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
     items = shared() / "mmlu_pro_models" / "items.jsonl"
-    options = ("--public", "--limit", str(n), "-o", str(folder / "run"), "--cache-dir", str(folder / "cache"))
-    return {f"{n:,} items of MMLU-Pro": _command("run", str(items), *options)}
+    options = ("--public", "--limit", str(n), "-o", str(folder / "run"))
+    return {f"{n:,} items of MMLU-Pro": _asked_anew(folder, "run", str(items), *options)}
 
 
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
