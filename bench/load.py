@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.cases import folder as shared
-from bench.results import RESULTS, Tree, measure, measured
+from bench.results import RESULTS, ROOT, Tree, measure, measured
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.views import View
@@ -136,7 +136,8 @@ def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
     return named
 
 
-def _command(*words: str, env: Mapping[str, str] | None = None) -> Tree:
+def _command(*words: str, **environment: str) -> Tree:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return measured([sys.executable, "-m", "robustify", *words], env=env)
 
 
@@ -183,7 +184,7 @@ def _asked_anew(folder: Path, *words: str) -> Tree:
     """Run a command with a cache that has the models, but no score or vector of an earlier run."""
     (folder / "cache").mkdir()
     (folder / "cache" / "models").symlink_to(cache_folder(None) / "models")
-    return _command(*words, env={**os.environ, "ROBUSTIFY_CACHE": str(folder / "cache")})
+    return _command(*words, ROBUSTIFY_CACHE=str(folder / "cache"))
 
 
 def _weighing(folder: Path, n: int) -> Tree:
