@@ -18,6 +18,8 @@ from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.cases import folder as shared
 from bench.results import RESULTS, ROOT, Tree, measure, measured
@@ -62,12 +64,22 @@ def write_items(path: Path, n: int) -> None:
 
 
 def write_answers(path: str, n: str) -> None:
-    """Write an answer table in which every voter knows a tenth of the items and guesses partly alike."""
+    """Write an answer table in which every voter knows a tenth of the items and guesses partly alike. More than a million
+    items are several draws, whose number begins each ID."""
     from bench.simulate.drawing import draw
     from bench.simulate.parameters import Simulation
 
-    drawn = draw(Simulation(items=int(n), asked="own", graded=True, outside=0, tested=0))
-    drawn.answers().write(Path(path))
+    size, tables = min(int(n), MILLION), []
+    for seed in range(int(n) // size):
+        table = (
+            draw(Simulation(items=size, seed=seed, asked="own", graded=True, outside=0, tested=0))
+            .answers()
+            .table
+        )
+        at = table.column_names.index("item")
+        tables.append(table.set_column(at, "item", pc.binary_join_element_wise(str(seed), table["item"], "")))
+    voters = (table.slice(start, size) for start in range(0, len(tables[0]), size) for table in tables)
+    Answers(pa.concat_tables(voters)).write(Path(path))
 
 
 def judge_table(path: str) -> None:
@@ -207,7 +219,7 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
     "validate": (10 * MILLION, partial(_growing, "validate")),
     "heuristics": (10 * MILLION, partial(_growing, "heuristics")),
     "planning": (ASKED, _planning),
-    "judging": (MILLION, _judging),
+    "judging": (10 * MILLION, _judging),
     "importing": (LOGGED, _importing),
     "weighing": (MILLION, _weighing),
     "encoding": (ENCODED, _encoding),
