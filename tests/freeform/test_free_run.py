@@ -230,7 +230,7 @@ REFUSED = [
     ("mode: auto, rubrics: {mcq: '9.9'}", UsageError, "grader/mcq@9.9"),
     ("rubrics: {poem: '1.0'}", UsageError, "rubrics"),
     ("people: absent.jsonl", UsageError, "absent.jsonl"),
-    ("judge: {model: one, base_url: http://127.0.0.1:9/v1}", ModelError, "judge one: wrote"),
+    ("judge: {model: one, base_url: http://127.0.0.1:9/v1}", ModelError, "The judge one wrote"),
     ("judge: {model: one}", UsageError, "base_url"),
     ("tolerance: 1", UsageError, "tolerance"),
 ]

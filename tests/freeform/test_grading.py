@@ -95,7 +95,7 @@ def test_a_damaged_file_of_replies_is_set_aside_and_the_run_goes_on(
 def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
     how = FreeSettings(template="answer/mistral_instruct@1.0")
     text = prompt_of(ITEMS[0], how)
-    with pytest.raises(UsageError, match="Choose an answer"):
+    with pytest.raises(UsageError, match="Choose a template in answer"):
         prompt_of(ITEMS[0], FreeSettings(template="grader/mcq@2.0"))
     assert text == (
         "[INST] Question: How many legs has a spider?\n\nAnswer concisely. If MCQ, output only the option letter."

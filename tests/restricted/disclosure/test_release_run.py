@@ -210,7 +210,7 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         documents([kept, replace(flagged, version="2")])
     with refused(3, "adapter of"):
         documents([replace(kept, version="2")])
-    with refused(4, "describes single items"):
+    with refused(4, "could reveal single items"):
         documents([replace(kept, ids=kept.ids[:9])])
     with refused(3, "'labels' is not a profile"):
         documents([kept], "labels")
