@@ -271,7 +271,7 @@ def test_the_readme_s_commands_run(
     starts = [
         b.strip().split("\n") for b in re.findall(r"```sh\n(.*?)```", text, re.S) if b.startswith("robustify")
     ]
-    assert len(starts) == 3
+    assert len(starts) == 4
     assert all(len(lines) < 10 for lines in starts)
     items = [json.loads(line) for line in (shipped() / "data" / "benign_demo.jsonl").open(encoding="utf-8")]
     with open("items.csv", "w", newline="", encoding="utf-8") as file:
@@ -284,7 +284,7 @@ def test_the_readme_s_commands_run(
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
     without_own_model = re.sub(r"  - model: .*\n    role: under_test\n", "", yaml[1])
     assert "under_test" not in without_own_model
-    Path("short.yaml").write_text(without_own_model)
+    Path("short.yaml").write_text(f"name: short\nsensitivity: public\ndata: items.csv\n{without_own_model}")
     monkeypatch.setattr("robustify.models.downloads.pull_model", lambda name, *_: Path(name))
     for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:
         for line in lines:
