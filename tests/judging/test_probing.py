@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.base.arrays import Floats
 from robustify.items.item import Item
 from robustify.items.scoring import credit
 from robustify.judging.audit import probing
-from robustify.judging.audit.probing import FROM_TEXT, Kind, gains, probed, tf_idf
+from robustify.judging.audit.probing import FROM_TEXT, Kind, gains, probed
 from robustify.judging.stats.tests import holm
 
 SYLLABLES = ["ba", "do", "fi", "gu", "ka", "le", "mo", "nu", "pe", "ri", "so", "tu", "va", "we", "xo", "zi"]
@@ -40,30 +39,6 @@ def gain(items: list[Item], kind: Kind, vectors: Floats | None = None) -> tuple[
     key = np.array([item.key for item in items])
     found = gains({kind: credit(logits == logits.max(axis=1, keepdims=True), key)}, np.full(len(items), 3))
     return found[kind].value or 0.0, found[kind].p
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ["Red\u2003fox, red", "a red  Ox", "", "ΑΣ b ΑΣΑ"],
-        [f"{'ab' * (n % 7)} c{n % 5}d\xa0{n % 3}" for n in range(60)],
-        ["aa", "bb"],
-        ["a red fox"],
-        [],
-    ],
-)
-def test_sequences_weigh_as_in_the_vectorizer_to_the_last_digit(texts: list[str]) -> None:
-    vectorizer = TfidfVectorizer(min_df=2, sublinear_tf=True, ngram_range=(2, 4), analyzer="char_wb")
-    found = tf_idf("characters", texts)
-    try:
-        expected = vectorizer.fit_transform(texts)
-    except ValueError:
-        assert found.shape == (len(texts), 1)
-        assert found.nnz == 0
-    else:
-        assert found.shape == expected.shape
-        for part in ("indptr", "indices", "data"):
-            np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
 
 
 CUES: dict[Kind, Cue] = {

@@ -90,39 +90,17 @@ def _characters(items: Sequence[Item]) -> Any:
 def tf_idf(kind: Literal["words", "characters"], texts: Sequence[str]) -> Any:
     """Return the TF-IDF weights of words and pairs of words, or of sequences of 2 to 4 characters (n, terms)."""
     from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer  # type: ignore[import-untyped]
+    from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
 
+    units = (
+        {"ngram_range": (1, 2), "token_pattern": _TOKEN}
+        if kind == "words"
+        else {"ngram_range": (2, 4), "analyzer": "char_wb"}
+    )
     try:
-        if kind == "characters":
-            counts = _sequences(texts)
-            return TfidfTransformer(sublinear_tf=True).fit(counts).transform(counts, copy=False)
-        units = {"ngram_range": (1, 2), "token_pattern": _TOKEN}
         return TfidfVectorizer(min_df=2, sublinear_tf=True, **units).fit_transform(texts)
     except ValueError:  # no two texts share a term
         return csr_array((len(texts), 1))
-
-
-def _sequences(texts: Sequence[str]) -> Any:
-    """Count the sequences of 2 to 4 characters in the words of each text, if at least two texts share them (n, terms).
-    `CountVectorizer` returns the same sparse array, but counts a word again wherever it occurs."""
-    from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    number: dict[str, int] = {}
-    words = [[number.setdefault(word, len(number)) for word in text.lower().split()] for text in texts]
-    of = np.array([n for own in words for n in own], dtype=np.int32)
-    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
-    counter = CountVectorizer(lowercase=False, analyzer="char_wb", ngram_range=(2, 4), dtype=np.float64)
-    inside = counter.fit_transform(number)
-    # Norms are sums in the order in which terms first occur. The columns are in alphabetical order.
-    by_name = np.argsort(np.unique(inside.indices, return_index=True)[1])
-    inside.indices = np.argsort(by_name).astype(np.int32)[inside.indices]
-    found = csr_array((np.ones(len(of)), of, ends), shape=(len(texts), len(number))) @ inside
-    found.sort_indices()
-    shared = np.flatnonzero(np.bincount(found.indices) > 1)
-    found = found[:, shared]
-    found.indices = np.argsort(np.argsort(by_name[shared])).astype(np.int32)[found.indices]
-    return found
 
 
 def compared(raw: Floats, there: Bools) -> Floats:
