@@ -24,7 +24,6 @@ from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
 from robustify.items.answer_columns import (
     ASKING,
-    LENGTHS,
     OPTIONAL,
     PACKED,
     ROTATION,
@@ -141,15 +140,13 @@ class Block:
         return values
 
     def _read(self, name: str) -> npt.NDArray[Any]:
-        if not len(self):
-            # No column is unpacked for a model that was not asked.
-            kind = np.float64 if Block.__annotations__[name] is Floats else np.int64
-            return np.empty((0, self._width) if name in ("order", "scores", *LENGTHS) else 0, kind)
-        column = self._answers.column("order" if name == "k" else name)
+        source = "order" if name == "k" else name
+        # No column is unpacked for a model that was not asked.
+        column = self._answers.column(source) if len(self) else pa.chunked_array([], _ALL.field(source).type)
         if column is None:
             return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
         if isinstance(self.rows, slice):
-            column = column.slice(self.rows.start, len(self))
+            column = column.slice(self.rows.start if len(self) else 0, len(self))
         else:
             column = column.take(pa.array(self.rows))
         match name:
@@ -200,6 +197,7 @@ class Block:
 
 _GROUP = 1 << 20
 """Rows of a row group, the standard of Parquet."""
+_ALL = pa.schema([*SCHEMA, *OPTIONAL])
 _Asking = tuple[str, str, str]
 _Runs = dict[_Asking, Ints]
 """Runs of rows of each (view, model, template), as first row and end (s, 2), in the order of their first row."""

@@ -59,11 +59,11 @@ class Ranking:
     `top` (n,) is the best option, -1 for none or -2 for a tie, and `p_pick` (n,) its probability W. `p_key` (n,) is that
     of the key, NaN if nothing is known. `probable` (n,) is the mean over partitions of the probability of a shortcut if the
     top is the key, and `strength` (n,) the sort key. `reachable` (n, K) is the strength if missing answers made option j
-    the top: NaN if they cannot, inf if unknown. It is (n, 1) if no answer is missing. `null` (n,) is c, an upper bound of
-    the probability that the top is the key without a shortcut. `group` (n,) represents the item's near-duplicates, chosen
-    without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are centered contributions
-    (n,) to the logit of the top by name, and `surface` sums to its part. An audit has none,
-    and no probabilities.
+    the top: NaN if they cannot, inf if unknown. It has one column if no answer is missing. `null` (n,) is c, an upper bound
+    of the probability that the top is the key without a shortcut. `group` (n,) represents the item's near-duplicates and is
+    chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are centered
+    contributions (n,) to the logit of the top by name, and `surface` sums to its part. An audit has neither
+    these nor probabilities.
     """
 
     items: tuple[str, ...]
