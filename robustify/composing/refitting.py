@@ -22,7 +22,7 @@ from robustify.judging.audit.probing import Kind, classifier, compared, tf_idf
 from robustify.judging.baselines.artifact_probe import padded
 from robustify.judging.baselines.conditional_logit import tree_nodes
 from robustify.judging.baselines.features import NAMES, amounts
-from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, repeats
+from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, independent_groups
 from robustify.judging.baselines.option_texts import CHUNK
 
 MOST_SETS, FEWEST_SETS = 126, 12
@@ -143,7 +143,7 @@ class Probes:
         self._pools, self.sets, self._vectors = pools, sets, vectors
         items = [pool.item for pool in pools]
         # Relatives do not share a fold, because composed items have other relatives, by which auditors find more.
-        self._groups, self._content = repeats(items), content_hashes(items)
+        self._groups, self._content = independent_groups(items), content_hashes(items)
         self.kinds: tuple[Kind, ...] = ("form", "words", *(("meaning",) if vectors is not None else ()))
 
     def scores(self, kind: Kind, picked: Ints, seed: int) -> Floats:

@@ -14,7 +14,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import FULL_OF, VIEW_OF, Mode, as_compared
 from robustify.items.views import VIEWS, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
-from robustify.judging.baselines.near_duplicates import repeats
+from robustify.judging.baselines.near_duplicates import independent_groups
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
@@ -164,13 +164,10 @@ class Context:
         """View of the full question."""
         return FULL_OF[self.mode]
 
-    @cached_property
-    def repeated(self) -> Ints | None:
-        """Group of each item, shared by copies and items of one passage, or None if all items stand alone (n,)."""
-        if self.items is None:
-            return self.parts.groups
-        groups = repeats(self.items)
-        return groups if clusters(len(groups), groups) < len(groups) else self.parts.groups
+    @property
+    def groups(self) -> Ints | None:
+        """Group of each item, shared by items that depend on each other, or None if every item is independent (n,)."""
+        return self.parts.groups
 
     def first_rows(self, view: str, model: str) -> Block:
         """Return a model's first answer to each item under a view, with text scores per character."""
@@ -216,7 +213,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=topic,
-        groups=group_numbers(index.items, facts.groups) if facts.groups else None,
+        groups=_groups(index, facts, items),
         k=index.k,
     )
     return Context(
@@ -237,6 +234,12 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
             f"({len(other)} such items). Restore the items that were asked, or ask again."
         )
     return replace(index, key=key.astype(np.int16), k=k.astype(np.int16))
+
+
+def _groups(index: ItemIndex, facts: Facts, items: Sequence[Item] | None) -> Ints | None:
+    """Return the independent groups of the items, or None if every item is one (n,)."""
+    found = group_numbers(index.items, facts.groups) if items is None else independent_groups(items)
+    return found if clusters(len(found), found) < len(found) else None
 
 
 def _check_rules(answers: Answers, rules: ScreenRules) -> None:

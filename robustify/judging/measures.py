@@ -259,7 +259,7 @@ def _reader(given: MeasureInput) -> dict[str, Measured]:
     won = ctx.index.spread(block, block.correct)
     if np.isnan(won).all():
         return {}
-    read, fresh = against_chance(won, ctx.index.k, ctx.repeated), given.fresh
+    read, fresh = against_chance(won, ctx.index.k, ctx.groups), given.fresh
     if fresh is not None and fresh.p is not None:
         read = read.model_copy(update={"p": fresh.p, "significant": fresh.p <= LEVEL, "mde": None})
     return {SET: Measured(all=read)}

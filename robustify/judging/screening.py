@@ -100,7 +100,7 @@ def rule_scores(ctx: Context) -> dict[str, Measured]:
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
-    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.repeated)
+    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.groups)
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
@@ -110,7 +110,7 @@ def screen(ctx: Context) -> entries.Screen:
     agreement = voter_agreement(votes.pick, votes.key, votes.k)
     by_text, cut = rules.mode == "text", asdict(ctx.decision.cutoff)
     d4 = d4_votes(ctx.answers, votes, rules, ctx.index)
-    by_d4 = None if d4 is None else flag_fields(ctx.screen(d4[1], d4[0]).chance(ctx.repeated))
+    by_d4 = None if d4 is None else flag_fields(ctx.screen(d4[1], d4[0]).chance(ctx.groups))
     return entries.Screen(
         **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
@@ -199,7 +199,7 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     rows = []
     for name, rule, votes in _rules(ctx):
         found = ctx.screen(votes, rule)
-        chance = found.chance(ctx.repeated)
+        chance = found.chance(ctx.groups)
         theirs = found.outcome == FLAGGED
         either = int((removed | theirs).sum())
         alike = int((removed & theirs).sum()) / either if chance.n and either else None

@@ -182,10 +182,8 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     items, rules = drawn.items(), Rules(ScreenRules(criterion="unanimous"))
     ctx = context(drawn.answers(items), drawn.facts, rules, items)
     source = [drawn.source[drawn.ids.index(name)] for name in ctx.index.items]
-    pairs = list(zip(ctx.repeated.tolist(), source, strict=True))
-    assert len(set(pairs)) == len(set(source)) == len(set(ctx.repeated.tolist())), (
-        "each group is an original's"
-    )
+    pairs = list(zip(ctx.groups.tolist(), source, strict=True))
+    assert len(set(pairs)) == len(set(source)) == len(set(ctx.groups.tolist())), "each group is an original's"
     found, alone = screen(ctx).latent_shortcut_rate, ctx.screened.chance()
     assert found.value == pytest.approx(alone.latent)
     assert found.ci[1] - found.ci[0] > 1.4 * (alone.latent_ci[1] - alone.latent_ci[0])

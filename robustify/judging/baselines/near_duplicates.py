@@ -28,6 +28,8 @@ FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
 """Fewest items, and share of items, with the same choices that make these choices a format such as True/False."""
 LARGEST_GROUP = 0.2
 """Largest share of items that loose copies may link into one fold. Above it, only near-duplicates stay together."""
+TRANSLATED = 0.2
+"""Smallest share of items with paired translations that makes these dependent."""
 _COMPARED = 1_000
 """Number of word sets per batch of comparisons."""
 
@@ -40,8 +42,12 @@ def near_duplicates(items: Sequence[Item]) -> Ints:
 
 
 @kept_for_last
-def repeats(items: Sequence[Item]) -> Ints:
-    """Group loose copies and items of one passage, and return the index of the first item of each item's group (n,)."""
+def independent_groups(items: Sequence[Item]) -> Ints:
+    """Group items that depend on each other, and return the index of the first item of each item's group (n,).
+
+    These are loose copies, among them rotations of one question, items of one passage, and paired translations. Every
+    p-value, interval, and fold uses these groups.
+    """
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
@@ -51,15 +57,21 @@ def repeats(items: Sequence[Item]) -> Ints:
         for least in (LOOSE, NEAR)
     )
     chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
-    return _read_only(np.where(chained, near, loose))
+    found = np.where(chained, near, loose)
+    one, other = parallel_items(items).pairs
+    apart = found[one] != found[other]
+    translated = np.union1d(one[apart], other[apart])
+    # In a set of copies, a few other items have equal numbers by chance.
+    few = len(translated) < TRANSLATED * len(items)
+    return _read_only(found if few else joined(found, one[apart], other[apart]))
 
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Group items that must share a fold, and return the index of the first item of each item's group (n,)."""
+    """Group items that must share a fold, and return the index of the first item of each item's group (n,). These are the
+    independent groups and relatives."""
     order = np.argsort(content_hashes(items), kind="stable")
-    pairs = zip(parallel_items(items).pairs, relatives(items, order), strict=True)
-    return _read_only(joined(repeats(items), *map(np.concatenate, pairs)))
+    return _read_only(joined(independent_groups(items), *relatives(items, order)))
 
 
 @kept_for_last

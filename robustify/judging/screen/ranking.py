@@ -205,7 +205,7 @@ class Ranker:
             return int(self._passages.max(initial=-1)) + 1
         parallel = copies.parallel_items(self._items)
         unpaired = bool(parallel.unnamed) and not len(parallel.pairs[0])
-        return 0 if unpaired else len(np.unique(copies.repeats(self._items)))
+        return 0 if unpaired else len(np.unique(copies.independent_groups(self._items)))
 
     def _representatives(self, ranked: Bools) -> Ints:
         """Return the item that represents each item's near-duplicates (n,). It has the least hash, `ranked` ones first."""
