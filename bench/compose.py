@@ -36,7 +36,7 @@ from robustify.composing.pool import Candidate, Pool, pools_of
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
@@ -95,7 +95,7 @@ def measured(
     }
 
 
-def accuracy(one: LeftToFind) -> Tree:
+def accuracy(one: Gain) -> Tree:
     """Return what an auditor finds, with chance added to its gain."""
     even, value, ends = one.chance or 0.0, one.value or 0.0, one.ci or (0.0, 0.0)
     return {"accuracy": even + value, "n": one.n, "ci": [even + end for end in ends], "p_holm": one.p_holm}

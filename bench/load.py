@@ -1,6 +1,6 @@
 """Measure the cost of large inputs: `python -m bench.load [PART...]` writes results/bench/load.json.
 
-The parts are validate, heuristics, planning, judging, importing, weighing, encoding, and auditing. Each command runs in a
+The parts are validate, heuristics, planning, judging, importing, encoding, and auditing. Each command runs in a
 separate process. The results are wall time, processor time, peak memory, and the load average before the command. All input
 is made up except the encoded options (of ARC) and the audited items (of MMLU-Pro, without a language model). `--quick` uses
 a thousandth of the items and writes nothing.
@@ -17,7 +17,6 @@ from functools import partial
 from itertools import cycle, product
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,7 +25,6 @@ from bench.results import RESULTS, ROOT, Tree, measure, measured
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.views import View
-from robustify.judging.stats.balance import balancing, weights, worth
 from robustify.models.asking import Asking, plan
 from robustify.models.folder import cache_folder
 from robustify.reading.loaders import Source, load
@@ -40,7 +38,7 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
 }
 """Models of a log and the views in which each item is asked; they share the logged rows."""
-ENCODED, COLUMNS, WEIGHED, AUDITED = 10_000, 9, 2_000, 12_032
+ENCODED, AUDITED = 10_000, 12_032
 
 
 def made_up(n: int, draw: random.Random) -> Iterator[Item]:
@@ -94,24 +92,6 @@ def judge_table(path: str) -> None:
     found = judge(answers, Facts("made up", topics), Rules())
     write_verdicts(Path(path).with_name("verdicts.csv"), found, topics)
     write_json(Path(path).with_name("summary.json"), found.summary.tree())
-
-
-def weigh_columns(n: str) -> None:
-    """Weigh n items by made-up columns: gains of a scorer, and of rules that gain on two fifths of the items."""
-    draw = np.random.default_rng(0)
-    gains = draw.normal(0.2, 1.0, (int(n), 5)), (draw.random((int(n), COLUMNS - 5)) < 0.4) - 0.25
-    columns = np.concatenate(gains, axis=1)
-    columns /= columns.std(axis=0)
-    print(worth(weights(columns, balancing(columns))))
-
-
-def weigh_items(path: str) -> None:
-    """Weigh the items of a file by their texts, and audit the weights with other probes."""
-    from robustify.pipeline.asked import weighed
-    from robustify.pipeline.config import config_for
-
-    found = weighed(load(Source(path=path)), config_for(path, public=True), Path(path).parent)
-    print(found and found.part.worth)
 
 
 def encode_options(n: str) -> None:
@@ -199,12 +179,6 @@ def _asked_anew(folder: Path, *words: str) -> Tree:
     return _command(*words, ROBUSTIFY_CACHE=str(folder / "cache"))
 
 
-def _weighing(folder: Path, n: int) -> Tree:
-    columns = {f"{n:,} items, {COLUMNS} columns": _work("columns", str(n))}
-    texts = _on_items(folder, max(n * WEIGHED // MILLION, 200), partial(_work, "weigh"))
-    return columns | {f"{of}, texts": one for of, one in texts.items()}
-
-
 def _encoding(_: Path, n: int) -> Tree:
     return {f"{n:,} options": _work("encode", str(n))}
 
@@ -221,13 +195,11 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
     "planning": (ASKED, _planning),
     "judging": (10 * MILLION, _judging),
     "importing": (LOGGED, _importing),
-    "weighing": (MILLION, _weighing),
     "encoding": (ENCODED, _encoding),
     "auditing": (AUDITED, _auditing),
 }
 WORK: Mapping[str, Callable[..., None]] = {
-    "answers": write_answers, "judge": judge_table, "plan": plan_requests, "columns": weigh_columns, "weigh": weigh_items,
-    "encode": encode_options,
+    "answers": write_answers, "judge": judge_table, "plan": plan_requests, "encode": encode_options,
 }  # fmt: skip
 """Work for a process of its own. What needs much memory must not be done here, because children inherit the peak."""
 

@@ -1,6 +1,6 @@
 """robustify measures how much of a multiple-choice score is knowledge and how much is test-taking.
 
-`import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `adjusted`, `import_logs`, their result `Audit`,
+`import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `import_logs`, their result `Audit`,
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.
 """
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 if TYPE_CHECKING:
-    from robustify.api import Audit, RobustifyError, adjusted, audit, heuristics, import_logs, judge, open
+    from robustify.api import Audit, RobustifyError, audit, heuristics, import_logs, judge, open
 
 __version__ = "0.2.0"
 __all__ = [
-    "Audit", "RobustifyError", "__version__", "adjusted", "audit", "heuristics", "import_logs", "judge", "open",
+    "Audit", "RobustifyError", "__version__", "audit", "heuristics", "import_logs", "judge", "open",
 ]  # fmt: skip
 
 

@@ -5,7 +5,6 @@ run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"])
 run                                   # the first screen of the report
 run.verdicts.query("verdict == 'flagged'")
 rb.judge(run, criterion="majority").state
-rb.adjusted("items.jsonl", {"my model": hits})
 ```
 
 Tables are pandas DataFrames. A restricted run provides its summary, but no data on single items.
@@ -34,7 +33,7 @@ from robustify.models.engines.protocols import Progress
 from robustify.models.folder import cache_folder
 from robustify.pipeline import config as configs
 from robustify.pipeline import from_logs, steps
-from robustify.pipeline.asked import unwatched, weighed
+from robustify.pipeline.asked import unwatched
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
     from robustify.items.views import View
 
-__all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]
+__all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "judge", "open"]
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """Config, items file, `Item` objects, or rows in any layout that an items file may have."""
@@ -200,34 +199,6 @@ def heuristics(data: Data) -> "pd.DataFrame":
     frame = pd.DataFrame.from_dict(rows, orient="index")
     chance = scores["chance_accuracy"]
     frame.attrs = {"n": scores["n"], "chance_accuracy": chance, "notes": policy.notes(bench)}
-    return frame
-
-
-def adjusted(data: Data, hits: Mapping[str, Sequence[float]]) -> "pd.DataFrame":
-    """Score models with item weights that make cues in the options useless (docs/filter.md). Return one row per model.
-
-    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered. Rows have
-    `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` is `adjustment`
-    of a run's summary. Raise `RobustifyError` if the set is restricted, hits do not match, or items are too few.
-    """
-    import numpy as np
-    import pandas as pd
-
-    bench, policy = _loaded(data)
-    credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
-    if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
-        raise UsageError(
-            f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items; expected one for each"
-        )
-    found = weighed(bench, policy.config, cache_folder(None))
-    if found is None:
-        raise DataError(f"{bench.name} has {len(bench.items)} items, too few to fit weights. Add items.")
-    rows = {}
-    for name, won in credit.items():
-        rate = found.rate(won)
-        rows[name] = {**_flat({} if rate is None else rate.tree()), "raw": np.nanmean(won)}
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    frame.attrs = found.part.tree()
     return frame
 
 

@@ -15,7 +15,6 @@ import robustify as rb
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
-from tests.judging.test_adjusted import finder, items_with
 from tests.support.exported_run import made_run, made_up
 
 ROOT = Path(__file__).parents[1]
@@ -27,8 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made_run(tmp_path_factory.mktemp("made"))
 
 
-def test_nine_names_are_public_and_importing_them_loads_nothing() -> None:
-    assert len(rb.__all__) == 9
+def test_eight_names_are_public_and_importing_them_loads_nothing() -> None:
+    assert len(rb.__all__) == 8
     assert set(dir(rb)) == set(rb.__all__)
     code = "import sys, robustify; print(sorted(m for m in sys.modules if m.startswith('robustify')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
@@ -124,23 +123,6 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     expected: Any = rule_table(items)["heuristics"]
     assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
     assert found.attrs["n"] == len(items)
-
-
-def test_adjusted_scores_of_hits_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
-    items = items_with(300, longest=0.3)
-    hits = [max(range(4), key=lambda i: len(item.choices[i])) == item.key for item in items]
-    found = rb.adjusted(items, {"longest": hits, "none": [float("nan"), *[0.0] * 299]})
-    assert found.attrs["status"] == "adjusted"
-    assert 150 < found.attrs["worth"] < 300
-    assert found.loc["longest", "raw"] == pytest.approx(sum(hits) / 300)
-    assert found.loc["longest", "low"] <= found.loc["longest", "value"] <= found.loc["longest", "high"]
-    assert found.loc["longest", "value"] == pytest.approx(0.25, abs=0.02)
-    assert found.loc["none", ["value", "n", "raw"]].tolist() == [0, 299, 0]
-    with pytest.raises(rb.RobustifyError, match="m has 2 hits for 300 items"):
-        rb.adjusted(items, {"m": [1, 0]})
-    with pytest.raises(rb.RobustifyError, match="too few"):
-        rb.adjusted(items[:30], {})
 
 
 def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(

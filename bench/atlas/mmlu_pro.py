@@ -10,7 +10,7 @@ clustered by these groups. No language model is asked. The parts of the file are
 - `spaces`: by source, items, those whose key has a space at an end, and those with such a distractor.
 - `added`: three of the added distractors against MMLU's own three, beside the same keys, with the encoder.
 - `models`: what a probe's hits and picks do to models that see the question (`better_on_hits`, `lured`).
-- `ranking`: scores on all items, on those that the best probe misses, on those that the filter keeps, and adjusted.
+- `ranking`: scores on all items, on those that the best probe misses, and on those that the filter keeps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,12 +28,10 @@ from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
-from robustify.judging.adjusted import balanced
 from robustify.judging.audit.probing import FROM_TEXT, Kind
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
-from robustify.judging.stats.balance import Z
-from robustify.judging.stats.intervals import bootstrap, rate
+from robustify.judging.stats.intervals import NORMAL, bootstrap, rate
 
 ITEMS = "mmlu_pro_models", "items.jsonl"
 FOLLOWED = "comparing"
@@ -146,7 +144,8 @@ def _within(values: Floats, stratum: Ints) -> Floats:
 def _clustered(value: float, pull: Floats, groups: Ints) -> Entry:
     """Return a value with its interval from the influence of each item (n,), summed over groups."""
     error = float(np.sqrt((np.bincount(groups, pull) ** 2).sum()))
-    return {"value": value, "ci": [value - Z * error, value + Z * error]}
+    half = NORMAL.inv_cdf(0.975) * error
+    return {"value": value, "ci": [value - half, value + half]}
 
 
 def lured(answered: Mapping[str, Ints], favorite: Ints, keys: tuple[Ints, Ints], groups: Ints) -> Entry:
@@ -178,11 +177,9 @@ def lured(answered: Mapping[str, Ints], favorite: Ints, keys: tuple[Ints, Ints],
 
 
 def ranking(items: Sequence[Item], won: Scores, missed: Bools) -> Entry:
-    """Return scores and order of models on all items, on `missed` (n,) ones, on kept ones, and under the weights."""
+    """Return scores and order of models on all items, on `missed` (n,) ones, and on kept ones."""
     facts = Facts("mmlu-pro", {item.id: item.topic for item in items})
     ctx = context(guess(items), facts, Rules(), items)
-    weights = balanced(ctx)
-    assert weights is not None
     parts = {
         "missed": by_part(won, missed.astype(np.float64)),
         "kept": by_part(won, (~ctx.parts.flagged).astype(np.float64)),
@@ -191,17 +188,9 @@ def ranking(items: Sequence[Item], won: Scores, missed: Bools) -> Entry:
     scores = {
         part: {m: of["kept"]["value"] for m, of in found["models"].items()} for part, found in parts.items()
     }
-    adjusted = {
-        m: of.model_dump(mode="json", include={"value", "n", "ci"})
-        for m in won
-        if (of := weights.rate(won[m]))
-    }
-    scores |= {"adjusted": {m: of["value"] for m, of in adjusted.items()}} if adjusted else {}
     return {
         "flagged": int(ctx.parts.flagged.sum()),
         "missed": int(missed.sum()),
-        "weights": weights.part.model_dump(mode="json", include={"status", "n", "worth", "left"}),
-        "adjusted": adjusted,
         "parts": parts,
         "order": {part: _order(raw, of) for part, of in scores.items()},
     }

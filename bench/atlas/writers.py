@@ -4,8 +4,7 @@ Each set has three distractors an item, and all sets of a part have the same ite
 paired by question. `asked_for_more` counts questions whose key is shorter than all twelve candidates of GPT-5.2. `picked`
 has published answers of three models: how many items all get right without the question, with the number expected if any
 option could be the key; accuracy with the question by whether the key is the shortest option (such questions may also be
-easier or harder); and accuracy without it beside people's distractors. Weights of such sets are in
-results/calibration/real.json.
+easier or harder); and accuracy without it beside people's distractors.
 """
 
 from collections.abc import Mapping, Sequence

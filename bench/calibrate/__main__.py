@@ -1,8 +1,7 @@
 """Make benchmarks, judge them on all cores, and write results/calibration: `make calibrate`.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `adjusted`, `real`, `grid`)
-makes one part. `adjusted` and `real` need the real sets in $ROBUSTIFY_DATA and are skipped without them. The results do
-not depend on the number of cores.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `grid`)
+makes one part. The results do not depend on the number of cores.
 """
 
 import argparse
@@ -12,13 +11,12 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from bench.calibrate.adjusted import adjusted, real
 from bench.calibrate.filtering import fdr
 from bench.calibrate.grid import grid
 from bench.results import RESULTS, left_out
 from robustify.base.files import write_json
 
-PARTS = {"adjusted": adjusted, "real": real, "fdr": fdr, "grid": grid}
+PARTS = {"fdr": fdr, "grid": grid}
 """Functions of a pool of processes and a scale that return the content of files by name."""
 
 

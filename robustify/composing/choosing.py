@@ -13,16 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from robustify.base.arrays import ROUNDING, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.composing.pool import Pool
 from robustify.composing.refitting import CandidateSets, Probes, candidate_sets
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.adjusted import sharpness
 from robustify.judging.audit.probing import Kind, gains
-from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 
 MOST_ROUNDS = 16
 QUIET_ROUNDS, LOUD = 2, 0.1
@@ -34,6 +33,7 @@ _SLACKS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _NOISE = 2.0
 _ROUNDS_KEPT = 4
 """Last rounds whose probes give moments for the last draw."""
+_SHARPEST = 3.0
 _NEW = 0.25
 """Weight of a new probe in the mean of the recent ones."""
 
@@ -62,7 +62,7 @@ class Composition:
     """
 
     picks: tuple[tuple[int, ...], ...]
-    trace: tuple[Mapping[str, LeftToFind], ...]
+    trace: tuple[Mapping[str, Gain], ...]
     least: Mapping[Kind, float]
 
 
@@ -92,7 +92,7 @@ class _Game:
         self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
         self._rng = np.random.default_rng(how.seed)
         self._moments: deque[Floats] = deque(maxlen=_ROUNDS_KEPT * 2 * len(probes.kinds))
-        self.trace: list[Mapping[str, LeftToFind]] = []
+        self.trace: list[Mapping[str, Gain]] = []
         self.least: dict[Kind, float] = {}
         self._recent: dict[Kind, Floats] = {}
 
@@ -104,13 +104,13 @@ class _Game:
             quiet = quiet + 1 if all(one.p > LOUD for one in self.trace[-1].values()) else 0
         return self._settled()
 
-    def _round(self, number: int) -> dict[str, LeftToFind]:
+    def _round(self, number: int) -> dict[str, Gain]:
         picked, seed = self._drawn(), 1_000 * self._how.seed + number
         at, sets, won = np.arange(len(picked)), self._sets, dict[str, Floats]()
         change, there, key = np.zeros(self._log_weight.shape), sets.there, np.zeros_like(picked)
         for kind in self._probes.kinds:
             logits = centred(self._probes.scores(kind, picked, seed), there)
-            slope = sharpness(logits[at, picked], there[at, picked], key)
+            slope = _sharpness(logits[at, picked], there[at, picked], key)
             log_p = log_softmax(np.where(there, slope * logits, -np.inf), axis=2)[:, :, 0]
             change += log_p + np.log(sets.k)
             credits = _credits(logits, sets)
@@ -150,6 +150,16 @@ class _Game:
                 picked[i] = (fit + self._rng.gumbel(size=len(fit))).argmax()
                 total = rest + moments[i, picked[i]]
         return picked
+
+
+def _sharpness(logits: Floats, there: Bools, key: Ints) -> float:
+    """Return the inverse temperature, from 0 to 3, at which the logits predict the keys best."""
+    from scipy.optimize import minimize_scalar  # loaded only when needed
+
+    def loss(scale: float) -> float:
+        return -float(log_probabilities(scale * logits, there)[np.arange(len(key)), key].sum())
+
+    return float(minimize_scalar(loss, bounds=(0, _SHARPEST), method="bounded").x)
 
 
 def _rules(sets: CandidateSets) -> list[Floats]:

@@ -32,7 +32,7 @@ from robustify.judging.baselines.near_duplicates import unit_hashes
 from robustify.judging.cloze import keeps_order
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.result import State
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 
 AFTER, BEFORE, PEOPLE = "after", "before", "people"
 """Versions of a set. `PEOPLE` has the distractors of one writer of the pools."""
@@ -50,7 +50,7 @@ class Finder:
     """How far an auditor or reader beats chance in each version of a set, and how `AFTER` differs from the others."""
 
     name: str
-    gain: Mapping[str, LeftToFind]
+    gain: Mapping[str, Gain]
     change: Mapping[str, Difference]
     independent: bool = True
 

@@ -17,7 +17,7 @@ from robustify.composing.consulting import review_sheet
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 from robustify.report.explorer import page
 from robustify.report.format import Table, Tone, cell, plain, table
 from robustify.report.opening import FirstScreen
@@ -103,8 +103,8 @@ def _marks(found: Composed) -> dict[str, str]:
     return {name: letters for name, letters in marks.items() if letters}
 
 
-def _gains(found: Mapping[str, LeftToFind]) -> dict[str, Any]:
-    return {name: gain.model_dump(exclude={"kind", "before"}) for name, gain in found.items()}
+def _gains(found: Mapping[str, Gain]) -> dict[str, Any]:
+    return {name: gain.tree() for name, gain in found.items()}
 
 
 def _numbers(one: Finder) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Literal
 from robustify.base.errors import DataError
 from robustify.base.files import neutral, write_text
 from robustify.export import writing
+from robustify.export.balanced import balanced_items
 from robustify.export.free_grading import free_rows
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
@@ -18,12 +19,10 @@ from robustify.items.scoring import FULL_OF
 from robustify.items.views import template
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.screen.votes import first_block, models_asked
-from robustify.judging.stats.balance import balanced_subset
 from robustify.judging.summary.result import AUDIT
 from robustify.report.opening import opening, reader_line
 from robustify.report.printing import in_markdown, sentence
-from robustify.runs.run import WEIGHTS, Run, write_lines
-from robustify.runs.stored import table
+from robustify.runs.run import Run, write_lines
 
 SAYS = {
     "kept": "the screen did not find the key",
@@ -44,8 +43,8 @@ def export_dataset(
 ) -> list[Path]:
     """Write a dataset folder with a card and one Parquet file per split.
 
-    In addition to the splits, `balanced.parquet` contains the largest subset found in which no cue of the adjusted
-    score predicts the key. Nothing is uploaded.
+    In addition to the splits, `balanced.parquet` contains the largest subset found in which no listed cue
+    predicts the key. Nothing is uploaded.
 
     \b
     Example:
@@ -57,10 +56,12 @@ def export_dataset(
             if items := writing.exported_items(run, name, trim):
                 writing.write_parquet(staging, name, [item_row(item) for item in items])
                 splits.append({"name": name, "n": len(items), "says": SAYS[name]})
-        if WEIGHTS in run.manifest["files"]:
-            n, off = _write_balanced(run, staging, trim)
-            says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
-            splits.append({"name": "balanced", "n": n, "says": says})
+        if (balanced := balanced_items(run.items or (), run.answers)) is not None:
+            chosen, imbalance = balanced
+            rows = [item_row(item.trimmed() if trim else item) for item in chosen]
+            writing.write_parquet(staging, "balanced", rows)
+            says = f"no listed cue predicts the key: imbalance at most {imbalance:.2f} deviations"
+            splits.append({"name": "balanced", "n": len(rows), "says": says})
         if not splits:
             raise DataError(
                 f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
@@ -82,20 +83,6 @@ def export_dataset(
         )
         write_text(staging / "README.md", text)
     return writing.files_of(folder)
-
-
-def _write_balanced(run: Run, folder: Path, trim: bool) -> tuple[int, float]:
-    """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
-    import pandas as pd  # type: ignore[import-untyped]
-
-    run.require_unchanged(WEIGHTS)
-    cells = table(run.folder / WEIGHTS, "adjusted_weight")
-    weights = cells.drop(columns="item").apply(pd.to_numeric).dropna(subset="adjusted_weight")
-    taken, off = balanced_subset(weights.drop(columns="adjusted_weight").to_numpy(dtype=float))
-    chosen = set(cells["item"][weights.index[taken]])
-    items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
-    writing.write_parquet(folder, "balanced", [item_row(item) for item in items])
-    return len(items), off
 
 
 Form = Literal["mcq", "free"]
@@ -177,7 +164,7 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
         robustify export responses results/imported -o irt
         py-irt train 2pl irt/py_irt.jsonlines irt/fitted
     """
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     writing.refuse_restricted(run)
     run.require_unchanged("summary.json", "answers.parquet")

@@ -12,7 +12,6 @@ from scipy.special import log_softmax, softmax
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
-from robustify.judging.adjusted import Balanced
 from robustify.judging.context import Context
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -136,9 +135,7 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
     return None if np.isnan(won).all() else index.spread(block, won)
 
 
-def pairs(
-    ctx: Context, credits: Mapping[str, Credits], balance: Balanced | None = None
-) -> dict[str, Pair] | None:
+def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | None:
     """Compare each pair of models on the items that both answered. Entries are named "A vs B". None if there are
     fewer than two models. `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is
     the difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value."""
@@ -168,10 +165,7 @@ def pairs(
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        full = credits[a].get("full"), credits[b].get("full")
-        adjusted = None if balance is None else balance.difference(*full)
-        voted = a in voters or b in voters
-        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voted, adjusted=adjusted, **views)
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=a in voters or b in voters, **views)
     return table or None
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.accuracy import calibrations, pairs
-from robustify.judging.adjusted import Balanced
 from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
@@ -31,14 +30,13 @@ from robustify.judging.text_overlap import contamination
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `balance` has
-    the weights of the adjusted score, unless they are withheld. `analysed` needs five models."""
+    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `analysed`
+    needs five models."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
-    balance: Balanced | None = None
     analysed: AnalysedItems | None = None
 
 
@@ -50,7 +48,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     # The audit takes the most memory, so it comes before what the other parts keep.
     audit = residual(ctx) if ctx.was_screened else None
     judged = MeasureInput.of(ctx)
-    credits, found, balance = judged.credits, evidence(ctx), judged.balance
+    credits, found = judged.credits, evidence(ctx)
     analysed = item_analysis(ctx, credits)
     parts, voters, has_topics = ctx.parts, ctx.votes.voters, any(ctx.facts.topics.values())
     answered = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
@@ -60,13 +58,12 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         screen=screen(ctx) if ctx.was_screened else None,
         splits=split_sizes(ctx),
         full_mode=ctx.mode,
-        adjustment=None if balance is None else balance.part,
         models={
             name: Model(is_voter=name in voters, free=free.facts if free else None)
             for name, free in ((name, judged.free.get(name)) for name in credits)
         },
         measures=measures(judged),
-        pairs=pairs(ctx, credits, balance),
+        pairs=pairs(ctx, credits),
         random_removal={name: row for name, row in removals.items() if row is not None} or None,
         permutation=permutation(ctx),
         position_bias={name: position_bias(of, ctx.row_groups(of)) for name, of in answered.items()} or None,
@@ -95,7 +92,6 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         ctx.cloze_excluded,
         summary.model_copy(update={"guardrails": checks, "state": state, "reasons": reasons}),
         found,
-        None if balance is None or balance.scored is None else balance,
         analysed,
     )
 

@@ -15,7 +15,6 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
-from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything
 from robustify.judging.baselines.artifact_probe import NAME as PROBE
 from robustify.judging.baselines.artifact_probe import VIEW as PROBE_VIEW
@@ -53,18 +52,17 @@ class Disclosed:
 
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
-    """Input of all measures: the context, each model's answers and free responses, and the item weights."""
+    """Input of all measures: the context, and each model's answers and free responses."""
 
     ctx: Context
     models: Mapping[str, Scored]
     free: Mapping[str, FreeGraded]
-    balance: Balanced | None
 
     @classmethod
     def of(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
         free = free_responses(ctx.facts.free, ctx.index)
-        return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
+        return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free)
 
     @cached_property
     def fresh(self) -> AuditRate | None:
@@ -199,16 +197,6 @@ def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
     return found
 
 
-def _weighted(view: str, of: Callable[[Balanced, Floats | None], Score | None] = Balanced.rate) -> Whole:
-    """Return a measure that applies the balancing weights to a model's credits under a view."""
-
-    def score(given: MeasureInput, name: str) -> Score | None:
-        won = given.models[name].credits.get(view)
-        return None if given.balance is None else of(given.balance, won)
-
-    return _each(score)
-
-
 def _longest_gap(view: str) -> Whole:
     """Return a measure of how much more accurate a model is if the longest choice is the key."""
     return _each(
@@ -311,19 +299,16 @@ MEASURES = (
     Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),
             _of_probe(lambda probe: Measured(all=_score(probe.chance)))),
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
-    Measure("adjusted", "scores", "accuracy", "model", None, _weighted("full")),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
     Measure("cloze_chars", "cloze", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
     Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),
     Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
     Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
     Measure("choices_only_by_text", "modes", "accuracy", "model", None, _credit("choices_only_by_text")),
-    Measure("adjusted_choices_only", "modes", "accuracy", "model", None, _weighted("choices_only")),
     Measure("free_lower", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=0.0))),
     Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
     Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
     Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
-    Measure("test_taking", "gaps", "points", "model", None, _weighted("full", Balanced.taken_out)),
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
     Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
@@ -339,9 +324,8 @@ MEASURES = (
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}
-READER, FLAGGED, FULL, ADJUSTED = (_NAMED[name] for name in ("reader", "flagged", "full", "adjusted"))
+READER, FLAGGED, FULL = (_NAMED[name] for name in ("reader", "flagged", "full"))
 CHOICES_ONLY, CLOZE, RULE = _NAMED["choices_only"], _NAMED["cloze_chars"], _NAMED["rule"]
-TEST_TAKING = _NAMED["test_taking"]
 SECTIONS = tuple(dict.fromkeys(measure.section for measure in MEASURES))
 COMPARED: tuple[Section, ...] = ("flags", "scores", "cloze")
 """Sections that `compare` compares."""

@@ -20,10 +20,9 @@ from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item, no_collector
 from robustify.items.views import View, template
-from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.text_overlap import Overlap
@@ -84,14 +83,6 @@ def options_asked(
             rows = ask_by_meaning(chosen, config.probe, cache, keep=keep, progress=progress)
         tables.append(Answers.of(rows))
     return Answers.concat(tables)
-
-
-def weighed(bench: Loaded, config: Config, cache: Path) -> Balanced | None:
-    """Fit item weights for adjusted scores. The encoder audits them if installed. None if there are too few items."""
-    items = tuple(bench.items)  # those of a large file are made anew whenever they are read
-    answers = options_asked(items, config, cache, keep=True, probed=False)
-    with threadpool_limits(1, "blas"):
-        return balanced(context(answers, bench_facts(bench), Rules(), items))
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:

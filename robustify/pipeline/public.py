@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +78,9 @@ class PublicPolicy:
             asked.answers.write(staged / "answers.parquet")
             write_verdicts(staged / runs.VERDICTS, judgement, asked.facts.topics)
             names = list(map(neutral, judgement.verdicts.items))
-            if (found := judgement.balance) is not None:
-                cues = dict(zip(found.part.columns, found.cues.T, strict=True))
-                weights = {"item": names, "adjusted_weight": found.weight, **cues}
-                _write_csv(staged / runs.WEIGHTS, weights, "%.6f")
             if judgement.analysed is not None:
                 columns = {"item": names, **judgement.analysed.columns}
-                _write_csv(staged / runs.ITEM_ANALYSIS, columns, "%.4f")
+                _write_csv(staged / runs.ITEM_ANALYSIS, columns)
             places = ("file", "line", "reason")
             aside = ({name: row[name] for name in places} for row in asked.data["quarantined"])
             write_lines(staged / "quarantine.jsonl", aside)
@@ -143,7 +138,7 @@ def _write_texts(
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
     """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
-    quoted. Columns without evidence or weights are empty."""
+    quoted. Columns without evidence are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
     kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4).T.tolist()
@@ -154,15 +149,14 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
         **dict(zip(("verdict", "votes", "of", "reason"), of_kind, strict=True)),
         "cloze_excluded": (judgement.cloze_excluded.get(item, "") for item in items),
         **_evidence(judgement.evidence, len(items)),
-        "adjusted_weight": repeat("", len(items)) if judgement.balance is None else judgement.balance.weight,
     }
-    _write_csv(path, columns, "%.4f")
+    _write_csv(path, columns)
 
 
-def _write_csv(path: Path, columns: Mapping[str, Iterable[object]], numbers: str) -> None:
-    """Write columns as CSV. Arrays of floats have the format `numbers`, and NaN becomes an empty cell."""
+def _write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
+    """Write columns as CSV. Floats in arrays have four decimals, and NaN becomes an empty cell."""
     cells = (
-        ("" if x != x else numbers % x for x in _each(column))
+        ("" if x != x else f"{x:.4f}" for x in _each(column))
         if isinstance(column, np.ndarray) and column.dtype.kind == "f"
         else column
         for column in columns.values()

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.judging.measures import ADJUSTED, CLOZE, FULL, READER, SET
+from robustify.judging.measures import CLOZE, FULL, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds, headline
@@ -23,8 +23,7 @@ from robustify.report.printing import finding, html
 from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (
-    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Reader", "Chance", "All", "Kept", "Adjusted",
-    "Cloze",
+    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Reader", "Chance", "All", "Kept", "Cloze",
 )  # fmt: skip
 MOST_TREND = 12
 UNREADABLE = "unfinished, changed, damaged, or of another version"
@@ -111,8 +110,8 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
     of_run = run.date, run.verdict, rule, flagged, run.reader, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
-        full, adjusted, cloze = (by.of(s).get(model, Measured()) for by in (FULL, ADJUSTED, CLOZE))
-        scores = full.all, full.kept, adjusted.all, cloze.all
+        full, cloze = (by.of(s).get(model, Measured()) for by in (FULL, CLOZE))
+        scores = full.all, full.kept, cloze.all
         yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
 
 

@@ -16,7 +16,7 @@ from robustify.base.files import neutral
 from robustify.base.texts import escaped
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import AuditorResult
-from robustify.judging.summary.scored import AdjustedDifference, LeftToFind
+from robustify.judging.summary.scored import Gain
 
 Ends = Sequence[float]
 LIMIT = 0.9995
@@ -273,14 +273,12 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
 
 def _notes(q: Quantity) -> Iterator[str]:
     """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
-    holm = q.p_holm if isinstance(q, Score | LeftToFind) else None
+    holm = q.p_holm if isinstance(q, Score | Gain) else None
     if holm is not None:
         yield f"{p_value(holm)} by Holm"
     elif isinstance(q, Score | AuditorResult) and q.p is not None:
         refits = f" by {q.refits} refits" if isinstance(q, AuditorResult) and q.refits else ""
         yield p_value(q.p) + refits
-    elif isinstance(q, AdjustedDifference):
-        yield p_value(q.p)
     if isinstance(q, Score | AuditorResult):
         share = q.expected if isinstance(q, Score) and q.expected is not None else q.chance
         yield "" if share is None else f"chance {percent(share)}"

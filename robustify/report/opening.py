@@ -1,6 +1,5 @@
 """First screen of a report, on the page and on a terminal, with the number to quote for each model."""
 
-import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,11 +7,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.measures import ADJUSTED, CHOICES_ONLY, FULL, TEST_TAKING, Measure
-from robustify.judging.stats.tests import items_to_detect
+from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AUDIT, State, Summary
-from robustify.report.advice import UNSEEN, Grounds, Recommendation, grounds, headline, recommendations
+from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.format import (
     Cell,
     Table,
@@ -20,7 +18,6 @@ from robustify.report.format import (
     between,
     count,
     counted,
-    in_points,
     percent,
     plain,
     text_table,
@@ -39,16 +36,13 @@ Paint = Callable[[Tone, str], str]
 class Quote:
     """Scores of one model on all items, and the number to quote for it, or the reason why there is none (`missing`).
 
-    `how` says of what kind `number` is: adjusted, partly adjusted, on robust items, or on all items. `blind` is the score
-    without the part that is `hidden`. `test_taking` are the points that the listed cues earn, None unless significant.
+    `blind` is the score without the part that is `hidden`.
     """
 
     model: str
     full: Score
     blind: Score | None
     number: Quantity | None
-    how: str
-    test_taking: Score | None
     missing: str
     hidden: str
 
@@ -63,33 +57,21 @@ class Quote:
 
     @property
     def quoted(self) -> str:
-        """Number to quote: `quote 56.9 % (52.0 to 62.0), adjusted`. Empty if there is none."""
-        return "" if self.number is None else f"quote {_rated(self.number)}, {self.how}"
-
-    @property
-    def points(self) -> str:
-        """Sentence on how many points are due to test-taking. Empty if they are not significant."""
-        q = self.test_taking
-        if q is None or q.value is None or q.ci is None:
-            return ""
-        return f"At least {in_points(q.value)} ({between(q.ci)}) are test-taking."
+        """Number to quote: `quote 56.9 % (52.0 to 62.0)`. Empty if there is none."""
+        return "" if self.number is None else f"quote {_rated(self.number)}"
 
     @property
     def line(self) -> str:
         """Scores and number to quote as one line of text."""
-        said = f"{plain(self.model, 40)}: {self.known}; {self.quoted or self.missing}."
-        return f"{said} {self.points}".rstrip()
+        return f"{plain(self.model, 40)}: {self.known}; {self.quoted or self.missing}."
 
     def tree(self) -> dict[str, Any]:
         """Return the quote as JSON values."""
-        numbers = {
-            "full": self.full, "without_question": self.blind, "quote": self.number, "test_taking": self.test_taking
-        }  # fmt: skip
+        numbers = {"full": self.full, "without_question": self.blind, "quote": self.number}
         return {
             "model": self.model,
             **{name: q and {"value": q.value, "n": q.n, "ci": q.ci} for name, q in numbers.items()},
             "chance": self.full.chance,
-            "how": self.how or None,
             "missing": self.missing or None,
         }
 
@@ -104,36 +86,10 @@ def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
 
 
 def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
-    def on_all(measure: Measure) -> Score | None:
-        return measure.of(s).get(name, Measured()).all
-
-    weighted, earned, full = on_all(ADJUSTED), on_all(TEST_TAKING), parts.all or Score()
-    number, how, missing = None, "", ""
+    full, blind = parts.all or Score(), CHOICES_ONLY.of(s).get(name, Measured()).all
     if g.trial or g.by_letter or full.significant is False:
-        missing = finding("no_quote", s, g=g, guessing=full.significant is False)
-    elif g.state == "passed" and not (g.flagged and s.models[name].is_voter):
-        number, how = (parts.kept, "robust items") if g.flagged else (full, "all items")
-    elif weighted is not None and weighted.value is not None and s.adjustment:
-        number, how = weighted, s.adjustment.status
-    else:
-        missing = finding("no_quote", s, g=g, guessing=False, **_lacking(s, g))
-    significant = earned is not None and earned.ci is not None and earned.ci[0] > 0
-    return Quote(
-        name, full, on_all(CHOICES_ONLY), number, how, earned if significant else None, missing, g.hidden
-    )
-
-
-def _lacking(s: Summary, g: Grounds) -> dict[str, Any]:
-    """Return how many items an adjusted score and an audit of the kept items need. None means that more would not help."""
-    reason, audit = s.adjustment.reason if s.adjustment else None, s.residual
-    params = reason.params if reason and reason.code == "worth_few" else {}
-    n, worth, limit = (float(str(params.get(name, 0))) for name in ("n", "worth", "limit"))
-    kept = items_to_detect(audit.chance, audit.margin) if audit and audit.chance else None
-    return {
-        "items": math.ceil(n * limit / worth) if worth else None,
-        "kept": kept if kept and kept > (g.kept or 0) else None,
-        "unseen": bool(UNSEEN & g.reasons.keys()) or g.state == "passed",
-    }
+        return Quote(name, full, blind, None, finding("no_quote", s, g=g), g.hidden)
+    return Quote(name, full, blind, full, "", g.hidden)
 
 
 def _rated(q: Quantity) -> str:
@@ -148,11 +104,10 @@ def quote_table(found: Sequence[Quote]) -> Table:
 
     rows = (
         (Cell(plain(one.model)), shown(one.full), Cell(count(one.full.n or 0), value=one.full.n),
-         shown(Quantity(value=one.full.chance)), shown(one.blind), shown(one.number), one.how or one.missing,
-         shown(one.test_taking))
+         shown(Quantity(value=one.full.chance)), shown(one.blind), shown(one.number), one.missing)
         for one in found
     )  # fmt: skip
-    heads = ("Model", "Full", "Items", "Chance", "Without question", "Quote", "As", "Test-taking, at least")
+    heads = ("Model", "Full", "Items", "Chance", "Without question", "Quote", "Why not")
     return text_table("The number to quote", heads, rows)
 
 

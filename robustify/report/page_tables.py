@@ -6,7 +6,7 @@ from typing import Any
 from robustify.judging.accuracy import COLDEST, HOTTEST
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.judging.lint.rules import DEFECT_WORDS
-from robustify.judging.measures import ADJUSTED, FULL, SECTIONS, Measure, Section, of_section
+from robustify.judging.measures import FULL, SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
@@ -116,11 +116,6 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
         ) if c
     ]  # fmt: skip
     return {
-        "left": table(
-            "Auditors above chance", ("Auditor", "Unweighted", "Weighted", "p", "Power to see 3 points"),
-            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm), q.power)
-             for name, q in (s.adjustment.left if s.adjustment else {}).items()),
-        ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items", "First less second", "p", "Detectable"),
             _pairs(s, kept), names=2,
@@ -188,8 +183,7 @@ def charted(
     """Return the scores of up to four models, each with its label and whether it is the number to quote."""
     found = []
     for one in quotes[:MOST_CHARTED]:
-        kept, weighted = (measure.of(s).get(one.model, Measured()) for measure in (FULL, ADJUSTED))
-        rows = (("All items", one.full), (f"{Kept} items", kept.kept), ("Adjusted", weighted.all))
+        rows = (("All items", one.full), (f"{Kept} items", FULL.of(s).get(one.model, Measured()).kept))
         shown = [
             (said, score, one.number is score) for said, score in rows if score and score.value is not None
         ]
@@ -225,8 +219,6 @@ def _pairs(s: Summary, kept: str) -> Iterator[Row]:
         if pair.full:
             yield named, "all", *_paired(pair.full.all)
             yield named, kept, *_paired(pair.full.kept)
-        if (found := pair.adjusted) is not None:
-            yield named, "adjusted", cell(found, "points"), p_cell(found.p), None
         if pair.cloze_chars:
             yield named, "cloze, all", *_paired(pair.cloze_chars.all)
 
@@ -248,8 +240,6 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
     if found.probe:
         yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
     if found.encoder:
-        left = s.adjustment.left if s.adjustment else {}
-        name = next((name for name, one in left.items() if one.kind == "encoder"), "encoder")
-        yield (name, KINDS["encoder"]), found.encoder
+        yield ("encoder", KINDS["encoder"]), found.encoder
     for name, auditor in (found.others or {}).items():
         yield (name, "other"), auditor

@@ -43,7 +43,6 @@ EXPLORER = "explorer.html"
 LABELS = "cloze_labels.jsonl"
 """Decisions of the config's `cloze.labels`, by which the run is judged again."""
 VERDICTS = "verdicts.csv"
-WEIGHTS = "weights.csv"
 ITEM_ANALYSIS = "item_analysis.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("kept.jsonl", "flagged.jsonl", "undecided.jsonl")

@@ -8,7 +8,7 @@ import pytest
 from robustify.base.arrays import Floats
 from robustify.composing.composed import AFTER, BEFORE, Finder, Proof, proof
 from robustify.items.item import Item
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 
 THINGS = [
     "kettle",
@@ -82,7 +82,7 @@ def test_what_an_auditor_that_took_no_part_still_finds_is_the_headline() -> None
 
 def test_a_gain_that_chance_may_explain_is_no_verdict() -> None:
     def found(value: float, p: float) -> str:
-        gain = LeftToFind(value=value, n=99, ci=None, before=0.0, chance=0.25, p=p, p_holm=p, power=0.2)
+        gain = Gain(value=value, n=99, ci=None, chance=0.25, p=p, p_holm=p, power=0.2)
         return Proof((Finder("characters", {AFTER: gain}, {}),), ()).hidden
 
     assert [found(0.05, 0.3), found(0.05, 0.01), found(0.01, 0.01)] == ["not evaluated", "failed", "passed"]

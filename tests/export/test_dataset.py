@@ -5,11 +5,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
 from robustify.base.errors import AuthorisationError, DataError
+from robustify.export.balanced import cue_columns
 from robustify.export.dataset import (
     BY_LETTER,
     WARNING,
@@ -28,12 +30,15 @@ from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
-from tests.judging.test_adjusted import finder, items_with
 from tests.support.exported_run import lines, made_run, made_up
 from tests.support.fake_archives import openeval
 from tests.support.fake_logs import boxes
 
 SPLITS = ("kept", "flagged", "undecided", "cloze")
+WORDS = [
+    "amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch", "maple",
+    "north", "ochre", "pearl",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +74,21 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
     assert "No licence is set" not in card
 
 
-def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustify.judging.adjusted.probed", finder(0, again=True))
+def items_with(n: int, longest: float) -> list[Item]:
+    """Four options of two to five random words; in a share of the items the key is the longest."""
+    draw, made = np.random.default_rng(0), []
+    for at in range(n):
+        options = [
+            " ".join([*draw.choice(WORDS, size), f"{at}{size}"]) for size in draw.permutation([2, 3, 4, 5])
+        ]
+        key = int(draw.integers(4))
+        if draw.random() < longest:
+            key = int(np.argmax([len(text) for text in options]))
+        made.append(Item(f"i{at}", f"Question {at}?", tuple(options), key))
+    return made
+
+
+def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
     items = items_with(400, longest=0.4)
     plain = made_run(tmp_path, items)
     export_dataset(plain, tmp_path / "out", kept=True)
@@ -84,6 +102,25 @@ def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path, monkeypatch:
     off = re.search(rf"`balanced` \| {len(kept)} \| .* at most (\d\.\d\d) deviations", card)
     assert off
     assert float(off[1]) <= 0.5
+
+
+def test_a_set_too_small_for_the_scorer_and_one_without_a_cue_are_exported(tmp_path: Path) -> None:
+    few = made_run(tmp_path / "few", items_with(30, longest=0))
+    assert cue_columns(few.items, few.answers) is None
+    export_dataset(few, tmp_path / "a", kept=True)
+    assert not (tmp_path / "a" / "balanced.parquet").exists()
+    # Options of one length have no cue of length, so that hardly any item has to go.
+    draw = np.random.default_rng(0)
+    alike = [
+        Item(f"i{at}", f"How many? {at}", tuple(f"{at}{n}" for n in "abcd"), int(draw.integers(4)))
+        for at in range(100, 340)
+    ]
+    run = made_run(tmp_path / "alike", alike)
+    export_dataset(run, tmp_path / "b", kept=True)
+    kept = load(Source(path=str(tmp_path / "b" / "balanced.parquet"))).items
+    for name, credit in listed_credit(kept, ["longest_answer", "shortest_answer"]).items():
+        assert credit.mean() == pytest.approx(0.25), name
+    assert len(kept) > 180
 
 
 def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:

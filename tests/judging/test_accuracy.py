@@ -49,7 +49,7 @@ def format_gap(won: Credits, where: Parts) -> Any:
     """The paired difference between the full question and the cloze, None if it is not measured."""
     (measure,) = (one for one in MEASURES if one.name == "format_gap")
     model = Scored("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
-    judged = MeasureInput(SimpleNamespace(parts=where), {"m": model}, {}, None)
+    judged = MeasureInput(SimpleNamespace(parts=where), {"m": model}, {})
     found = measure.computed(judged).get("m")
     return None if found is None else found.tree()["all"]
 

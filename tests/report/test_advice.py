@@ -206,7 +206,7 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
 
 def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
     ids = ["a,b", "c d"]
-    s = edited(SAYS, {"benchmark/defects": {"empty_choice": {"n": 2, "items": ids}}, "adjustment": None})
+    s = edited(SAYS, {"benchmark/defects": {"empty_choice": {"n": 2, "items": ids}}})
     (defects,) = [one for one in recommendations(s, grounds(s)) if one.code == "mend_defects"]
     assert defects.filters == "only=a%252Cb%2Cc%2520d"
     pages = [render(s, {"explorer": there})["report.html"] for there in (True, False)]

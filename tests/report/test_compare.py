@@ -196,29 +196,6 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) ->
         assert side.value == measured(run.summary, "full", model)["all"]["value"]
 
 
-def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
-    draw = np.random.default_rng(0)
-    texts = [tuple(f"{size} of {at}" for size in draw.integers(100, 999, 4)) for at in range(240)]
-    items = [Item(f"i{at}", f"How many? {at}", t, int(draw.integers(4))) for at, t in enumerate(texts)]
-    runs = [
-        imported_run(
-            tmp_path / name,
-            items,
-            lambda at, i, m=m: {"full": i.key if at % m == 0 else (i.key + 1) % i.k},
-            name,
-        )
-        for name, m in (("base", 3), ("tuned", 2))
-    ]
-    (change,) = (c for c in compared([run.folder for run in runs]).changes if c.number == "adjusted")
-    assert change.label == "base / tuned, full question, adjusted, all"
-    assert change.paired
-    for side, run, name in ((change.first, runs[0], "base"), (change.second, runs[1], "tuned")):
-        score = measured(run.summary, "adjusted", name)["all"]
-        assert side.value == pytest.approx(score["value"], abs=1e-4)
-    assert change.difference.value == pytest.approx(change.second.value - change.first.value)
-    assert change.changed
-
-
 def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run], tmp_path: Path) -> None:
     one, two = forms[0], answered(tmp_path / "b", "base", lambda at: at % 3 != 0, first=60)
     found = compared([one.folder, two.folder])

@@ -24,7 +24,6 @@ COLUMNS = [
     "picked_by",
     "cue",
     "p_key",
-    "adjusted_weight",
 ]
 
 

@@ -66,9 +66,6 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "trial_run": [({"n": 20, "least": 100, "part": False}, "20 items, fewer than 100"),
                   ({"n": 20, "least": 100, "part": True}, "20 items, limited to a part of the set")],
     "voter_under_test": [({"name": "one"}, "one is under test and voted in the filter")],
-    "worth_few": [({"worth": 61.4, "n": 80, "limit": 100}, "reduce 80 items to an effective sample size of 61")],
-    "worth_small_share": [({"worth": 120.0, "n": 900, "limit": 0.25}, "expected at least 25")],
-    "one_item_weighs": [({"share": 0.08, "n": 300, "limit": 0.05}, "one of 300 items has 8")],
     "vague_list": [({"precision": 0.3, "planted": 0.05}, "they are 30"), ({"precision": None, "planted": 0.05}, "unknown")],
     "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly above chance")],
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The number to quote: an adjusted or a robust score with its interval, or the evidence that is missing for one."""
+"""The number to quote with its interval, or why there is none."""
 
 import csv
 import json
@@ -13,20 +13,10 @@ from robustify.report.advice import grounds
 from robustify.report.opening import Quote, options_worth, quotes
 from tests.report.test_advice import LETTERS, NONE_FLAGGED, PASSED, TRIAL, Edits, edited
 
-FIGURES = (
-    "38.9 % full (n = 360, chance 25.0 %), 36.9 % without the question; quote 32.0 % (26.1 to 38.0), partly"
-)
+FIGURES = "38.9 % full (n = 360, chance 25.0 %), 36.9 % without the question; quote 38.9 % (34.0 to 44.0)."
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
-WORTH_FEW = {"code": "worth_few", "params": {"worth": 40.0, "n": 60, "limit": 100}}
-NO_ADJUSTED: Edits = {"adjustment": None, "measures/model/adjusted": {}}
-WITHHELD: Edits = {
-    "adjustment/status": "withheld",
-    "adjustment/reason": WORTH_FEW,
-    "measures/model/adjusted": {},
-}
 GUESSES: Edits = {"measures/model/full/gemma3-270m/all/significant": False}
 OUTSIDER: Edits = {"models/gemma3-270m/is_voter": False}
-ALONE: Edits = {"reasons": [{"code": "no_independent_auditor", "params": {}}]}
 
 
 def of_gemma(*edits: Edits) -> Quote:
@@ -35,35 +25,20 @@ def of_gemma(*edits: Edits) -> Quote:
 
 
 @pytest.mark.parametrize(
-    ("edits", "how", "said"),
+    ("edits", "said"),
     [
-        ({}, "partly adjusted", FIGURES),
-        ({**PASSED, **OUTSIDER}, "robust items", "quote 34.9 % (29.1 to 41.1), robust items"),
-        (PASSED, "partly adjusted", "quote 32.0 %"),
-        ({**PASSED, **NONE_FLAGGED}, "all items", "quote 38.9 % (34.0 to 44.0), all items"),
-        (TRIAL, "", "no number to quote, because this is a trial run."),
-        (LETTERS, "", "because these voters pick by position"),
-        (GUESSES, "", "because chance could explain it."),
-        (NO_ADJUSTED, "", "an adjusted score needs at least 100 items with their texts, and kept items need"),
-        ({**WITHHELD, **ALONE}, "", "150 items, and kept items need an auditor that did not vote (role: under_test)."),
-        ({**WITHHELD, **PASSED}, "", "need an auditor that did not vote"),
+        ({}, FIGURES),
+        ({**PASSED, **OUTSIDER}, FIGURES),
+        ({**PASSED, **NONE_FLAGGED}, FIGURES),
+        (TRIAL, "no number to quote, because this is a trial run."),
+        (LETTERS, "because these voters pick by position"),
+        (GUESSES, "because chance could explain it."),
     ],
-)  # fmt: skip
-def test_the_number_to_quote_holds_or_its_missing_evidence_is_named(
-    edits: Edits, how: str, said: str
-) -> None:
+)
+def test_the_number_to_quote_is_the_score_unless_it_says_nothing(edits: Edits, said: str) -> None:
     found = of_gemma(edits)
-    assert found.how == how
-    assert (found.number is None) == (how == "")
+    assert (found.number is None) == (said != FIGURES)
     assert said in found.line
-
-
-@pytest.mark.parametrize(("low", "told"), [(0.02, True), (-0.01, False)])
-def test_points_of_test_taking_are_said_only_if_they_can_be_told_from_luck(low: float, told: bool) -> None:
-    earned = {"gemma3-270m": {"all": {"value": 0.05, "n": 360, "ci": [low, 0.1 - low]}}}
-    found = of_gemma({"measures/model/test_taking": earned})
-    assert found.line.endswith("At least 5.0 points (2.0 to 8.0) are test-taking.") == told
-    assert (found.points == "") == (not told)
 
 
 def test_options_are_worth_one_over_the_accuracy_of_the_reader() -> None:
@@ -87,7 +62,7 @@ def test_the_report_is_a_table_in_three_formats_and_one_structured_object() -> N
     (score,) = (one for one in tree["scores"] if one["model"] == "gemma3-270m")
     assert float(quote["value"]) == score["quote"]["value"]
     assert [float(quote["low"]), float(quote["high"])] == score["quote"]["ci"]
-    assert (score["how"], score["missing"]) == ("partly adjusted", None)
+    assert score["missing"] is None
     assert tree["verdict"].startswith("Do not trust the full score")
     assert said().startswith("# demo-benign")
     assert {"reader", "options_worth", "checks", "advice", "signature", "state"} <= tree.keys()

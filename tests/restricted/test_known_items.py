@@ -216,7 +216,6 @@ COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]
     "audit of a file": (rows_as_json, lambda file, out: rb.audit(file, public=True, out=out)),
     "audit of rows": (rows_as_json, lambda file, out: rb.audit(items(N)[1:], public=True, out=out)),
     "heuristics in Python": (rows_as_json, lambda file, _: rb.heuristics(file)),
-    "adjusted in Python": (rows_as_json, lambda file, _: rb.adjusted(file, {"m": [1.0] * (N - 1)})),
 }  # fmt: skip
 
 

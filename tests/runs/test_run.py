@@ -297,8 +297,8 @@ def test_no_text_of_an_item_and_no_place_of_this_machine_stands_in_numbers(
 
 def test_a_first_page_leaves_a_finished_run_and_the_list_of_a_killed_one_alone(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("{}")
-    (tmp_path / ".run.writing").write_text('{"files": ["weights.csv"]}')
+    (tmp_path / ".run.writing").write_text('{"files": ["verdicts.csv"]}')
     with beginning(tmp_path) as place:
         (place / "report.html").write_text("first")
     assert (tmp_path / MANIFEST).read_text() == "{}"
-    assert json.loads((tmp_path / ".run.writing").read_text())["files"] == ["report.html", "weights.csv"]
+    assert json.loads((tmp_path / ".run.writing").read_text())["files"] == ["report.html", "verdicts.csv"]

@@ -73,7 +73,6 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--kept")
         ("verdicts.csv", cell(b"kept", b"maybe"), EXPLAIN),
         ("verdicts.csv", cell(b"item,topic", b"id,topic"), EXPLAIN),
         ("verdicts.csv", cell(b"\ni1,", b"\ni0,"), ("compare", "RUN", "RUN")),
-        ("weights.csv", cell(b"item", b"id"), ("export", "dataset", "RUN", "-o", "out", "--kept")),
         ("answers.parquet", column("pick", 9, pa.int16()), JUDGE),
         ("answers.parquet", column("order", [0, 0], pa.list_(pa.int16())), JUDGE),
         ("answers.parquet", column("model", b"\xff", pa.binary()), JUDGE),
@@ -91,8 +90,6 @@ def test_an_edited_file_of_a_run_ends_with_one_line(
     change: Callable[[bytes], bytes],
     arguments: tuple[str, ...],
 ) -> None:
-    if not (run.folder / name).exists():
-        (run.folder / name).write_bytes(b"item,adjusted_weight,length\n")
     (tmp_path / "labels.csv").write_text(
         "".join(f"i{n},{'shortcut' if n % 3 else 'not'}\n" for n in range(30))
     )

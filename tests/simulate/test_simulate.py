@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.calibrate import adjusted as simulated
 from bench.calibrate.filtering import (
     NUMBERS_OF_OPTIONS,
     PICKED,
@@ -133,19 +132,6 @@ def test_voters_that_only_pick_are_boosted_by_the_form_of_what_they_pick() -> No
     row = measured(replace(longest, sim=drawn.sim), [filtered(replace(longest, sim=drawn.sim), 1)] * 2)
     assert row["planted"] == 0
     assert row["any_flag"] in (0, 1)
-
-
-def test_the_adjusted_score_of_made_up_options_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = draw(Simulation(items=300, options=(4,), outside=0, tested=0)).items()
-    monkeypatch.setattr(simulated, "options_of", lambda _: made)
-    row = simulated.measured(
-        "made up", "planted", 1, [simulated.weighed("made up", "planted", s) for s in (1, 2)]
-    )
-    assert (row["n"], row["draws"], row["withheld"]) == (300, 2, 0)
-    bias = {kind: {score: of["points"] for score, of in by.items()} for kind, by in row["bias"].items()}
-    assert bias["takes the longest"]["raw"] > 12
-    assert abs(bias["takes the longest"]["adjusted"]) < 3
-    assert abs(bias["guesses"]["raw"]) < 3
 
 
 def test_shares_are_counted_as_they_are() -> None:

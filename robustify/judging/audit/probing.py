@@ -14,10 +14,9 @@ from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.artifact_probe import padded, places
 from robustify.judging.baselines.conditional_logit import boosting, centred, drawn
 from robustify.judging.baselines.features import amounts
-from robustify.judging.stats.balance import Z, weighted_mean
-from robustify.judging.stats.intervals import NORMAL
+from robustify.judging.stats.intervals import NORMAL, group_sums
 from robustify.judging.stats.tests import LEVEL, holm
-from robustify.judging.summary.scored import LeftToFind
+from robustify.judging.summary.scored import Gain
 
 Kind = Literal["form", "words", "characters", "meaning"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -124,32 +123,26 @@ def classifier(kind: Kind, seed: int) -> Any:
     return LogisticRegression(C=0.1 if kind == "meaning" else 2.0, max_iter=300)
 
 
-def gains(
-    credits: Mapping[str, Floats], k: Ints, weight: Floats | None = None, groups: Ints | None = None
-) -> dict[str, LeftToFind]:
+def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) -> dict[str, Gain]:
     """Return how much more accurate each auditor is than chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
 
-    The items weigh `weight` (n,) (fixed, as in `balance.weighted_mean`) and items of one of `groups` (n,) count together.
-    p-values are one-sided and corrected by Holm over the auditors. `power` is that to see 3 points at their joint level.
+    Items of one of `groups` (n,) count together. p-values are one-sided and corrected by Holm over the auditors. `power` is
+    that to see 3 points at their joint level.
     """
-    weight, found = np.ones(len(k)) if weight is None else weight, dict[str, LeftToFind]()
+    found, z = dict[str, Gain](), NORMAL.inv_cdf(0.975)
     answered = {name: ~np.isnan(won) for name, won in credits.items()}
     level = NORMAL.inv_cdf(1 - LEVEL / max(1, sum(map(np.any, answered.values()))))
     for name, won in credits.items():
         if (of := answered[name]).any():
-            beyond, heavy, c = (won - 1 / k)[of], weight[of], 1 / k[of]
-            together = np.arange(len(beyond)) if groups is None else groups[of]
-            value, error = weighted_mean(beyond, heavy, together)
+            beyond, chance = (won - 1 / k)[of], 1 / k[of]
+            n, together, value = len(beyond), None if groups is None else groups[of], float(beyond.mean())
+            error = float(np.linalg.norm(group_sums(beyond - value, together))) / n
             if error < ROUNDING:
                 # Credits that are all alike, such as all right, show no spread, so they get that of picks by chance.
-                spread = np.bincount(
-                    np.unique(together, return_inverse=True)[1], heavy * np.sqrt(c * (1 - c))
-                )
-                error = float(np.sqrt((spread**2).sum()) / heavy.sum())
+                error = float(np.linalg.norm(group_sums(np.sqrt(chance * (1 - chance)), together))) / n
             p = NORMAL.cdf(-value / error)
-            found[name] = LeftToFind(
-                value=value, n=len(beyond), ci=(value - Z * error, value + Z * error), before=float(beyond.mean()),
-                chance=float(np.average(c, weights=heavy)), p=p, p_holm=p,
+            found[name] = Gain(
+                value=value, n=n, ci=(value - z * error, value + z * error), chance=float(chance.mean()), p=p, p_holm=p,
                 power=NORMAL.cdf(TO_SEE / error - level),
             )  # fmt: skip
     corrected = holm([one.p for one in found.values()])

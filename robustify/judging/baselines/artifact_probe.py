@@ -113,8 +113,7 @@ def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
 
 
 MEANING = "meaning"
-MEANING_TEMPLATES = "meaning-v1", "meaning-v1-again"
-"""Names of two cross-fits in different folds, so that the second can audit weights that balance the first."""
+MEANING_TEMPLATE = "meaning-v1"
 AXES = 64
 _RIDGE = 10.0
 MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
@@ -130,14 +129,12 @@ def encoded(items: Sequence[Item]) -> list[Item]:
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return the sentence encoder's answers, one row per item and cross-fit. `vectors` (sum of k, d) have unit length."""
+    """Return the sentence encoder's cross-fitted answers, one row per item. `vectors` (sum of k, d) have unit length."""
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
-    x, rows = places(vectors, there)[there], list[Answer]()
-    for times, template in enumerate(MEANING_TEMPLATES):
-        seeded = settings.model_copy(update={"seed": settings.seed + times})
-        rows += fitted_rows(items, x, (MEANING, model, template), _RIDGE, seeded)
-    return rows
+    return fitted_rows(
+        items, places(vectors, there)[there], (MEANING, model, MEANING_TEMPLATE), _RIDGE, settings
+    )
 
 
 def places(vectors: Floats, there: Bools) -> Floats:

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from robustify.base.errors import DataError
 from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reason, Share
 from robustify.judging.summary.scored import (
-    Adjustment,
     CalibrationViews,
     ItemAnalysis,
     LabelNoise,
@@ -126,7 +125,6 @@ class Summary(Part):
     screen: Screen | None = None
     splits: Splits
     full_mode: Literal["letter", "text"]
-    adjustment: Adjustment | None = None
     models: dict[str, Model]
     measures: Measures
     pairs: dict[str, Pair] | None = None

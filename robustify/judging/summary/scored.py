@@ -1,10 +1,8 @@
-"""Models that were asked: adjusted score, comparisons, effect of the order of choices, position bias and calibration."""
+"""Models that were asked: comparisons, effect of the order of choices, position bias and calibration."""
 
 from typing import Literal
 
-from robustify.judging.summary.quantity import AuditorKind, Interval, P, Part, Quantity, Reason, Share
-
-AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
+from robustify.judging.summary.quantity import Interval, P, Part, Quantity, Reason, Share
 
 
 class FreeFacts(Part):
@@ -48,18 +46,11 @@ class PairView(Part):
     kept: Paired
 
 
-class AdjustedDifference(Quantity):
-    """Weighted mean difference between two models' credits on the items that both answered, with a two-sided `p`."""
-
-    p: P
-
-
 class Pair(Part):
-    """Comparison of two models under both views and by adjusted score. Selection biases `kept` if one voted."""
+    """Comparison of two models under both views. Selection biases `kept` if one voted."""
 
     models: tuple[str, str]
     is_voter: bool
-    adjusted: AdjustedDifference | None = None
     full: PairView | None = None
     cloze_chars: PairView | None = None
 
@@ -202,31 +193,10 @@ class ItemAnalysis(Part):
     keys: KeysToCheck
 
 
-class LeftToFind(Quantity):
-    """Gain over `chance` that an auditor still has after weighting, and the gain that it had `before`. `p` is one-sided,
-    and `power` is the probability to see a gain of 3 points."""
+class Gain(Quantity):
+    """Gain in accuracy of an auditor over `chance`. `p` is one-sided, and `power` is the probability to see 3 points."""
 
-    kind: AuditorKind | None = None
-    before: Share
     chance: Share | None = None
     p: P
     p_holm: P
     power: Share | None = None
-
-
-class Adjustment(Part):
-    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`. `partly
-    adjusted` means that some auditor in `left` still finds keys: at 5 % after Holm's correction, or more than 3 points
-    above chance. A score is `withheld` if too few items are left."""
-
-    status: AdjustedStatus
-    n: int
-    worth: float
-    largest_share: Share
-    columns: tuple[str, ...]
-    left: dict[str, LeftToFind]
-    reason: Reason | None
-
-    def most(self, of: Literal["before", "value"]) -> str | None:
-        """Return the auditor with the largest gain before or after weighting, or None if there are no auditors."""
-        return max(self.left, key=lambda name: getattr(self.left[name], of), default=None)

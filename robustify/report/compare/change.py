@@ -11,7 +11,6 @@ from pydantic import Field
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.accuracy import compare_pair
-from robustify.judging.stats.balance import weighted_difference
 from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, detectable, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
@@ -23,7 +22,7 @@ Tree = dict[str, Any]
 Split = Literal["all", "kept"]
 Models = tuple[str, str] | None
 WORSE_HIGH = ("flagged", "shortcuts", "shortcuts_at_least", "probe", "reader", "choices_only")
-WORSE_LOW = ("full", "adjusted", "cloze_chars", "free")
+WORSE_LOW = ("full", "cloze_chars", "free")
 """Numbers that are worse if they are higher, because the set gives its keys away, or if they are lower."""
 FROM_CUT = ("flagged", "shortcuts_at_least")
 """Measures of the screen that depend on the cut of `criterion: fdr`, if there is one."""
@@ -100,23 +99,16 @@ class Change(Part):
         return {**super().tree(), "mde": self.mde, "changed": self.changed, "degraded": self.degraded}
 
 
-def paired_change(
-    number: str, models: Models, x: Floats, y: Floats, groups: Ints | None, weight: Floats | None = None
-) -> Change:
+def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
     """Return how a number changed on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
-    there = ~np.isnan(x + y if weight is None else x + y + weight)
-    if weight is None:
-        tested, found = compare_pair(y, x, groups)
-        p, mid = tested.p, tested.p_mid
-        same = np.array_equal(x[there], y[there])
-    else:
-        found, p = weighted_difference(y, x, weight, groups)
-        mid, same, weight = p, not found.error, weight[there]
-    means = (float(np.average(v[there], weights=weight)) if found.n else None for v in (x, y))
+    answered = ~np.isnan(x + y)
+    tested, found = compare_pair(y, x, groups)
+    same = np.array_equal(x[answered], y[answered])
+    means = (float(v[answered].mean()) if found.n else None for v in (x, y))
     first, second = (Quantity(value=mean, n=found.n) for mean in means)
     return Change(
         number=number, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
-        error=found.error, p=None if same else p, p_mid=None if same else mid, paired=True, same=same,
+        error=found.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
     )  # fmt: skip
 
 

@@ -63,11 +63,6 @@ class Side:
         return tuple(verdict for item, verdict in self.run.verdicts.items() if item not in matched)
 
     @cached_property
-    def weight(self) -> Floats:
-        """Weights of the matched items in the adjusted score, NaN if an item has none (n_items,)."""
-        return np.array([float(cell or "nan") for cell in self.column("adjusted_weight")])
-
-    @cached_property
     def groups(self) -> Ints | None:
         """Group number of each matched item, or None if no item belongs to a group (n_items,)."""
         group_of = {item.id: item.group for item in self.run.items or ()}
@@ -87,8 +82,6 @@ class Side:
 
     def values(self, measure: Measure, model: Scored) -> Floats | None:
         """Return a measure's values for the matched items, or None if it has none by item (n_items,)."""
-        if measure is measures.ADJUSTED:
-            return model.credits["full"]
         if not isinstance(measure.compute, PerItem):
             return None
         values = measure.compute.values(model)
@@ -202,22 +195,18 @@ class RunPair:
         """Yield the change of a model's number on all and on kept items, paired if both runs have values by item."""
         if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
             return
-        x = y = weight = None
+        x = y = None
         if scores is not None:
             x, y = self.one.values(measure, scores[0]), self.two.values(measure, scores[1])
-        if measure is measures.ADJUSTED and x is not None:
-            weight = self.one.weight
-            x = x if np.array_equal(weight, self.two.weight, equal_nan=True) else None
         if x is None or y is None:
             yield from self._unpaired(measure, models)
             return
-        change = paired_change(measure.name, models, x, y, self.one.groups, weight)
-        if weight is None or change.first.n:
-            yield change
-        if weight is None and change.same:
+        change = paired_change(measure.name, models, x, y, self.one.groups)
+        yield change
+        if change.same:
             # The answers are equal, so only the kept items can differ.
             yield from self._unpaired(measure, models, ("kept",))
-        elif weight is None:
+        else:
             kept = np.array([item.was == item.now == "kept" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
             change = paired_change(measure.name, models, x, y, self.one.groups)
@@ -279,9 +268,9 @@ def compared(folders: Sequence[Path]) -> Comparison:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
     pairs = [_pair(one, two) for one, two in combinations(map(Side, range(len(runs)), runs), 2)]
     changes = [list(pair.measured()) for pair in pairs]
-    adjusted = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
+    corrected = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
     tested = (
-        tuple(c if c.p_mid is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair)
+        tuple(c if c.p_mid is None else c.model_copy(update={"p_holm": next(corrected)}) for c in of_pair)
         for of_pair in changes
     )
     return Comparison(

@@ -8,7 +8,7 @@ import pytest
 from robustify.base.arrays import Floats
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import (
-    MEANING_TEMPLATES,
+    MEANING_TEMPLATE,
     MOST_ENCODED,
     MOST_OPTIONS,
     ProbeSettings,
@@ -39,12 +39,7 @@ def made(n: int, told: float) -> tuple[list[Item], Floats]:
 def right(n: int, told: float) -> tuple[float, float]:
     items, vectors = made(n, told)
     rows = meaning(items, vectors, "e", ProbeSettings())
-    assert [(row.template, row.item) for row in rows] == [
-        (t, item.id) for t in MEANING_TEMPLATES for item in items
-    ]
-    first, again = (np.array([row.scores[0] for row in rows[at : at + n]]) for at in (0, n))
-    assert 0.5 < np.corrcoef(first, again)[0, 1] < 1 - 1e-6
-    rows = rows[:n]
+    assert [(row.template, row.item) for row in rows] == [(MEANING_TEMPLATE, item.id) for item in items]
     assert all(sum(np.exp(row.scores)) == pytest.approx(1) for row in rows)
     chance = np.array([1 / item.k for item in items])
     beyond = np.array([row.correct for row in rows]) - chance
