@@ -125,7 +125,7 @@ def cli(context: click.Context) -> None:
     for `robustify run CONFIG`.
 
     Exit codes: 0 success, 1 bug in robustify, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource,
-    7 failed guardrail (the results are on disk), 130 and 143 interrupted.
+    7 failed audit or guardrail (the results are on disk), 130 and 143 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(NEXT)

@@ -15,7 +15,7 @@ import click
 
 from robustify.base.errors import GuardrailError, UsageError, counted
 from robustify.cli.composing import compose_set, composing
-from robustify.cli.options import OUT, cache_dir, command, option, together
+from robustify.cli.options import OUT, STRICT, cache_dir, command, option, together
 from robustify.cli.terminal import print_lines, print_result, say
 
 if TYPE_CHECKING:
@@ -166,9 +166,10 @@ def rules_alone(data: str, how: dict[str, Any]) -> int:
 )
 @option("--seed INTEGER", "Order and choose options with this seed.", default=0)
 @FORCE
+@STRICT
 def mend(
-    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, force: bool
-) -> int:  # fmt: skip
+    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, force: bool, strict: bool
+) -> int:
     """Order and trim the options, or choose distractors from a pool.
 
     No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their order
@@ -188,7 +189,7 @@ def mend(
     if names_config(data):
         raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
     if pooling:
-        return _compose(data, how, pooling, out, seed)
+        return _compose(data, how, pooling, out, seed, strict=strict)
     if out.is_dir():
         raise UsageError(f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.")
     if out.exists() and out.samefile(data):
@@ -204,9 +205,12 @@ def mend(
     return print_result(tree, _mended_lines(tree, seed))
 
 
-def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int) -> int:
-    """Write and print a composed set. Then raise `GuardrailError` if its proof failed."""
+def _compose(
+    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, *, strict: bool
+) -> int:
+    """Write and print a composed set. Raise `GuardrailError` if the state of its proof ends the command with 7."""
     from robustify.export import composed_folder as folder
+    from robustify.runs.state import exit_code
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
@@ -220,10 +224,11 @@ def _compose(data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path,
     tree = {"folder": str(out), "files": [path.name for path in paths], **folder.composed_tree(found)}
     made = next(path for path in paths if path.stem == "composed" and path.suffix != ".json")
     print_result(tree, [*folder.composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
-    if failure := folder.proof_failure(found):
-        raise GuardrailError(failure)
-    if gap := folder.proof_gap(found):
-        say(gap)
+    line = folder.proof_failure(found) or folder.proof_gap(found)
+    if exit_code(found.proof.state, strict=strict):
+        raise GuardrailError(line)
+    if line:
+        say(line)
     return 0
 
 

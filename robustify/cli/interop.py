@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.options import ENCODER, FORCE, HIDDEN, OUT, RUN, Command, Group, command, option, screening
-from robustify.cli.terminal import print_lines, print_result, say
+from robustify.cli.options import (
+    ENCODER,
+    FORCE,
+    HIDDEN,
+    OUT,
+    RUN,
+    STRICT,
+    Command,
+    Group,
+    command,
+    option,
+    screening,
+)
+from robustify.cli.runs import close_run
+from robustify.cli.terminal import print_lines, say
 
 if TYPE_CHECKING:
     from robustify.export.writing import Exporter
@@ -36,6 +49,7 @@ if TYPE_CHECKING:
 @HIDDEN
 @screening
 @ENCODER
+@STRICT
 @option("--skip-bad", "Set unreadable rows aside instead of rejecting the log.")
 def import_(
     logs: tuple[str, ...],
@@ -44,6 +58,7 @@ def import_(
     data: tuple[Path, ...],
     name: str | None,
     rule: dict[str, Any],
+    strict: bool,
     **how: Any,
 ) -> int:
     """Judge answers in logs of other tools, without a model.
@@ -59,7 +74,6 @@ def import_(
     """
     from robustify.pipeline.from_logs import import_logs
     from robustify.reading.logs import LogOptions, mapping, parse_log_path
-    from robustify.report.opening import closing
 
     how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**how)
@@ -69,8 +83,7 @@ def import_(
     for note in done.manifest["config"]["notes"]:
         say(note)
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
-    print_result({**tree, "summary": summary.tree()}, closing(summary, str(out)))
-    return 7 if summary.halting and not summary.trial else 0
+    return close_run(done, {**tree, "summary": summary.tree()}, strict=strict)
 
 
 @command()

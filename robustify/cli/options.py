@@ -82,6 +82,7 @@ cache_dir = option(
 )  # fmt: skip
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
 FORCE = option("--force", "Replace a run of another benchmark in that folder.")
+STRICT = option("--strict", "Exit with code 7 also if the state is not evaluated.")
 HIDDEN = option(
     "--hidden question|passage|context|image",
     "Name the part of an item that choices_only does not show [default: question].", into="rule",

@@ -15,6 +15,7 @@ from robustify.cli.options import (
     OUT,
     PATH,
     RUN,
+    STRICT,
     cache_dir,
     command,
     option,
@@ -44,6 +45,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @option("--safe-demo", "Refuse to run on a restricted set.")
 @option("--device TEXT", "Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
+@STRICT
 @option("--dry-run", "Check the config, and estimate what is left to ask and how long it takes.")
 @option(
     "--progress/--no-progress",
@@ -93,40 +95,39 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     for note in done.manifest["data"].get("notes", ()):
         say(note)
     tree = done.released.model_dump(mode="json") if done.restricted else done.summary.tree()
-    return _close(done, {"run": str(folder), "signature": done.manifest["signature"], "summary": tree})
+    tree = {"run": str(folder), "signature": done.manifest["signature"], "summary": tree}
+    return close_run(done, tree, strict=given["strict"])
 
 
-def _close(run: "Run", tree: object) -> int:
-    """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
-    from robustify.base.errors import GuardrailError
+def close_run(run: "Run", tree: object, *, strict: bool) -> int:
+    """Print the summary of a run, or `tree` as JSON. Return the exit code of its state."""
     from robustify.report.opening import closing
-    from robustify.report.printing import sentence
+    from robustify.report.printing import guardrail_label
     from robustify.report.released_page import released_lines
+    from robustify.runs.state import exit_code
 
     def painted(tone: str, line: str) -> str:
         return line if os.environ.get("NO_COLOR") else click.style(line, fg=_COLOURS.get(tone), bold=True)
 
     if run.restricted:
-        trial, why = run.released.trial, ", ".join(run.released.halting)
+        failed = list(run.released.halting)
         print_result(tree, released_lines(run.released, str(run.folder)))
     else:
-        summary = run.summary
-        trial, why = summary.trial, "; ".join(f"{g.name}: {sentence(g.reason)}" for g in summary.halting)
-        print_result(tree, closing(summary, str(run.folder), painted), shown=str)
-    line = f"The folder lm_eval_tasks was not written ({why})."
-    if why and not trial:
-        raise GuardrailError(line)
-    if why:
-        say(line)
-    return 0
+        failed = [check.name for check in run.summary.halting]
+        print_result(tree, closing(run.summary, str(run.folder), painted), shown=str)
+    if run.state == "failed":
+        names = ", ".join(map(guardrail_label, failed))
+        click.echo(f"robustify: The run failed ({names}), so lm_eval_tasks was not written.", err=True)
+    return exit_code(run.state, strict=strict)
 
 
 @command("judge")
 @RUN
 @option(OUT, "Write into this folder, or into RUN [default: next to RUN, named after the rules].")
 @FORCE
+@STRICT
 @screening
-def judge_again(run: "Run", out: Path | None, force: bool, rule: dict[str, object]) -> int:
+def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
     This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, RUN
@@ -138,14 +139,17 @@ def judge_again(run: "Run", out: Path | None, force: bool, rule: dict[str, objec
         robustify judge results/demo
     """
     from robustify.pipeline.steps import rejudge
+    from robustify.runs.state import exit_code
 
     if out is None and not rule:
-        return print_lines(rejudge(run, rule, run.folder).folder / "report.html")
+        done = rejudge(run, rule, run.folder)
+        print_lines(done.folder / "report.html")
+        return exit_code(done.state, strict=strict)
     # "." and ".." have no name of their own.
     own = run.folder.resolve() if run.folder.name in ("", "..") else run.folder
     beside = own.with_name("-".join([own.name, *map(str, rule.values())]))
     done = rejudge(run, rule, out or beside, force=force)
-    return _close(done, done.summary.tree())
+    return close_run(done, done.summary.tree(), strict=strict)
 
 
 @command("report")
@@ -183,36 +187,37 @@ def print_report(run: "Run", table: bool, form: str) -> int:
 
 @command()
 @RUN
-@option("--strict", "Also fail if something was not evaluated.")
+@STRICT
 def check(run: "Run", strict: bool) -> int:
-    """Check RUN against the guardrails.
+    """Check the state of RUN.
 
-    The exit code is 7 if a guardrail or the audit failed, and 3 if a file of RUN was changed.
+    The exit code is 7 if RUN failed, and 3 if one of its files was changed.
 
     \b
     Example:
         robustify check results/demo
     """
-    from robustify.report.printing import sentence, state_sentence
+    from robustify.report.printing import guardrail_label, sentence, state_sentence
+    from robustify.runs.state import exit_code
 
     run.require_unchanged()
     tree: dict[str, Any] = {"run": str(run.folder)}
     if run.restricted:
         page = run.released
-        states = {page.state, *["failed"] * len(page.failed)}
         about = {"state": page.state, "trial": page.trial, "failed": page.failed}
         tree |= {**about, "release_level": page.release_level}
-        lines = [f"{'failed':14} {name}" for name in page.failed]
+        lines = [f"{'failed':14} {guardrail_label(name)}" for name in page.failed]
         lines += [f"{page.state:14} run", f"release level: {page.release_level}"]
     else:
         summary = run.summary
-        states = {summary.state, *(c.state for c in summary.guardrails)}
         checks = summary.tree()["guardrails"]
         tree |= {"state": summary.state, "trial": summary.trial, "guardrails": checks}
-        lines = [f"{c.state:14} {c.name:24} {sentence(c.reason)}" for c in summary.guardrails]
+        lines = [
+            f"{c.state:14} {guardrail_label(c.name):24} {sentence(c.reason)}" for c in summary.guardrails
+        ]
         lines.append(f"{summary.state:14} {'run':24} {state_sentence(summary)}")
     print_result(tree, lines)
-    return 7 if states & ({"failed", "not evaluated"} if strict else {"failed"}) else 0
+    return exit_code(run.state, strict=strict)
 
 
 @command()

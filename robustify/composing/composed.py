@@ -99,6 +99,12 @@ class Proof:
             return "not evaluated"
         return "failed" if any(one.finds_more for one in self.readers) else "passed"
 
+    @property
+    def state(self) -> State:
+        """State of the proof, which passed only if both parts did."""
+        states = {self.hidden, self.plausible}
+        return next((state for state in ("failed", "not evaluated") if state in states), "passed")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Composed(HoldsText):

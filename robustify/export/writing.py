@@ -14,9 +14,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
 from robustify.items.item import Item
-from robustify.judging.summary.result import AUDIT
 from robustify.report.format import counted, plain, rated
-from robustify.report.printing import jinja, sentence, standing
+from robustify.report.printing import guardrail_line, jinja, standing
 from robustify.runs.run import SPLIT_FILES, Run
 from robustify.runs.stored import split_items
 
@@ -68,12 +67,11 @@ class Heading:
     @classmethod
     def of(cls, run: Run, kept: bool) -> "Heading":
         """Build the heading of an export. Raise `GuardrailError` if the run failed, unless `kept`."""
-        failed = [
-            g for g in run.summary.guardrails if g.state == "failed" and (g.halts_export or g.name == AUDIT)
-        ]
-        if failed and not kept:
+        if run.summary.halting and not kept:
             anyway = "The export stopped. To export the items that were kept nevertheless, use --kept."
-            raise GuardrailError(*(f"{g.name}: {sentence(g.reason)}. {anyway}" for g in failed))
+            raise GuardrailError(
+                *(f"{guardrail_line(guardrail)}. {anyway}" for guardrail in run.summary.halting)
+            )
         named = str(run.manifest["config"]["name"])
         return cls(named, str(run.manifest["signature"]), standing(run.summary))
 

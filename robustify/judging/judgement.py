@@ -103,15 +103,13 @@ _Result = tuple[bool | None, float | str | None, float, Reason] | str
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
     """Return the results of all guardrails in a fixed order."""
     out = []
-    for name, (check, limit, halts) in GUARDRAILS.items():
+    for name, (check, limit) in GUARDRAILS.items():
         found = check(summary, limits)
         if isinstance(found, str):
             found = None, None, getattr(limits, limit), Reason.of("not_judged", why=found)
         passed, value, at, reason = found
         state: State = "not evaluated" if passed is None else "passed" if passed else "failed"
-        out.append(
-            Guardrail(name=name, state=state, value=value, limit=at, reason=reason, halts_export=halts)
-        )
+        out.append(Guardrail(name=name, state=state, value=value, limit=at, reason=reason))
     return tuple(out)
 
 
@@ -228,7 +226,8 @@ def undecided_share(summary: Summary, limits: Limits) -> _Result:
 
 def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     """Check that significantly more items are flagged than by chance. The p-value must be at most `excess_p`, and the
-    interval above zero. Not evaluated if none is flagged. Under `criterion: fdr`, any flag passes, because without
+    interval above zero. Otherwise, chance may explain the flags, which is no fault: the check is then not evaluated,
+    as if none is flagged. Under `criterion: fdr`, any flag passes, because without
     shortcuts something is flagged with probability at most q."""
     screen = summary.screen
     if screen is not None and screen.asked and not summary.splits.flagged:
@@ -240,10 +239,10 @@ def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
         return "no_screen"
-    passed = None if excess.ci is None else significantly_positive(excess.p, excess.ci, limits.excess_p)
-    doubt = "no_interval" if passed is None else None if passed else "not_significant"
+    passed = excess.ci is not None and significantly_positive(excess.p, excess.ci, limits.excess_p)
+    doubt = "no_interval" if excess.ci is None else None if passed else "not_significant"
     reason = Reason.of("excess", value=excess.value, p=excess.p, level=limits.excess_p, doubt=doubt)
-    return passed, excess.p, limits.excess_p, reason
+    return passed or None, excess.p, limits.excess_p, reason
 
 
 def residual_shortcuts(summary: Summary, limits: Limits) -> _Result:
@@ -256,18 +255,18 @@ def residual_shortcuts(summary: Summary, limits: Limits) -> _Result:
     return passed, audit.state, limits.residual_margin, reason
 
 
-GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str, bool]] = {
-    "topic_collapse": (topic_collapse, "topic_loss", True),
-    "topic_drift": (topic_drift, "max_kl", True),
-    "enough_kept_items": (enough_kept_items, "min_kept", True),
-    "unanswered_share": (unanswered_share, "max_unanswered", False),
-    "ties_share": (ties_share, "max_ties", False),
-    "voters_by_position": (voters_by_position, "max_one_place", True),
-    "undecided_share": (undecided_share, "max_undecided", False),
-    "excess_above_chance": (excess_above_chance, "excess_p", False),
-    AUDIT: (residual_shortcuts, "residual_margin", False),
+GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str]] = {
+    "topic_collapse": (topic_collapse, "topic_loss"),
+    "topic_drift": (topic_drift, "max_kl"),
+    "enough_kept_items": (enough_kept_items, "min_kept"),
+    "unanswered_share": (unanswered_share, "max_unanswered"),
+    "ties_share": (ties_share, "max_ties"),
+    "voters_by_position": (voters_by_position, "max_one_place"),
+    "undecided_share": (undecided_share, "max_undecided"),
+    "excess_above_chance": (excess_above_chance, "excess_p"),
+    AUDIT: (residual_shortcuts, "residual_margin"),
 }
-"""Check of each guardrail, its limit if it was not evaluated, and whether a failure stops every export."""
+"""Check of each guardrail, and its limit if it was not evaluated."""
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
@@ -283,25 +282,23 @@ def run_state(
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
 ) -> tuple[State, tuple[Reason, ...]]:
-    """Return the state of a run and its reasons, the deciding ones first. It is the audit's state, lowered if guardrails
-    failed. A trial run is not evaluated. Neither is a screen whose voters pick one position, unless letters are
-    forced."""
-    few = [c.reason for c in checks if c.reason.code in ("too_few", "dependent")]
-    if audit is None or few:
-        return "not evaluated", tuple(few) or (Reason.of("no_screen"),)
-    placed = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
+    """Return the state of a run and its reasons, the deciding ones first. A failed audit or guardrail fails the run.
+    Otherwise the run has the state of its audit. Nothing is evaluated in a trial, without a screen, with too few or
+    dependent items, or if voters pick one position and letters are not forced: failed guardrails are then only notes."""
+    too_few = tuple(c.reason for c in checks if c.reason.code in ("too_few", "dependent"))
+    by_position = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
+    # The audit and these reasons are listed by themselves.
+    listed = ("audit", "too_few", "dependent", "voters_by_position")
+    failed = [c for c in checks if c.state == "failed" and c.reason.code not in listed]
+    notes = [Reason.of("guardrail_failed", name=c.name, reason=c.reason) for c in failed]
     under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
-    if trial is not None or any(not voter.params["forced"] for voter in placed):
-        first = [] if trial is None else [trial]
-        return "not evaluated", (*first, *placed, *under_test)
-    failed = [c for c in checks if c.state == "failed" and c.name != AUDIT]
-    by_guardrails = [Reason.of("guardrail_failed", name=c.name, reason=c.reason) for c in failed]
-    halted = any(c.halts_export for c in failed)
-    state, reasons = audit.state, [*audit.reasons, *by_guardrails]
-    if state != "failed" and (halted or (failed and state == "passed")):
-        state = "failed" if halted else "not evaluated"
-        reasons = [*by_guardrails, *audit.reasons]
-    return state, (*reasons, *placed, *under_test)
+    if audit is None or too_few:
+        return "not evaluated", (*(too_few or (Reason.of("no_screen"),)), *notes)
+    if trial is not None or any(not voter.params["forced"] for voter in by_position):
+        return "not evaluated", (*([] if trial is None else [trial]), *by_position, *notes, *under_test)
+    state: State = "failed" if failed else audit.state
+    reasons = [*audit.reasons, *notes] if audit.state == "failed" else [*notes, *audit.reasons]
+    return state, (*reasons, *by_position, *under_test)
 
 
 def _screened(summary: Summary) -> int:

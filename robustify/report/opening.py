@@ -22,7 +22,7 @@ from robustify.report.format import (
     plain,
     text_table,
 )
-from robustify.report.printing import finding, markdown, sentence
+from robustify.report.printing import finding, guardrail_line, markdown, sentence
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast
@@ -177,7 +177,7 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)
     failed = [
-        f"{plain(check.name)}: {sentence(check.reason)}"
+        guardrail_line(check)
         for check in s.guardrails
         if check.state == "failed" and check.name != AUDIT and not g.trial
     ]

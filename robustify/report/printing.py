@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from robustify.judging.stats.tests import LEVEL, significantly_positive
 from robustify.judging.summary.quantity import Part, Quantity, Reason
-from robustify.judging.summary.result import Summary
+from robustify.judging.summary.result import Guardrail, Summary
 from robustify.judging.summary.scored import PositionBias
 from robustify.judging.summary.screened import OffPosition
 from robustify.report.format import (
@@ -56,7 +56,7 @@ def in_markdown(text: str) -> str:
 def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the Jinja environment of the report templates, with their filters and functions."""
     env = jinja("robustify.report", "", autoescape=autoescape)
-    env.filters |= {**FILTERS, "sentence": sentence, "short": short}
+    env.filters |= {**FILTERS, "guardrail": guardrail_label, "sentence": sentence, "short": short}
     made = (finding, cue_words, styles, cell, text_table, value_table)
     env.globals |= {"AT_LIMIT": AT_LIMIT, **{one.__name__: one for one in made}}
     return env
@@ -123,6 +123,16 @@ def sentence(reason: Reason) -> str:
     return filled(catalogue()["sentences"][reason.code], reason.params)
 
 
+def guardrail_label(code: str) -> str:
+    """Return the name of a guardrail in words."""
+    return str(catalogue()["guardrails"].get(code, "unknown guardrail"))
+
+
+def guardrail_line(check: Guardrail) -> str:
+    """Return the name of a guardrail with the sentence of its result."""
+    return f"{guardrail_label(check.name)}: {sentence(check.reason)}"
+
+
 def finding(code: str, part: Part | None, **beside: Any) -> str:
     """Return the sentences about a part of the summary. Empty if there is nothing to report."""
     return "" if part is None else filled(catalogue()["findings"][code], {"s": part, **beside})
@@ -166,7 +176,13 @@ def filled(text: str, words: Mapping[str, Any]) -> str:
 @cache
 def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
-    env.filters |= {**FILTERS, "items": in_items, "sentences": _sentences, "too_often": _too_often}
+    env.filters |= {
+        **FILTERS,
+        "guardrail": guardrail_label,
+        "items": in_items,
+        "sentences": _sentences,
+        "too_often": _too_often,
+    }
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)
 

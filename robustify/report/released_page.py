@@ -7,7 +7,7 @@ from typing import Any
 from robustify.base.files import write_json, write_text
 from robustify.report.format import Cell, Table, cell, text_table
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import framed, html, markdown
+from robustify.report.printing import framed, guardrail_label, html, markdown
 from robustify.restricted.disclosure.released import Released, ReleasedNumber
 
 NOT_SHOWN = "not shown"
@@ -32,7 +32,7 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
     for number in page.numbers[:8]:
         yield f"  {_shown(number):>16}  {number.name}{number.reason and f' ({number.reason})'}"
     for name in () if page.trial else page.failed:
-        yield f"guardrail {name}: failed"
+        yield f"failed: {guardrail_label(name)}"
     yield f"report: {PurePath(folder) / 'report.html'} (release level: {page.release_level})"
     yield f"to publish: robustify export published {folder} -o DIR"
 

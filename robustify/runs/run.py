@@ -22,7 +22,7 @@ from robustify.base.files import move_up, sha256, staging, writable, write_json
 from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
-from robustify.judging.summary.result import Summary, read
+from robustify.judging.summary.result import State, Summary, read
 from robustify.restricted.ids import marked, require_seal
 from robustify.runs import stored
 from robustify.runs.stored import json_file, split_items
@@ -70,6 +70,11 @@ class Run:
             shown = "Only its released page (report.html, summary.json) can be shown; expected a public run"
             raise AuthorisationError(f"{self.folder} is a restricted run. {shown}")
         return read(json_file(self.folder / "summary.json"))
+
+    @property
+    def state(self) -> State:
+        """State of the run, from its summary or its released page."""
+        return self.released.state if self.restricted else self.summary.state
 
     @property
     def released(self) -> "Released":

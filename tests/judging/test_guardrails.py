@@ -14,7 +14,6 @@ from robustify.report.printing import sentence
 from tests.support.trees import filled
 
 LIMITS = Limits()
-HALTING = ["topic_collapse", "topic_drift", "enough_kept_items", "voters_by_position"]
 NAMES = [
     "topic_collapse", "topic_drift", "enough_kept_items", "unanswered_share", "ties_share",
     "voters_by_position", "undecided_share", "excess_above_chance", "residual_shortcuts",
@@ -58,7 +57,6 @@ def test_a_good_run_passes_every_check() -> None:
     checks = checked({})
     assert list(checks) == NAMES
     assert all(c.state == "passed" and c.reason for c in checks.values())
-    assert [name for name, c in checks.items() if c.halts_export] == HALTING
 
 
 def topic(before: int, after: int) -> dict[str, Any]:
@@ -108,8 +106,8 @@ CASES: list[tuple[str, dict[str, Any], bool | None, float | str | None, str]] = 
     ("ties_share", ties(2, 100), True, 0.02, "two: 2 of 100 answers are ties"),
     ("ties_share", ties(3, 100), False, 0.03, "two: 3 of 100 answers are ties"),
     ("excess_above_chance", excess(0.1, [0.02, 0.2], 0.01), True, 0.01, "10.0 % of the items are flagged beyond chance"),
-    ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), False, 0.04, "not significant"),
-    ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), False, 0.2, "not significant"),
+    ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), None, 0.04, "not significant"),
+    ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), None, 0.2, "not significant"),
     ("excess_above_chance", excess(0.1, None, 0.01), None, 0.01, "no interval"),
     ("residual_shortcuts", audit("passed"), True, "passed", "the audit passed: no item was kept"),
     ("residual_shortcuts", audit("not evaluated"), None, "not evaluated", "the audit was not evaluated"),
@@ -128,7 +126,7 @@ def test_a_check_fails_beyond_its_limit_and_says_why(
     name: str, change: dict[str, Any], passed: bool | None, value: float | str | None, said: str
 ) -> None:
     check = checked(change)[name]
-    assert (check.state, check.halts_export) == (STATES[passed], name in HALTING)
+    assert check.state == STATES[passed]
     assert check.value == (pytest.approx(value) if isinstance(value, float) else value)
     assert said in sentence(check.reason)
 
@@ -179,7 +177,6 @@ def test_limits_are_settings() -> None:
     )  # fmt: skip
     assert [name for name, c in checked(topic(150, 0), strict).items() if c.state == "failed"] == [
         "topic_drift", "enough_kept_items", "unanswered_share", "ties_share", "undecided_share",
-        "excess_above_chance",
     ]  # fmt: skip
     for wrong in ({"topic_loss": 1.5}, {"min_topics": 3}):
         with pytest.raises(ValidationError):
@@ -195,26 +192,40 @@ def residual(state: str) -> Residual:
     return Residual.model_validate(filled(Residual, {"state": state, "margin": 0.05, "reasons": [NOBODY]}))
 
 
-def check(name: str, *, state: State = "failed", halts: bool = False) -> Guardrail:
+def check(name: str, *, state: State = "failed") -> Guardrail:
     why = Reason.of("not_judged", why="no_audit")
-    return Guardrail(name=name, state=state, value=None, limit=0, reason=why, halts_export=halts)
+    return Guardrail(name=name, state=state, value=None, limit=0, reason=why)
 
 
 @pytest.mark.parametrize(
-    ("audited", "one", "state"),
+    ("audited", "guardrail", "state"),
     [
-        ("passed", check("a", state="passed"), "passed"),
-        ("passed", check("a"), "not evaluated"),
-        ("passed", check("a", halts=True), "failed"),
-        ("not evaluated", check("a"), "not evaluated"),
+        ("passed", check("topic_drift", state="passed"), "passed"),
+        ("passed", check("topic_drift", state="not evaluated"), "passed"),
+        ("passed", check("topic_drift"), "failed"),
+        ("not evaluated", check("topic_drift"), "failed"),
+        ("not evaluated", check("topic_drift", state="passed"), "not evaluated"),
+        ("failed", check("topic_drift", state="passed"), "failed"),
         ("failed", check("residual_shortcuts"), "failed"),
     ],
 )
-def test_a_failed_guardrail_only_lowers_the_state(audited: str, one: Guardrail, state: str) -> None:
-    found, reasons = run_state(residual(audited), [one], ("v1",))
-    assert found == state
+def test_any_failed_audit_or_guardrail_fails_the_run(audited: str, guardrail: Guardrail, state: str) -> None:
+    judged, reasons = run_state(residual(audited), [guardrail], ("v1",))
+    assert judged == state
     assert NOBODY in reasons
     assert reasons[-1] == Reason.of("voter_under_test", name="v1")
+
+
+@pytest.mark.parametrize(("code", "numbers"), [("too_few", {"least": 50}), ("dependent", {"groups": 5})])
+def test_failed_guardrails_of_a_run_with_too_few_or_dependent_items_are_notes(
+    code: str, numbers: dict[str, int]
+) -> None:
+    too_few = Guardrail(
+        name="undecided_share", state="failed", value=1.0, limit=0.02, reason=Reason.of(code, n=40, **numbers)
+    )
+    judged, reasons = run_state(residual("failed"), [check("topic_drift"), too_few], ())
+    assert judged == "not evaluated"
+    assert [reason.code for reason in reasons] == [code, "guardrail_failed"]
 
 
 @pytest.mark.parametrize(("forced", "state"), [(False, "not evaluated"), (True, "passed")])
@@ -230,9 +241,9 @@ def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, stat
 )
 def test_a_trial_run_is_not_judged_whatever_failed(n: int, part: bool, trial: bool) -> None:
     summary = Summary.model_validate(filled(Summary, merged(GOOD, {"splits": {"all": n}})))
-    failed = check("x", halts=True)
+    failed = check("topic_drift")
     state, reasons = run_state(residual("failed"), [failed], (), trial_run(summary, LIMITS, part=part))
     assert state == ("not evaluated" if trial else "failed")
     whole = summary.model_copy(update={"state": state, "reasons": reasons, "guardrails": (failed,)})
-    assert (whole.trial, bool(whole.halting)) == (trial, True)
+    assert (whole.trial, bool(whole.halting)) == (trial, not trial)
     assert (reasons[0] == Reason.of("trial_run", n=n, least=30, part=part)) == trial

@@ -55,8 +55,8 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "audit": [({"state": "not evaluated", "reasons": (Reason.of("no_auditor"),)},
                "the audit was not evaluated: the kept items were not audited")],
     "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
-                          "guardrail ties_share: nothing could be screened without the question"),
-                         ({"name": "ties_share", "reason": None}, "guardrail ties_share failed")],
+                          "tied answers failed: nothing could be screened without the question"),
+                         ({"name": "ties_share", "reason": None}, "tied answers failed")],
     "voters_by_position": [
                         ({"voters": (Reason.of("one_position", **PLACE),)}, "one picks the option shown third in 90.0 %"),
                         ({"voters": ()}, "no voter picks by position")],

@@ -106,14 +106,13 @@ class Contamination(Part):
 
 
 class Guardrail(Part):
-    """Result of one guardrail. A failed guardrail with `halts_export` stops every export."""
+    """Result of one guardrail."""
 
     name: str
     state: State
     value: float | str | None
     limit: int | float | str
     reason: Reason
-    halts_export: bool
 
 
 class Summary(Part):
@@ -147,7 +146,7 @@ class Summary(Part):
 
     @property
     def trial(self) -> bool:
-        """Whether the run is too small, or too small a part of its benchmark, to be judged. No guardrail stops it."""
+        """Whether the run is too small, or too small a part of its benchmark, to be judged."""
         return any(reason.code == "trial_run" for reason in self.reasons)
 
     @property
@@ -157,8 +156,8 @@ class Summary(Part):
 
     @property
     def halting(self) -> tuple[Guardrail, ...]:
-        """Failed guardrails that stop an export."""
-        return tuple(g for g in self.guardrails if g.halts_export and g.state == "failed")
+        """Failed guardrails of a failed run, which stop every export. In other runs, failed guardrails are notes."""
+        return tuple(g for g in self.guardrails if g.state == "failed") if self.state == "failed" else ()
 
 
 def read(tree: object) -> Summary:

@@ -256,7 +256,10 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
         state=summary.state,
         trial=summary.trial,
         failed=tuple(guardrail.name for guardrail in failed),
-        halting=tuple(guardrail.name for guardrail in failed if guardrail.halts_export),
+        # A trial is not exported either, because a split of few items tells more about each of them.
+        halting=tuple(guardrail.name for guardrail in failed)
+        if summary.state == "failed" or summary.trial
+        else (),
         step=page.step,
         cell=k,
         numbers=tuple(one for one in shown if isinstance(one, ReleasedNumber)),
