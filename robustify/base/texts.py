@@ -1,4 +1,4 @@
-"""Normal forms of texts, one for each purpose, and the only list of invisible characters.
+"""Normal forms of texts, one for each purpose, and the only lists of invisible and look-alike characters.
 
 `identity` is for keyed IDs, `unspaced` and `folded` compare texts, `compatible` and `in_words` are read for words and
 labels, and `escaped` is printed. The gate uses this module, so that it imports only the standard library.
@@ -39,6 +39,13 @@ EDGES = f"{_WHITE}\x1c\x1d\x1e\x1f\u200b\u200c\u200d\u2060\ufeff\u2800{_FILLERS}
 _SPACE = re.compile(f"[{_WHITE}]+")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _JOINERS = "\u200c\u200d"
+LOOKALIKES: dict[str, str] = {
+    "a": "аАΑαɑᴀɐ", "b": "ЬьВβΒʙɓв", "c": "сСϲᴄɔ", "d": "ԁđðɗᴅԀ", "e": "еЕεΕёєɛəᴇ", "f": "ƒꜰ", "g": "ɡɢցɠԍ",
+    "h": "һҺНнΗʜհħ", "i": "іІıɩιΙӏӀɪɨ", "j": "јЈյᴊȷ", "k": "кКκΚᴋ", "l": "ʟł", "m": "мМΜᴍɯ", "n": "пηΝɴոи",
+    "o": "оОοΟøᴏσς", "p": "рРρΡᴘ", "q": "ԛԚ", "r": "гГґʀ", "s": "ѕЅꜱ", "t": "тТτΤᴛŧ", "u": "υսᴜʉʋ",
+    "v": "νѵѴᴠʌ", "w": "ԝԜωѡᴡ", "x": "хХχΧ", "y": "уУγΥүʏў", "z": "ΖᴢЗз",
+}  # fmt: skip
+"""Letters that look like an ASCII letter, before case folding."""
 _STRAIGHT = str.maketrans(
     dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"')
     | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")

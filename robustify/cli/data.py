@@ -172,8 +172,8 @@ def mend(
 ) -> int:
     """Order and trim the options, or choose distractors from a pool.
 
-    No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their order
-    and are listed. `robustify lint` lists what else to edit.
+    No text is rewritten, but characters that look like plain ones become plain. Items whose options refer to each other
+    ("all of the above", "both A and C") keep their order and are listed. `robustify lint` lists what else to edit.
 
     With --pool or --options, distractors are chosen so that no cue of the whole set points to or away from the key.
     Auditors that took no part prove the result, and requests name the candidates that the pool lacks. If the proof
@@ -201,7 +201,8 @@ def mend(
     bound = [
         {"item": bench.items[i].id, "file": bench.files[i], "line": bench.lines[i]} for i in result.bound
     ]
-    tree = {"file": str(out), "n_items": len(result.items), "trimmed": result.trimmed, "in_place": bound}
+    tree = {"file": str(out), "n_items": len(result.items), "trimmed": result.trimmed}
+    tree |= {"plain": result.plain, "in_place": bound}
     return print_result(tree, _mended_lines(tree, seed))
 
 
@@ -237,6 +238,8 @@ def _mended_lines(tree: Mapping[str, Any], seed: int) -> Iterator[str]:
     yield f"{file}: {counted(n, 'item')}, the options of {n - len(bound)} shuffled (seed {seed})"
     if tree["trimmed"]:
         yield f"white space taken off the ends of options: {counted(tree['trimmed'], 'item')}"
+    if tree["plain"]:
+        yield f"plain characters in place of those that look the same: {counted(tree['plain'], 'item')}"
     if bound:
         yield f"not shuffled because the text refers to an option by its position: {counted(len(bound), 'item')}"
         yield from map("  {file}:{line}  {item}".format_map, bound)

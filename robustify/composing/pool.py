@@ -1,7 +1,7 @@
 """Candidates for the distractors of an item, the rules that exclude a text, and the typography of options.
 
-Writers differ in quotes, dashes, spaces, final periods, and first letters, which would tell the key from the distractors of
-another writer. All options of an item therefore get the same.
+Writers differ in quotes, dashes, spaces, look-alike characters, final periods, and first letters, which would tell the key
+from the distractors of another writer. All options of an item therefore get the same.
 """
 
 import math
@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from robustify.base.odd_characters import plainly
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, straight
 from robustify.items.item import Item
@@ -147,8 +148,9 @@ def _within(part: str, whole: str) -> bool:
 
 
 def typed_plainly(text: str) -> str:
-    """Return a text with straight quotes, hyphens for all dashes, and single spaces, without blanks at its ends."""
-    text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(text)))
+    """Return a text in plain characters, with straight quotes, hyphens for all dashes, and single spaces, without blanks
+    at its ends."""
+    text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(plainly(text))))
     return bare(_SPACES.sub(" ", text))
 
 

@@ -1,4 +1,5 @@
-"""Automatic repair of a benchmark: shuffle and trim the options. `lint` lists the problems that need an author.
+"""Automatic repair of a benchmark: shuffle and trim the options, and write plain characters in place of those that look the
+same. `lint` lists the problems that need an author.
 
 No other text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
 meaning.
@@ -22,23 +23,26 @@ from robustify.runs.run import write_lines
 @dataclass(frozen=True, slots=True)
 class Mended:
     """Mended items, in the order of the file. Their options are shuffled, except at the positions `bound`. `trimmed` counts
-    the items whose options lost white space at their ends."""
+    the items whose options lost white space at their ends, and `plain` those that got plain characters."""
 
     items: tuple[Item, ...]
     bound: tuple[int, ...]
     trimmed: int = 0
+    plain: int = 0
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
     """Order the options of each item by a hash of its texts and the seed. Mending the result again changes nothing."""
     trimmed = [item.trimmed() for item in items]
+    plain = [item.in_plain_characters() for item in trimmed]
     bound = tuple(at for at, item in enumerate(items) if keeps_order(item))
     free = [at for at in range(len(items)) if at not in bound]
-    moved = dict(zip(free, placed([trimmed[at] for at in free], seed), strict=True))
+    moved = dict(zip(free, placed([plain[at] for at in free], seed), strict=True))
     return Mended(
-        items=tuple(moved.get(at, item) for at, item in enumerate(trimmed)),
+        items=tuple(moved.get(at, item) for at, item in enumerate(plain)),
         bound=bound,
         trimmed=sum(one.choices != item.choices for one, item in zip(trimmed, items, strict=True)),
+        plain=sum(one.choices != item.choices for one, item in zip(plain, trimmed, strict=True)),
     )
 
 

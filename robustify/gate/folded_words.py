@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from robustify.base.texts import INVISIBLE
+from robustify.base.texts import INVISIBLE, LOOKALIKES
 
 LEAST_TERMS = 2
 """Minimum number of different lexicon terms in a text about controlled categories."""
@@ -120,13 +120,6 @@ def _from_tag(match: re.Match[str]) -> str:
 
 # Folded words.
 
-LOOKALIKES: dict[str, str] = {
-    "a": "аАΑαɑᴀɐ", "b": "ЬьВβΒʙɓв", "c": "сСϲᴄɔ", "d": "ԁđðɗᴅԀ", "e": "еЕεΕёєɛəᴇ", "f": "ƒꜰ", "g": "ɡɢցɠԍ",
-    "h": "һҺНнΗʜհħ", "i": "іІıɩιΙӏӀɪɨ", "j": "јЈյᴊȷ", "k": "кКκΚᴋ", "l": "ʟł", "m": "мМΜᴍɯ", "n": "пηΝɴոи",
-    "o": "оОοΟøᴏσς", "p": "рРρΡᴘ", "q": "ԛԚ", "r": "гГґʀ", "s": "ѕЅꜱ", "t": "тТτΤᴛŧ", "u": "υսᴜʉʋ",
-    "v": "νѵѴᴠʌ", "w": "ԝԜωѡᴡ", "x": "хХχΧ", "y": "уУγΥүʏў", "z": "ΖᴢЗз",
-}  # fmt: skip
-"""Letters that look like an ASCII letter, before case folding."""
 _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in likes}
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")

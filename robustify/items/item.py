@@ -12,6 +12,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from robustify.base.errors import ItemError
+from robustify.base.odd_characters import hidden_characters, plainly
 from robustify.base.redaction import HoldsText, ItemText
 from robustify.base.texts import bare, unspaced
 
@@ -104,6 +105,14 @@ class Item(HoldsText):
     def trimmed(self) -> "Item":
         """Return the item without white space and invisible blanks at the ends of its choices."""
         return self.with_choices(tuple(map(bare, self.choices)), self.key)
+
+    def in_plain_characters(self) -> "Item":
+        """Return the item with plain characters in its choices, if they differ in characters that nobody can see."""
+        return (
+            self.with_choices(tuple(map(plainly, self.choices)), self.key)
+            if hidden_characters(self.choices)
+            else self
+        )
 
     def with_choices(self, choices: tuple[str, ...], key: int) -> "Item":
         """Return the item with other choices and another key."""

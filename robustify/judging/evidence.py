@@ -50,6 +50,7 @@ _FEATURES: dict[CueCode, str] = {
     "function_words": "function_words",
     "pointer": "points_elsewhere",
     "outer_space": "outer_space",
+    "odd_characters": "invisible_characters odd_spaces compatibility_forms mixed_alphabets combining_marks",
 }
 CUE_OF = {name: cue for cue, names in _FEATURES.items() for name in names.split()}
 """Cue of each surface feature. Features of the same property share a cue."""
@@ -251,6 +252,7 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
         for end, does in ((0, "begins"), (-1, "ends"))
         for name, blanks in _BLANKS.items()
     ),
+    "odd_characters": (cues.ODD_CHARACTER,),
 }
 """Traits of each cue that an option either has or lacks."""
 
@@ -281,10 +283,8 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
         has = "has" if marks[pick] else "has no"
         if cue == "pointer":
             yield from (f"{has} “{' '.join(words_of(text))}”" for text in texts)
-        elif trait.words:
-            yield from (
-                f"{has} “{word}”" for text in texts for word in trait.words.intersection(words_of(text))
-            )
+        elif trait.names_in:
+            yield from (f"{has} {name}" for text in texts for name in trait.names_in(text))
         else:
             yield trait.having if marks[pick] else trait.lacking
 

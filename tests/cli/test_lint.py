@@ -39,6 +39,7 @@ FIRES: dict[str, list[Row]] = {
     "R006": [("Which?", ("7 boxes", "some boxes"), 0)] * 12,
     "R007": [("Which?", ("red, box", "tin box"), 0)] * 12,
     "R008": [("Which?", ("red (box)", "tin box"), 1)] * 12,
+    "R009": [("Which?", ("red\u00a0box", *SAME[1:]), 0), ("Which?", ("red", "t\u0456n", "old", "wet"), 0)],
     "R011": [("Which?", ("box", "a box of old tin", "a box of wet tin", "a box of red tin"), 0)],
     "R012": [("Which?", ("a red box of wood and tin", *SAME[1:]), 0)],
     "R021": [("Which?", SAME, 1)] * 12,

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from robustify.base.texts import bare
 from robustify.cli import cli
+from robustify.composing.pool import typed_plainly
 from robustify.items.item import Item
 from robustify.reading.loaders import Source, load
 
@@ -57,6 +58,26 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     back = load(Source(path=str(tmp_path / name))).items
     assert [sorted(i.choices) for i in back[:1]] == [["200", "207", "a  b"]]
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "plain"),
+    [("red\u00a0box", "red box"), ("r\u0435d box", "red box"), ("r\uff45d box", "red box"), ("red\u200b box", "red box"),
+     ("cafe\u0301", "caf\u00e9"), ("red\tbox", "red box")],
+)  # fmt: skip
+def test_characters_that_look_the_same_become_plain_and_are_counted(
+    tmp_path: Path, marked: str, plain: str
+) -> None:
+    odd = ("x\u00b2  or y", "\u201cso\u201d \u2013 or not\u2026")
+    items = [replace(i, choices=(marked, *odd)) for i in _sums(3)]
+    same = Item("same", "Which?", ("a\u00a0b", "c\u00a0d"), 0)
+    code, said = _mend(_write(tmp_path / "a.jsonl", [*items, same]), tmp_path / "m.jsonl", "--json")
+    back = load(Source(path=str(tmp_path / "m.jsonl"))).items
+    assert (code, json.loads(said)["plain"]) == (0, 3)
+    assert {i.choices[i.key] for i in back[:3]} == {plain}
+    assert odd[1] in back[0].choices
+    assert sorted(back[3].choices) == sorted(same.choices), "what all options have gives no key away"
+    assert typed_plainly(marked) == plain
 
 
 def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
         ("outer_space", ("one\n", "two", "three"), ("only the key ends with a line break",)),
         ("outer_space", ("\tone\xa0", "two", "three"), ("begins with a tab", "ends with a no-break space")),
         ("outer_space", ("one\u200b", "two", "three"), ("only the key ends with another blank character",)),
+        ("odd_characters", ("on\u0435", "two", "three"), ("only the key has an invisible or look-alike character",)),
         ("pointer", ("all of the above", "one", "two", "three"), ("only the key refers to the other options",)),
     ],
 )  # fmt: skip

@@ -31,7 +31,8 @@ NAMES = (
     "negations", "function_words", "commas", "other_punctuation", "brackets", "full_stop", "capital_first",
     "capitals", "article_first", "repeated_words", "points_elsewhere", "mean_likeness", "greatest_likeness",
     "longer_than_longest_other", "longer_than_shortest_other", "same_first_word", "same_last_word",
-    "contains_another", "odd_form", "far_from_middle_number", "outer_space",
+    "contains_another", "odd_form", "far_from_middle_number", "outer_space", "invisible_characters", "odd_spaces",
+    "compatibility_forms", "mixed_alphabets", "combining_marks",
 )  # fmt: skip
 """Features of `matrix`, which contains each of them twice."""
 
@@ -121,6 +122,7 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
     yield options.oddness
     yield np.array([far for one in plain for far in _distance_from_middle(one)])
     yield options.outer_space
+    yield from options.odd.T
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.odd_characters import CLASSES, OddClass, odd_characters
 from robustify.base.texts import EDGES, edges
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import (
@@ -107,6 +108,16 @@ class Options:
         found = [[edges(choice) for choice in one] for one in self.choices]
         differ = [len(one) - one.count(own) + any(own) / 2 for one in found for own in one]
         return np.array(differ, dtype=np.float64)
+
+    @cached_property
+    def odd(self) -> Floats:
+        """Number of other options with different odd characters, plus 0.5 if an option has any itself (c, classes).
+        Blanks and invisible characters differ by their kind, and others by whether there are any."""
+        odd, out = list(map(odd_characters, self.texts)), np.zeros((len(self.texts), len(CLASSES)))
+        for end, k in zip(np.cumsum(self.k).tolist(), self.k.tolist(), strict=True):
+            if any(odd[end - k : end]):
+                out[end - k : end] = np.column_stack([_differing(of, odd[end - k : end]) for of in CLASSES])
+        return out
 
     def each(self, of: Callable[[str], int]) -> Ints:
         """Apply a function to the text of each option (c,)."""
@@ -242,6 +253,12 @@ class Options:
         """Number of options of the same item that come before each option, ignoring case (c,)."""
         lower = [[choice.strip(EDGES).casefold() for choice in one] for one in self.choices]
         return np.array([place for one in lower for place in map(sorted(one).index, one)], dtype=np.int64)
+
+
+def _differing(of: OddClass, odd: Sequence[Sequence[tuple[OddClass, str]]]) -> list[float]:
+    by_kind = of in ("invisible", "space")
+    kinds = [{sign if by_kind else "" for own, sign in row if own == of} for row in odd]
+    return [len(kinds) - kinds.count(own) + bool(own) / 2 for own in kinds]
 
 
 def code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:

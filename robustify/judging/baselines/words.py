@@ -7,7 +7,7 @@ probability (Hoeffding 1956, for counts at least one from the mean). An item's o
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, get_index_dtype
 from scipy.special import bdtr, bdtrc
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.base.texts import folded
+from robustify.base.texts import EDGES, folded
 from robustify.items.item import Item
 from robustify.judging.baselines.conditional_logit import Fit, centred, drawn
 from robustify.judging.baselines.option_texts import Options, code_points
@@ -47,7 +47,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
     Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
-    present = columns(items, FEWEST_OPTIONS)
+    present = columns(items, FEWEST_OPTIONS, _as_written)
     chosen = drawn(known)
     row = np.zeros(there.shape, dtype=np.int64)
     row[there] = np.arange(present.shape[0])
@@ -74,11 +74,15 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     return fit
 
 
-def columns(items: Sequence[Item], fewest: int) -> csr_array:
+def _as_written(text: str) -> str:
+    return text.strip(EDGES).casefold()
+
+
+def columns(items: Sequence[Item], fewest: int, form: Callable[[str], str] = folded) -> csr_array:
     """Return which words and letter sequences each option contains, as a sparse matrix (sum of k, columns).
-    Those in fewer than `fewest` options are left out. Texts are case-folded, with a mark at both ends.
+    Those in fewer than `fewest` options are left out. Texts are in this form, with a mark at both ends.
     Columns are hashed to 22 bits, so two may collide."""
-    texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
+    texts = [_FIRST + form(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
     options = np.zeros(1 << BITS, dtype=np.int64)
     for _, codes in parts:

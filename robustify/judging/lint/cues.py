@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from string import ascii_uppercase
 
+from robustify.base.odd_characters import character_name, hidden_characters, odd_characters
 from robustify.base.texts import EDGES
 from robustify.items.item import MOST
 from robustify.judging.baselines.wording import (
@@ -55,13 +57,14 @@ _UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
 class Cue:
     """Trait that some options of an item have and others lack. `having` completes "the key ..." for an option that has it.
 
-    `words` are the listed words that make it. `ahead` returns by how many characters an option is longer or shorter than
-    the next, and their share of the next length. If only other items show a cue, `among` marks the options of all.
+    `names_in` returns the listed words or the characters that make it in an option. `ahead` returns by how many characters
+    an option is longer or shorter than the next, and their share of the next length. If only other items show a cue,
+    `among` marks the options of all.
     """
 
     marks: Marks
     having: str
-    words: frozenset[str] = frozenset()
+    names_in: Callable[[str], set[str]] | None = None
     ahead: Callable[[Sequence[str], int], tuple[int, float]] | None = None
     among: Callable[[Sequence[tuple[Sequence[str], str]]], list[Sequence[bool]]] | None = None
 
@@ -105,6 +108,24 @@ _words = lru_cache(2 * MOST)(words_of)
 def _word(listed: frozenset[str], first: int | None = None) -> Marks:
     """Return a function that marks options with a listed word, either anywhere or among their `first` words."""
     return _if(lambda choice: not listed.isdisjoint(_words(choice)[:first]))
+
+
+def _listed(listed: frozenset[str]) -> Callable[[str], set[str]]:
+    return lambda choice: {f"“{word}”" for word in listed.intersection(_words(choice))}
+
+
+def _odd_in(choice: str) -> set[str]:
+    return {character_name(sign) for _, sign in odd_characters(choice.strip(EDGES))}
+
+
+def characters_named(choices: Sequence[str]) -> str:
+    """Name the hidden characters of an item's options by letter, code point, and count."""
+    rows = zip(ascii_uppercase, hidden_characters(choices), strict=False)
+    return "; ".join(
+        f"option {letter} has {', '.join(f'{n} x {character_name(sign)}' for sign, n in counts.items())}"
+        for letter, counts in rows
+        if counts
+    )
 
 
 def _sign(signs: str) -> Marks:
@@ -197,9 +218,9 @@ def _without_a_letter(word: str) -> list[tuple[int, str]]:
 
 
 LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
-ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", ABSOLUTES)
-HEDGE = Cue(_word(HEDGES), "has a hedge", HEDGES)
-NEGATION = Cue(_word(NEGATIONS), "has a negation", NEGATIONS)
+ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", _listed(ABSOLUTES))
+HEDGE = Cue(_word(HEDGES), "has a hedge", _listed(HEDGES))
+NEGATION = Cue(_word(NEGATIONS), "has a negation", _listed(NEGATIONS))
 NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
 CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
 FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
@@ -213,6 +234,7 @@ CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
 ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
 REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
 POINTER = Cue(_if(points_elsewhere), "refers to the other options")
+ODD_CHARACTER = Cue(_if(lambda one: bool(_odd_in(one))), "has an invisible or look-alike character", _odd_in)
 OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
 TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error", among=_typing_errors)

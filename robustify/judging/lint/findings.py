@@ -8,18 +8,19 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from string import ascii_uppercase
 from typing import Literal
 
 from robustify.base.errors import counted
 from robustify.items.item import Item
-from robustify.judging.baselines.wording import words_of
+from robustify.judging.lint.cues import Cue
 from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
 from robustify.reading.loaders.loaded import Loaded
 
 LEAST_EXCESS = 0.1
 """Smallest difference from the expected number of keys, as a share of the items whose options differ in the cue."""
-_LEVEL, _MOST_WORDS = 0.05, 3
+_LEVEL, _MOST_NAMES = 0.05, 3
 Severity = Literal["note", "warning"]
 
 
@@ -133,20 +134,20 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
         yield Finding(POSITION, "warning", path, line, "", placed[0])
     for code, one in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
         often = f"in {one.keys:,} of {counted(one.n, 'item')} whose options differ in this"
-        words = _named(items, CUES[code].words, one.is_more)
-        says = f"the key {CUES[code].having} {often}, {one.expected:,.0f} expected by chance{words}"
+        names = _commonest(items, CUES[code], one.is_more)
+        says = f"the key {CUES[code].having} {often}, {one.expected:,.0f} expected by chance{names}"
         yield Finding(code, "warning", path, line, "", says)
 
 
-def _named(items: Sequence[Item], listed: frozenset[str], of_keys: bool) -> str:
-    """Describe the commonest listed words in keys, or in wrong options, with their counts."""
-    texts = (
-        c for item in items for at, c in enumerate(item.choices) if listed and (at == item.key) == of_keys
-    )
-    counts = Counter(word for text in texts for word in listed.intersection(words_of(text)))
-    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_WORDS]
-    named, where = ", ".join(f"“{word}” in {n}" for word, n in most), "keys" if of_keys else "wrong options"
-    return f" ({named} {where})" if most else ""
+def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
+    """Describe the words or characters that commonly make a cue of keys, or of wrong options, with their counts."""
+    if not cue.names_in:
+        return ""
+    texts = (c for item in items for at, c in enumerate(item.choices) if (at == item.key) == of_keys)
+    counts = Counter(chain.from_iterable(map(cue.names_in, texts)))
+    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_NAMES]
+    names, place = ", ".join(f"{name} in {n}" for name, n in most), "keys" if of_keys else "wrong options"
+    return f" ({names} {place})" if most else ""
 
 
 def _single(
@@ -161,7 +162,8 @@ def _single(
             texts, found = (item.choices, item.key, own), cues.get(code)
             says = rule.cue.unlike("the key", *texts) if rule.cue and own else ""
             if (item.id, code) in defects:
-                yield Finding(code, "warning", path, bench.lines[at], item.id, says or rule.meaning)
+                message = (rule.details and rule.details(item.choices)) or says or rule.meaning
+                yield Finding(code, "warning", path, bench.lines[at], item.id, message)
             elif rule.cue and says and not rule.defect:
                 if found and found.is_more == own[item.key]:
                     yield Finding(code, "warning", path, bench.lines[at], item.id, says)

@@ -1,5 +1,6 @@
 """The rules of `lint` by code. A new rule is one entry of `RULES`."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from robustify.judging.lint import cues
@@ -10,6 +11,8 @@ _ALIKE = "write all options alike"
 _EVENLY = "use such words in keys and wrong options alike"
 _TRIM = "`robustify mend` takes it off"
 _SPACED = "some options begin or end with white space"
+_HIDDEN = "some options have characters that nobody sees or can distinguish from plain ones"
+_PLAIN = "write plain ones, as `robustify mend` does if they look the same"
 _SHUFFLE = "shuffle the options, which `robustify mend` does"
 
 
@@ -18,7 +21,8 @@ class LintRule:
     """Rule of `lint` about a cue, a defect of the file, or the positions of keys.
 
     `fix` is what to do. `says` is the finding in a sentence, by default about the cue. `alone` is true if a single item
-    deserves a note, even if keys of other items do not have the cue. `defect` is the kind of a `Defect`.
+    deserves a note, even if keys of other items do not have the cue. `defect` is the kind of a `Defect`, which
+    `details` describes for the options of an item.
     """
 
     name: str
@@ -27,6 +31,7 @@ class LintRule:
     says: str = ""
     alone: bool = False
     defect: str = ""
+    details: Callable[[Sequence[str]], str] | None = None
 
     @property
     def meaning(self) -> str:
@@ -43,6 +48,7 @@ RULES: dict[str, LintRule] = {
     "R006": LintRule("number", "use numbers of one kind in all options", cues.NUMBER),
     "R007": LintRule("comma", _ALIKE, cues.COMMA),
     "R008": LintRule("bracket", _ALIKE, cues.BRACKET),
+    "R009": LintRule("odd-character", _PLAIN, cues.ODD_CHARACTER, _HIDDEN, False, "odd_character", cues.characters_named),
     "R011": LintRule("shortest", "lengthen it, or shorten the others", cues.SHORTEST, alone=True),
     "R012": LintRule("longest", "shorten it, or lengthen the others", cues.LONGEST, alone=True),
     POSITION: LintRule("position", _SHUFFLE, says="keys are at one position too often"),

@@ -209,11 +209,12 @@ class Topics(Part):
 
 CueCode = Literal[
     "length", "word_length", "certainty", "numbers", "number_values", "form", "shared_words", "grammar", "repetition",
-    "function_words", "pointer", "outer_space", "words", "text_votes", "letter_votes", "none",
+    "function_words", "pointer", "outer_space", "odd_characters", "words", "text_votes", "letter_votes", "none",
 ]  # fmt: skip
 """`certainty` means absolute words, hedges and negations. `number_values` are rank or precision, if all options have a
-number. `pointer` is an option that refers to others. `outer_space` is white space at the ends of options. `words` are words
-and pieces of words in no list. `text_votes` and `letter_votes` are models. `none` means that nothing supports the option.
+number. `pointer` is an option that refers to others. `outer_space` is white space at the ends of options. `odd_characters`
+are invisible or look like others. `words` are words and pieces of words in no list. `text_votes` and `letter_votes` are
+models. `none` means that nothing supports the option.
 """
 CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
 

@@ -94,9 +94,10 @@ class Defect:
 
     Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the text of the key),
     `empty_choice`, `blank_stem` (no visible character), `control_character` (such as NUL, ESC, or a change of text
-    direction), `outer_space` (choices differ in the white space at their ends), `repeated_stem` (an earlier item has this
-    stem), `conflicting_key` (another item has the same stem and choices, but another key, and each of these items is
-    named). `line` counts from 1."""
+    direction), `outer_space` (choices differ in the white space at their ends), `odd_character` (they differ in
+    characters that nobody sees or can distinguish from plain ones), `repeated_stem` (an earlier item has this stem),
+    `conflicting_key` (another item has the same stem and choices, but another key, and each of these items is named).
+    `line` counts from 1."""
 
     kind: str
     line: int

@@ -9,6 +9,7 @@ from html.entities import html5
 from math import fsum
 from typing import Any
 
+from robustify.base.odd_characters import hidden_characters
 from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 from robustify.items.item import Item
 from robustify.items.packed import repeats
@@ -162,6 +163,8 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
         and len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1
     ):
         yield _OUTER
+    if not plain and hidden_characters(item.choices):
+        yield "odd_character"
     if is_blank(item.stem):
         yield "blank_stem"
     if not plain and CONTROLS.search(whole):

@@ -47,6 +47,11 @@ AMOUNTS: dict[str, tuple[tuple[str, ...], list[float]]] = {
     "odd_form": (("Red", "Green", "blue."), [2, 2, 4]),
     "far_from_middle_number": (("12", "3", "7"), [1, 1, 0]),
     "outer_space": ((" a", "b", "c"), [5 / 2, 1, 1]),
+    "invisible_characters": (("a\u200bb", "a\u00adb", "c"), [5 / 2, 5 / 2, 2]),
+    "odd_spaces": (("a\u00a0b", "a\u2009b", "a\u2009c c", " a"), [7 / 2, 5 / 2, 5 / 2, 3]),
+    "compatibility_forms": (("\uff41", "b\u00b2", "c"), [3 / 2, 3 / 2, 2]),
+    "mixed_alphabets": (("t\u0430r", "tar", "\u0434\u0430"), [5 / 2, 1, 1]),
+    "combining_marks": (("e\u0301", "\u00e9", "e"), [5 / 2, 1, 1]),
 }
 
 

@@ -290,7 +290,10 @@ BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
             ({"choices": ["a", one, "c"]}, {"outer_space"})
             for one in (" b", "b\t", "b\n", "\xa0b", "b\u3000", "\u200bb")
         ),
-        ({"choices": ["a  a", "b\nb", "c\xa0c"]}, set()),
+        ({"choices": ["a  a", "b\nb", "cc"]}, set()),
+        ({"choices": ["a\xa0a", "b\xa0b", "c\xa0c"]}, set()),
+        ({"choices": ["a\xa0a", "bb", "cc"]}, {"odd_character"}),
+        ({"choices": ["aa", "b\ufb01", "\u0441c"]}, {"odd_character"}),
         ({"choices": [" a", " b", " c"]}, set()),
         ({"stem": "Which\0 lamp?"}, {"control_character"}),
         ({"stem": "Which \x1b[31mlamp?"}, {"control_character"}),
