@@ -18,6 +18,7 @@ MOST_BYTES = 1 << 20
 MOST_YAML = 1 << 18
 """Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
 _MOST_DEEP = 20
+_HEAD = 4096
 _TEXT = "tag:yaml.org,2002:str"
 
 
@@ -28,8 +29,23 @@ class Settings(BaseModel):
 
 
 def is_config(name: str) -> bool:
-    """Return whether a command-line argument names a config: a YAML file or a shipped config."""
-    return name.endswith((".yaml", ".yml")) or (not os.path.exists(name) and f"{name}.yaml" in _known())
+    """Return whether a command-line argument names a config: a YAML file other than a list of items, or a shipped one."""
+    if name.endswith((".yaml", ".yml")):
+        return not lists_items(name)
+    return not os.path.exists(name) and f"{name}.yaml" in _known()
+
+
+def lists_items(name: str) -> bool:
+    """Return whether a YAML file begins with a list of mappings, or with a name and such a list, as a quiz does."""
+    if not os.path.isfile(name):
+        return False
+    with open(name, "rb") as file:
+        head = file.read(_HEAD)
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if re.match(r"\s*[^\s#]", line)]
+    lines = lines[1:] if lines and lines[0].strip() == "---" else lines
+    one, *more = lines[:2] or [""]
+    listed = more if re.fullmatch(r"(?!(?:data|models|extends|alternatives)\b)\w+:\s*", one) else [one]
+    return any(re.match(r"\s*-\s+[\w\"' ]+:(?:\s|$)", line) for line in listed)
 
 
 def name_of(path: str) -> str:

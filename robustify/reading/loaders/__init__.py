@@ -2,7 +2,7 @@
 
 from robustify.reading.loaders.assemble import load, load_many
 from robustify.reading.loaders.loaded import UNREVIEWED, Defect, FieldMap, Loaded, Quarantined, Source
-from robustify.reading.loaders.survey import describe, notes
+from robustify.reading.survey import describe, notes
 
 __all__ = [
     "UNREVIEWED", "Defect", "FieldMap", "Loaded", "Quarantined", "Source", "describe", "load", "load_many", "notes",

@@ -15,12 +15,14 @@ from string import ascii_uppercase
 
 from robustify.base.errors import ItemError, counted
 from robustify.base.redaction import HoldsText
+from robustify.base.texts import folded
 from robustify.items.item import FEWEST, MOST
-from robustify.reading.loaders.listed_options import SeveralRightError, literal, truth
+from robustify.reading.loaders.listed_options import SeveralRightError, truth
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.rows import RawItem, Raws, changed, json_kind, require_text, whole
 from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, as_mark, bare_mark, split_labels
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
+from robustify.reading.printed import literal
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
@@ -31,6 +33,10 @@ FORMS = {"index": "number from 0", "number": "number from 1"}
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
 LONGEST_MARK = 8
 """Number of characters from which a key is no mark."""
+_WORD = re.compile(r"\w+")
+_ARTICLES = {"an", "the", "of", "der", "die", "das", "el", "la", "le", "les"}
+_MOST_WORDS = 0.5
+"""Share of an option's words that a key must repeat to mean this option."""
 _AS_LIKELY_AS_NOT = 0.5
 _UNLIKELY = 0.05
 """Probability below which no key is the last of numbered options by chance."""
@@ -231,6 +237,8 @@ def _dressed(raw: RawItem, key: str) -> Readings:
     read = [read_pick(key, raw.choices, labels) for labels in ways]
     for one in read:
         if isinstance(one, Picked) and (one is read[0] or one.how == "both"):
+            if one.how == "explained":
+                _require_no_other_text(key, one.index, raw.choices)
             form: KeyKind = "text" if one.how in ("text", "both") else "label" if raw.labels else "letter"
             return {form: (one.index,)}
     parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
@@ -246,6 +254,20 @@ def _dressed(raw: RawItem, key: str) -> Readings:
             f"the key is ambiguous ({reason}); expected {_expected(raw.key_is, len(raw.choices))}"
         )
     return {}
+
+
+def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None:
+    """Refuse a key such as `A) the coal` if its words are those of another option than the letter's."""
+    _, *words = _words(key)
+    shares = [len(own & {*words}) / len(own) if (own := {*_words(choice)}) else 0.0 for choice in choices]
+    if max(shares) > shares[index] and max(shares) >= _MOST_WORDS:
+        raise ItemError(
+            "the letter and the text of the key contradict each other: the text is rather that of another option"
+        )
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(folded(text)) if word not in _ARTICLES]
 
 
 def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
@@ -286,6 +308,12 @@ def _written(raw: RawItem) -> str:
     if not FEWEST <= len(raw.choices) <= MOST:
         raise ItemError(f"expected {FEWEST} to {MOST} choices, found {len(raw.choices)}")
     key = _lone(raw.key, raw.choices)
+    if isinstance(key, bool):
+        # JSON's true is the option True, but never the index 1.
+        if equal_options(str(key), raw.choices):
+            return str(key)
+        expected = _expected(raw.key_is, len(raw.choices))
+        raise ItemError(f"the key is true or false; expected {expected}. Write the text of the right option.")
     if (number := whole(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
     if isinstance(key, float) and math.isfinite(key):

@@ -18,13 +18,15 @@ from pathlib import Path
 from robustify.base.errors import DataError, UsageError
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
+from robustify.reading.loaders.answer_keys import FORMS
+from robustify.reading.loaders.converters import item_table
 from robustify.reading.loaders.datasets import OWN
-from robustify.reading.loaders.json_rows import item_table
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
-from robustify.reading.loaders.loaded import Loaded, Quarantined, Recognised, Source
+from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
-from robustify.reading.loaders.survey import find_defects
+from robustify.reading.loaders.together import UncertainBaseError
+from robustify.reading.survey import find_defects
 
 _MANY = 1 << 15
 """Number of items from which they stay packed, because as objects they take several times as much memory."""
@@ -63,14 +65,27 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.")
     bases = Counter(map(_base, sources))
-    parts: list[_Part] = []
+    read: list[_Part | UncertainBaseError] = []
     faults: list[str] = []
-    for source in sources:
-        base = _base(source)
+    names = [
+        base if bases[base := _base(source)] == 1 else f"{_distinction(source)}-{base}" for source in sources
+    ]
+    for source, base in zip(sources, names, strict=True):
         try:
-            parts.append(_part(source, base if bases[base] == 1 else f"{_distinction(source)}-{base}"))
+            read.append(_part(source, base))
+        except UncertainBaseError as error:  # noqa: PERF203
+            read.append(error)
         except DataError as error:
             faults += error.lines
+    sure = [one for one in read if isinstance(one, _Part) and _counts_from_0(one)]
+    parts: list[_Part] = []
+    for one, source, base in zip(read, sources, names, strict=False):
+        if isinstance(one, _Part):
+            parts.append(one)
+        elif sure and not faults and (again := _counted_alike(source, base, sure)):
+            parts.append(again)
+        else:
+            faults += one.lines
     if faults:
         raise DataError(*faults)
     single = len(parts) == 1
@@ -104,6 +119,21 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         files=files,
         recognised=tuple(part.how for part in parts),
     )
+
+
+def _counts_from_0(part: _Part) -> bool:
+    return FORMS["index"] in part.how.key_forms and any(item.key == 0 for item in part.items)
+
+
+def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part | None:
+    """Read a file whose keys may count from 0 or from 1, if another file with the same fields has a key that is 0."""
+    fields = {} if source.fields is None else source.fields.model_dump()
+    part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base)
+    columns = {name: column for name, column in part.how.fields.items() if name != "key_is"}
+    if not any(columns.items() <= other.how.fields.items() for other in others):
+        return None
+    note = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
+    return replace(part, how=replace(part.how, unread=(*part.how.unread, note)))
 
 
 def _part(source: Source, base: str) -> _Part:
@@ -143,7 +173,7 @@ def _items(
         stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
         name = f"{base}-{number:04d}" if by_line or not id else id
         topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
-        if stem.strip():
+        if stem[question_at:].strip():
             items.add((name, key, topic, own_group or group, stem, choices, question_at))
             lines.append(line)
             names.append(hash(name))

@@ -40,11 +40,12 @@ KEYS = (
     ("answer_text", "ideal", "ra", "q_ans", "richtige_antwort", "korrekte_antwort", "richtige_losung",
      "respuesta_correcta", "opcion_correcta"),
     ("richtig", "korrekt", "correcta", "correcto", "clave"),
+    ("final_decision",),
     ("losung", "loesung", "solucion", "antwort", "respuesta"),
 )  # fmt: skip
 RIGHT = (
-    ("correct_answer", "right_answer", "best_answer", "chosen", "gold_ending"),
-    ("answer", "correct"),
+    ("correct_answer", "right_answer", "best_answer", "chosen", "gold_ending", "sentence_good"),
+    ("answer", "correct", "ideal", "correct_answers", "right_answers"),
     ("richtige_antwort", "korrekte_antwort", "respuesta_correcta"),
     ("antwort", "respuesta", "richtig", "correcta"),
 )
@@ -52,7 +53,7 @@ SEVERAL_WRONG = (
     "incorrect_answers", "wrong_answers", "distractors", "falsche_antworten", "falsch", "respuestas_incorrectas",
 )  # fmt: skip
 """Fields that contain all wrong choices. In a flat file, they are in one cell."""
-WRONG = ((*SEVERAL_WRONG, "rejected", "incorrect_answer", "wrong_answer"),)
+WRONG = ((*SEVERAL_WRONG, "rejected", "incorrect_answer", "wrong_answer", "sentence_bad"),)
 IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "uuid", "_id", "record_id", "nr"))
 TOPICS = (
     ("topic",),
@@ -62,7 +63,17 @@ TOPICS = (
 )
 PASSAGES = (
     ("passage", "context", "article"),
-    ("narrative", "story", "puzzle", "flores_passage", "dialogue", "paragraph", "kontext", "contexto"),
+    (
+        "contexts",
+        "narrative",
+        "story",
+        "puzzle",
+        "flores_passage",
+        "dialogue",
+        "paragraph",
+        "kontext",
+        "contexto",
+    ),
 )
 LOGGED_TARGET = "target of the log"
 """Field of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
@@ -177,7 +188,11 @@ def complete(fields: FieldMap, columns: Columns) -> FieldMap:
     own = [name for name in every if name in columns.example and columns.filled[name]]
     choices, key = fields.choices, fields.key
     if choices is None:
-        choices, right = _choices(own, every, columns)
+        try:
+            choices, right = _choices(own, every, columns)
+        except ColumnError:
+            # Most rows may be open questions without options.
+            choices, right = _choices([name for name in every if columns.filled[name]], every, columns)
         key = key or right
     own = [name for name in own if name not in several(choices)]
     keys = [name for rank in KEYS for name in usual_names(own, [rank])]

@@ -15,6 +15,7 @@ from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import CHOICES, IDS, STEMS, choice_columns, usual_names
 from robustify.reading.loaders.listed_options import Read, after, reader_of
 from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.printed import literal
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")
@@ -38,6 +39,8 @@ class BenchmarkLayout:
     def has_it(self, cells: rows.Cells) -> bool:
         """Return whether a row has this layout."""
         if not self.needs or any(rows.cell_or_none(cells, name) is None for name in self.needs):
+            return False
+        if self.name == "preferences" and any(map(_lists_replies, map(cells.get, self.needs))):
             return False
         # This layout would lose other choices of the row.
         choices = {
@@ -112,13 +115,19 @@ def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
     return rows.RawItem(stem, fillers, rows.cell_value(cells, "gold"), "index")
 
 
+def _lists_replies(value: object) -> bool:
+    """Return whether a cell is a list of replies, of which each is an option, and not of the turns of one conversation."""
+    value = literal(value) if isinstance(value, str) else value
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
 def _turns(value: object) -> list[tuple[str, str]]:
     """Return the speaker and text of each turn in a list of turns, in HH-RLHF's transcript, or in a lone reply."""
     if isinstance(value, str):
         first, *said = map(str.strip, _SPEAKER.split(value))
         return [*zip(said[::2], said[1::2], strict=True)] if said and not first else [("", value)]
     turns = [rows.as_object(turn) for turn in value] if isinstance(value, list) else []
-    return [(str(turn.get("role")), rows.require_text(turn.get("content"), "a turn")) for turn in turns]
+    return [(str(turn.get("role")), rows.shown_text(turn.get("content"), "a turn")) for turn in turns]
 
 
 def _preference(cells: rows.Cells) -> rows.RawItem:

@@ -8,30 +8,25 @@ logs, only the original items are read, each once (`robustify import` reads the 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
 from itertools import islice
 from sys import intern
-from typing import Any
 
 from robustify.base.errors import DataError, counted
 from robustify.reading.loaders.columns import (
     CHOICES,
-    KEYS,
-    LOGGED_TARGET,
     PASSAGES,
     STEMS,
-    choice_columns,
     usual_names,
 )
+from robustify.reading.loaders.converters import inner_items, is_item
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
     RAW_CONTROL,
     Cells,
     Fault,
-    SourceRow,
     SourceTable,
     Text,
     as_object,
@@ -43,7 +38,6 @@ from robustify.reading.loaders.rows import (
     whole_text,
 )
 
-_ROWS_LOOKED_AT = 20
 _SPACE = " \t\r\n"
 _BLANK = re.compile(f"[{_SPACE}]*")
 
@@ -168,6 +162,13 @@ def _members(
     return members
 
 
+def document_rows(name: str, value: object) -> SourceTable:
+    """Read the rows of a document that another format than JSON holds, such as YAML. Raise as `json_rows`."""
+    if isinstance(value, list):
+        return _table(name, enumerate(value, start=1))
+    return _document_rows(name, as_object(value), "")
+
+
 def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
     """Read the rows of a JSON object, which may hold a log, an archive, a list, columns, rows by ID, or a single row."""
     if value and all("prediction" in as_object(row) for row in value.values()):
@@ -183,7 +184,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
             )
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
     # Questions below a passage keep it: `item_table` unrolls them.
-    below = usual_names(value, PASSAGES[:1]) and _inner_items(value)
+    below = usual_names(value, PASSAGES[:1]) and inner_items(value)
     found = {} if below or usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
     if found:
         main = set(max(found.values(), key=len)[0])
@@ -230,7 +231,7 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
     for name, member in value.items():
         if isinstance(member, list) and member and all(isinstance(m, dict) and len(m) > 1 for m in member):
             found[name] = member
-        elif isinstance(member, dict) and member and all(_is_item(as_object(m)) for m in member.values()):
+        elif isinstance(member, dict) and member and all(is_item(as_object(m)) for m in member.values()):
             found[name] = [{"id": key, **as_object(m)} for key, m in member.items()]
         elif isinstance(member, dict) and depth:
             inner = _lists_of_objects(member, depth - 1)
@@ -276,112 +277,3 @@ def _blank(text: str, at: int) -> int:
     """Return the position of the next character that is not white space."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
-
-
-def is_lm_eval(cells: Cells) -> bool:
-    """Return whether a row is a sample logged by lm-eval."""
-    inner = isinstance(cells.get("doc"), Mapping)
-    return inner and "doc_id" in cells and bool({"resps", "arguments"} & cells.keys())
-
-
-def item_table(name: str, table: SourceTable) -> SourceTable:
-    """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
-    `DataError` if an Inspect log is of a task without choices."""
-    if table.outer == "inspect_log":
-        if not any(row.cells.get("choices") for row in table.rows):
-            raise DataError(
-                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
-            )
-        return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")
-    first = table.rows[0].cells if table.rows else {}
-    if is_lm_eval(first):
-        return _rebuilt(table, partial(_lm_eval_cells, {}), outer="lm_eval_samples")
-    if isinstance(first.get("row"), dict) and "row_idx" in first:
-        table = _rebuilt(table, _viewed_cells)
-    if table.layout or not any(_inner_items(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
-        return table
-    unrolled = _rebuilt(table, _unrolled_cells, flat=False)
-    rows = tuple(replace(row, number=at) for at, row in enumerate(unrolled.rows, start=1))
-    note = f"{counted(len(rows), 'item')} were taken from lists inside {counted(len(table.rows), 'row')}"
-    return replace(unrolled, rows=rows, notes=(*table.notes, note))
-
-
-def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
-    """Replace each row of a table with the rows that `made` returns for it, or with a fault if it returns a reason."""
-    rows, faults = list[SourceRow](), list[Fault]()
-    for row in table.rows:
-        match made(row.cells):
-            case str() as reason:
-                faults.append(Fault(row.line, reason))
-            case several:
-                rows += [SourceRow(row.line, row.number, cells) for cells in several]
-    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), names=(), **more)
-
-
-def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
-    """Return the cells nested inside a row of the Hub's dataset viewer."""
-    if cells.get("truncated_cells"):
-        return "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
-    return [as_object(cells.get("row"))]
-
-
-def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
-    found = _inner_items(cells)
-    if not found and [] not in cells.values():
-        return "the row has no list of questions with options, as the first row has"
-    return found
-
-
-def _is_item(cells: Cells) -> bool:
-    return bool(usual_names(cells, STEMS)) and bool(usual_names(cells, CHOICES) or choice_columns(cells))
-
-
-def _inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
-    """Return the items in the lists of a row, each with the row's other fields. A row that is an item itself has none."""
-    if _is_item(cells) or not depth:
-        return []
-    for name, value in cells.items():
-        rest = {other: cell for other, cell in cells.items() if other != name}
-        if isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value):
-            inner = [[member] if _is_item(member) else _inner_items(member, depth - 1) for member in value]
-            if all(inner):
-                return [{**rest, **one} for found in inner for one in found]
-    # The row may have a list of questions and a list of lists of options.
-    lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
-    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
-    n = len(lists[options[0]]) if len(options) == 1 else 0
-    names = {name for name, cell in lists.items() if len(cell) == n}
-    rest = {name: cell for name, cell in cells.items() if name not in names}
-    made: list[Cells] = [
-        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
-        for at in range(n)
-    ]
-    return made if made and _is_item(made[0]) else []
-
-
-@lru_cache
-def _has_key(names: tuple[str, ...]) -> bool:
-    return bool(usual_names(names, KEYS))
-
-
-def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | str:
-    inner, number = cells.get("doc"), str(cells.get("doc_id"))
-    if not isinstance(inner, dict):
-        return "the row has no object `doc`; expected an lm-eval sample"
-    if seen.get(number) == inner:
-        return ()
-    seen[number] = inner
-    # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
-    as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
-    return [{**inner, **({as_what: cells["target"]} if "target" in cells else {})}]
-
-
-def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
-    # Of a sample with several epochs, the first is taken.
-    name = str(sample.get("id"))
-    if name in seen and sample.get("epoch", 1) != 1:
-        return ()
-    seen.add(name)
-    metadata = as_object(sample.get("metadata"))
-    topic = next((metadata[name] for name in ("topic", "subject", "category") if name in metadata), None)
-    return [{"topic": topic, **{name: sample.get(name) for name in ("input", "id", "target", "choices")}}]

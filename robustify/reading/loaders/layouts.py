@@ -33,6 +33,14 @@ from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recog
 from robustify.reading.marks.labelling import cut_at_labels
 
 _ROWS_LOOKED_AT = 200
+_FIXED = (
+    ("yes", "no"),
+    ("true", "false"),
+    ("yes", "no", "maybe"),
+    ("true", "false", "unknown"),
+    ("entailment", "neutral", "contradiction"),
+)
+"""Options that files without options imply by their keys. These words are safe to show."""
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
@@ -62,17 +70,20 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     read = known.read if known else listed_options.reader_of(found)
     free = columns is not None and (fields is None or fields.key is None)
     rivals = together.rivals(found, columns.names) if columns and free else []
-    counts, faults = together.FileRows(found, rivals), list[rows.Fault]()
-    as_read, lines, numbers = _as_read(table.rows, read, rivals, counts, faults)
+    beside = together.asides(found, columns, rivals) if columns else []
+    others = [*rivals, *beside]
+    counts, faults = together.FileRows(found, others), list[rows.Fault]()
+    as_read, lines, numbers = _as_read(table.rows, read, others, counts, faults)
     unreviewed = counts.unreviewed
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, said = (
-        (as_read, False, ()) if known is OWN else listed_options.bare_items(as_read, counts.led)
-    )
+    as_read, lines, numbers = _of_one_form(as_read, lines, numbers, counts, faults)
+    counts = counts if len(as_read) == len(counts.written) else together.FileRows(found, others, as_read)
+    raws, labelled, said = (as_read, False, ()) if known is OWN else together.bare_items(as_read, counts.led)
     raws = answer_keys.with_alphabet(raws, counts.short_keys)
-    counts = counts if raws is as_read else together.FileRows(found, rivals, raws)
+    counts = counts if raws is as_read else together.FileRows(found, others, raws)
     written: Sequence[answer_keys.WrittenKey] = counts.written
-    meant = counts.meant if free else {}
+    apart = {f"`{name}`" for name in beside}
+    meant = {name: places for name, places in counts.meant.items() if free and name not in apart}
     if (counting := together.counted_as_rivals(written, meant)) is not written:
         written, found = counting, found.model_copy(update={"key_is": "number"})
     weak = (
@@ -86,6 +97,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     together.require_whole(name, counts, Counter(written))
     keys = answer_keys.read_keys(written)
     together.require_one_key(name, found, lines, keys, meant)
+    differ = [*together.differences(found.key or "", beside, keys, counts.meant)]
     ids: Sequence[int] = counts.ids
     if any(key.fault for key in {*keys}):
         faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
@@ -99,7 +111,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         key_forms=dict(Counter(key.form for key in keys)),
         labelled=len(written) if labelled else counts.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(*table.notes, *said, *_unread(table, counts, unreviewed, found, columns)),
+        unread=(*table.notes, *said, *differ, *_unread(table, counts, unreviewed, found, columns)),
     )
     places = tuple(key.index for key in keys)
     return RawItems(lines, numbers, raws, places, tuple(faults), how, ids, counts.passages)
@@ -130,6 +142,23 @@ def _as_read(
     return raws, lines, numbers
 
 
+def _of_one_form(
+    raws: rows.Raws,
+    lines: Sequence[int],
+    numbers: Sequence[int],
+    counts: together.FileRows,
+    faults: list[rows.Fault],
+) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
+    """Set aside the rows whose options lack the labels that most rows have, because a damaged label joins two options."""
+    n = counts.cuts[listed_options.BY_LABEL]
+    if not len(raws) / 2 < n < len(raws):
+        return raws, lines, numbers
+    good = [raw.cut == listed_options.BY_LABEL for raw in raws]
+    reason = f"the options lack labels in order, such as A, B, C, which {n:,} rows of the file have"
+    faults += [rows.Fault(line, reason) for line, whole in zip(lines, good, strict=True) if not whole]
+    return raws.where(good), [*compress(lines, good)], [*compress(numbers, good)]
+
+
 def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
     """Return the layout that the file's reader named, or else the one that most rows have, or None."""
     if table.layout:
@@ -148,7 +177,7 @@ def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: Field
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
     for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
-        if mapped is None or any(rows.has(row.cells, mapped) for row in table.rows):
+        if mapped is None or mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
         choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
@@ -163,12 +192,15 @@ def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: Field
         proposed = _proposed_key(name, table, said, found.choices or ())
     except ColumnError as error:
         why = str(error)
-    mend = (
-        f"Its values fit: add {proposed}, or set the same under `fields` in the config."
-        if proposed
-        else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
-        "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
-    )
+    mend = f"Its values fit: add {proposed}, or set the same under `fields` in the config."
+    if not proposed:
+        mend = _naming_mend(said, why)
+    if fixed := _fixed_options(table, columns) if said.choices is None and "choices" in why else ():
+        words = ",".join(fixed)
+        mend = (
+            "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
+            f'example with `--map choices=={words}`, or `fields: {{choices: "={words}"}}` in the config.'
+        )
     if block := _block_field(table, columns):
         mend = (
             f"The options stand in one text with the question, in `{block}`. Put the question and each option into fields "
@@ -179,15 +211,49 @@ def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: Field
     raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
 
 
+def _naming_mend(said: FieldMap, why: str) -> str:
+    """Return advice to name the parts that are not mapped yet. Items may all have one question, such as sentence pairs."""
+    forms = {"stem": "NAME", "choices": "NAME,NAME", "key": "NAME"}
+    missing = {part: form for part, form in forms.items() if getattr(said, part) is None}
+    ways = " ".join(f"--map {part}={form}" for part, form in missing.items())
+    listed = ", ".join(
+        f"{part}: {form.replace('NAME,NAME', 'NAME or [NAME, NAME]')}" for part, form in missing.items()
+    )
+    own = (
+        "Items without a question of their own need one for all: `--map stem==TEXT`. "
+        if "the stem" in why
+        else ""
+    )
+    return f"{own}Name the fields with `{ways}`, or set `fields: {{{listed}}}` in the config."
+
+
+def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
+    """Return the options that a file without options implies, because all keys are words such as yes, no, and maybe."""
+    for name in [name for rank in KEYS for name in usual_names(columns.names, [rank])]:
+        cells = [row.cells.get(name) for row in table.rows[:_ROWS_LOOKED_AT]]
+        words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
+        if found := [known for known in _FIXED if len(words) > 1 and words <= {*known}]:
+            return found[0]
+    return ()
+
+
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
-    """Return the field whose text contains labelled options, or "" if there is none or its name may be item text."""
+    """Return the field whose text contains labelled options in a fifth of the rows or more, or "" if there is none or its
+    name may be item text."""
     apart = usual_names(columns.names, CHOICES) or not _shown(table, columns.names)
-    for name in () if apart else columns.names:
-        with suppress(DataError):
-            cut = cut_at_labels(rows.asked_text(columns.example, name))
-            if cut and cut.before.strip():
-                return name
+    looked_at = [] if apart else table.rows[:_ROWS_LOOKED_AT]
+    for name in columns.names:
+        if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
+            return name
     return ""
+
+
+def _has_options(cells: rows.Cells, name: str) -> bool:
+    """Return whether a text ends with labelled options."""
+    with suppress(DataError):
+        cut = cut_at_labels(rows.asked_text(cells, name))
+        return cut is not None and bool(cut.before.strip())
+    return False
 
 
 def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
@@ -265,8 +331,9 @@ def _unread(
     """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
     that have options that nobody reviewed."""
     for what, n in counts.unread.items():
-        kept = what == listed_options.KEPT_BELOW
-        says = "kept as a part of the last option" if kept else "not read as an option"
+        if what == listed_options.ONE_TEXT and 10 * n < len(counts.written):
+            continue
+        says = listed_options.KEPT.get(what, "not read as an option")
         yield f"{says}: {what} (in {n:,} of {len(counts.written):,} rows)"
     if unreviewed:
         yield f"{counted(unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"

@@ -5,20 +5,16 @@ at its labels, its line ends, or at `|` or `;`. Lines before and after labelled 
 no labels beside labels, are no choices. What stands around all stems or choices of a file is taken off (`bare_items`).
 """
 
-import ast
-import json
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
-from robustify.base.texts import bare, edges, is_blank, undressed
+from robustify.base.texts import bare, is_blank, undressed
+from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.columns import (
     SEVERAL_WRONG,
@@ -30,6 +26,7 @@ from robustify.reading.loaders.columns import (
 )
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.marks import labelling
+from robustify.reading.printed import literal
 
 _TEXTS = (("text", "option", "answer", "content", "choice", "value", "atext"),)
 _LABELS = (("label", "letter", "id", "key", "aid"),)
@@ -42,7 +39,6 @@ _TAIL = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """Line below labelled choices, such as "Source: ..." or "(from a quiz book)"."""
-_COLONS = (":", "：")
 _SEPARATORS = ("\n", "|", ";")
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0"), True),
@@ -50,11 +46,16 @@ _TRUTHS = {
 }
 _LIKE_LABEL = re.compile(r"\W{0,4}(?:[^\W\d_]{3,10}\s+)?\w{1,5}\s?[^\w\s]|\S\s")
 """Start of an option that may have a label. Only such options are looked at closely."""
-_PROMPT_LEAD, _PROMPT_TAIL = "Question: ", "\nAnswer:"
-_SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
 BY_LABEL = "labels"
+ONE_TEXT = "one text that may list several wrong options"
+_LISTING = re.compile(r"[,，、/]|\s(?:and|or|und|oder|y|o|et|ou)\s", re.IGNORECASE)
+"""What stands between options that one text lists in a way that cannot be distinguished from a single option."""
+_MANY_WORDS = 5
+_SEVERAL_WRONG = frozenset(map(name_key, SEVERAL_WRONG))
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
 KEPT_BELOW = "lines after its first line"
+KEPT = {KEPT_BELOW: "kept as a part of the last option", ONE_TEXT: "kept as one option"}
+NO_OPTIONS = "the row has no options. Set rows without options, such as open questions, aside with --skip-bad"
 Read = Callable[[rows.Cells], rows.RawItem]
 """Function that reads a row. Raises ItemError if the row cannot become an item."""
 
@@ -63,9 +64,9 @@ class SeveralRightError(ItemError):
     """Error for an item with several right answers, of which robustify can ask only one."""
 
     def __init__(self, n: int) -> None:
+        several = f"several right answers ({n} are named)" if n else "no right answer"
         super().__init__(
-            f"the item has several right answers ({n} are named); expected one. Set such rows aside with --skip-bad, or "
-            "keep one right answer."
+            f"the item has {several}; expected one. Set such rows aside with --skip-bad, or keep one right answer."
         )
 
 
@@ -101,9 +102,13 @@ def read_choices(cells: rows.Cells, choices: str | Sequence[str], key: str | Non
 
     `key` may be the field of the correct choice, or the member of each choice that marks it. Raise `ItemError` if a choice
     is not text, labels do not match the choices, or several choices are marked."""
+    if isinstance(choices, str) and choices.startswith("="):
+        return Choices(tuple(map(str.strip, choices[1:].split(","))))
     if not isinstance(choices, str):
         return _from_columns(cells, tuple(choices), key)
-    value, what = rows.cell_value(cells, choices), f"`{choices}`"
+    value, what = rows.cell_or_none(cells, choices), f"`{choices}`"
+    if value in (None, "", [], {}):
+        raise ItemError(f"{what} is {'empty' if rows.has(cells, choices) else 'missing'}: {NO_OPTIONS}")
     mark = None if key is None or rows.has(cells, key) else key
     match _unpacked(value, what) if isinstance(value, str) else value:
         case Choices() as found:
@@ -195,28 +200,85 @@ def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) -> Choices:
-    values = [rows.cell_or_none(cells, name) for name in names]
+    values: list[Any] = [rows.cell_or_none(cells, name) for name in names]
     while values and values[-1] in (None, ""):
         values.pop()
+    if not values:
+        raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}")
     names = names[: len(values)]
-    if key not in names and all(type(value) is str for value in values):
-        return Choices(rows.text_list(values, "the option columns"), _labels_of(names))
-    texts: list[str] = []
-    marks: list[bool] = []
+    if key not in names:
+        if all(type(value) is str for value in values):
+            bare_texts = _without_brackets(values)
+            return Choices(rows.text_list(bare_texts, "the option columns"), _labels_of(names))
+        return Choices(
+            tuple(rows.choice_text(v, f"`{n}`") for n, v in zip(names, values, strict=True)),
+            _labels_of(names),
+        )
+    return _right_and_wrong(names, values, key)
+
+
+def _without_brackets(values: list[Any]) -> list[Any]:
+    """Return the only text of each cell if all cells are written as lists of one text, such as `['red']`."""
+    if not values or not all(value[:1] == "[" for value in values):
+        return values
+    listed = [literal(value) for value in values]
+    alone = [one[0] for one in listed if isinstance(one, list) and len(one) == 1 and isinstance(one[0], str)]
+    return alone if len(alone) == len(values) else values
+
+
+def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | None) -> Choices:
+    """Read one column with the right option, and others with the wrong ones. Raise `SeveralRightError` if the right column
+    holds several texts. If one column is unpacked from a written list, so are all."""
+    alone = len(names) == FEWEST
+    cells = [
+        _several_texts(name, value, alone and name != key) for name, value in zip(names, values, strict=True)
+    ]
+    lists = any(isinstance(cell, list) for cell, _ in cells)
+    bare = _without_brackets([v if isinstance(v, str) else "" for v in values])
+    texts, marks, unread = list[str](), list[bool](), tuple[str, ...]()
     cut = ""
-    for name, value in zip(names, values, strict=True):
-        if key in names and isinstance(value, str) and name_key(name) in map(name_key, SEVERAL_WRONG):
-            with suppress(ItemError):
-                split = _unpacked(value, name)
-                value, cut = (list(split.texts), split.cut) if isinstance(split, Choices) else (split, "")
-        if isinstance(value, list | tuple) and value:
-            more = rows.text_list(value, f"`{name}`")
-        else:
-            more = (rows.choice_text(value, f"`{name}`"),)
+    cell: Any
+    for name, value, (cell, separator), text in zip(names, values, cells, bare, strict=True):
+        if cell is None and isinstance(value, str):
+            inner = literal(value) if lists and value.lstrip()[:1] in ("[", "(") else None
+            whole = isinstance(inner, list | tuple) and all(isinstance(one, str) for one in inner)
+            cell = inner if whole else text
+            if name != key and not whole and _may_be_several(name, value, alone):
+                unread = (ONE_TEXT,)
+        members = cell if isinstance(cell, list | tuple) else [value if cell is None else cell]
+        more = rows.text_list([*members], f"`{name}`")
+        if name == key and len({*more}) != 1:
+            raise SeveralRightError(len({*more}))
+        more = more[:1] if name == key else more
         texts += more
-        marks += [name == key, *[False] * (len(more) - 1)]
-    labels = _labels_of(names) if len(names) == len(texts) else ()
-    return Choices(tuple(texts), labels, tuple(marks) * (key in names), cut)
+        marks += [name == key] * len(more)
+        cut = separator or cut
+    labels = _labels_of((*names,)) if len(names) == len(texts) else ()
+    return Choices(tuple(texts), labels, tuple(marks), cut, unread)
+
+
+def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] | None, str]:
+    """Return the texts in a cell with several wrong options and their separator, or None if the cell holds one text."""
+    if isinstance(value, list | tuple):
+        return [*value], ""
+    if isinstance(value, str) and (alone or name_key(name) in _SEVERAL_WRONG):
+        written = literal(value)
+        if isinstance(written, list | tuple):
+            return [*written], ""
+        for separator in _SEPARATORS if name_key(name) in _SEVERAL_WRONG else ():
+            pieces = [piece for piece in bare(value).split(separator) if not is_blank(piece)]
+            if len(pieces) > 1:
+                return [*undressed(pieces, cut=True)], separator
+    return None, ""
+
+
+def _may_be_several(name: str, text: str, alone: bool) -> bool:
+    """Return whether one text may list several wrong options, such as `Rome, Sucre`. A column of another name, which stands
+    alone beside that of the right option, must list three or more short ones."""
+    pieces = [piece.strip() for piece in _LISTING.split(text)]
+    if name_key(name) in _SEVERAL_WRONG:
+        return len(pieces) > 1
+    return alone and len(pieces) > FEWEST and all(0 < len(piece.split()) < _MANY_WORDS for piece in pieces)
 
 
 def _unpacked(cell: str, what: str) -> Choices | object:
@@ -235,17 +297,6 @@ def _unpacked(cell: str, what: str) -> Choices | object:
     raise ItemError(
         f"{what} is {rows.json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
     )
-
-
-def literal(cell: str) -> object:
-    """Return the JSON or Python value that a text cell holds, or None if it holds plain text."""
-    with warnings.catch_warnings():
-        # Python's warnings about odd escapes quote the text.
-        warnings.simplefilter("ignore")
-        for parse in (json.loads, ast.literal_eval):
-            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-                return parse(cell.strip())
-    return None
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -316,77 +367,3 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
         named = [label for name, label in columns if name_key(name) == name_key(key)]
         return named[0] if len(named) == 1 else key
     return key
-
-
-def bare_items(raws: rows.Raws, led: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
-    """Remove what surrounds all stems or choices of a file, such as labels. `led` rows are `is_led`. Return the items,
-    whether labels were removed, and notes."""
-    plain = _bare_stems(raws)
-    if led * 2 > len(raws):
-        # The first choice is a line such as "Options:".
-        plain = rows.changed(plain, _without_lead)
-    labelled = all(_labelled_inside(raw) is not None for raw in plain)
-    unlabelled = rows.changed(plain, _without_labels) if labelled else plain
-    bare = _evened(unlabelled)
-    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
-
-
-def _bare_stems(raws: rows.Raws) -> rows.Raws:
-    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
-    lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
-    tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
-    if not lead and not tail:
-        return raws
-    return rows.changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
-
-
-def is_led(raw: rows.RawItem) -> bool:
-    """Return whether the first choice alone ends in a colon, and the choices have no labels."""
-    if raw.labels or not raw.choices or not raw.choices[0].rstrip().endswith(_COLONS):
-        return False
-    return not any(text.rstrip().endswith(_COLONS) for text in raw.choices[1:])
-
-
-def _without_lead(raw: rows.RawItem) -> rows.RawItem:
-    return replace(raw, choices=raw.choices[1:], unread=(*raw.unread, LINE_ABOVE)) if is_led(raw) else raw
-
-
-def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
-    if raw.cut == BY_LABEL:
-        return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
-    found = labelling.split_labels(raw.choices)
-    return None if found is None or _rival_marks(raw, found) else found
-
-
-def _without_labels(raw: rows.RawItem) -> rows.RawItem:
-    if (one := _labelled_inside(raw)) is None:
-        return raw
-    return replace(
-        raw,
-        choices=one.texts,
-        labels=raw.labels or tuple(label.upper() for label in one.labels),
-        key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
-    )
-
-
-def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
-    """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
-    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
-    return (
-        labelling.bare_mark(str(raw.key)) in ours
-        and ours != theirs
-        and {*ours} == {*theirs}
-        and not found.in_order
-    )
-
-
-def _evened(raws: rows.Raws) -> rows.Raws:
-    """Remove the white space with which all choices of a file begin or end, such as the blank after each comma."""
-    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
-        return raws
-    every = [choice for raw in raws for choice in raw.choices]
-    texts = iter(even := undressed(every))
-    if even[0] == every[0]:
-        return raws
-    return rows.changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))

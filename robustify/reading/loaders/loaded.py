@@ -26,8 +26,9 @@ class FieldMap(Settings):
     """Names of the fields that make up an item. Parts without a name are found by common names.
 
     `choices` is one field with a list, or a list of fields with one choice each. A dot selects a member of an object
-    (`question.stem`). `passage` is a text that several stems share, and it is placed before the stem. An ID, topic, or
-    passage set to null is left out. A dump contains only the names that were set, so that it can be read back."""
+    (`question.stem`). A leading `=` gives all items these choices (`=yes,no,maybe`) or this stem. `passage` is a text that
+    several stems share, and it is placed before the stem. An ID, topic, or passage set to null is left out. A dump contains
+    only the names that were set, so that it can be read back."""
 
     id: str | None = None
     stem: str | None = None
@@ -45,7 +46,7 @@ class FieldMap(Settings):
     def of(cls, said: Mapping[str, str]) -> "FieldMap | None":
         """Build a field map from command-line options, or return None if they map no part of an item."""
         tree: dict[str, Any] = {part: column for part, column in said.items() if part in cls.model_fields}
-        if "," in tree.get("choices", ""):
+        if "," in tree.get("choices", "") and not tree["choices"].startswith("="):
             tree["choices"] = tuple(tree["choices"].split(","))
         return cls.model_validate(tree) if tree else None
 

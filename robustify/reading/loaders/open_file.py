@@ -17,8 +17,9 @@ from typing import BinaryIO, TextIO
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
+from robustify.base.settings_files import read_yaml
 from robustify.reading.loaders import records, tables
-from robustify.reading.loaders.json_rows import json_rows, whole_object
+from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
 from robustify.reading.loaders.rows import Again, SourceTable, Text, in_memory, table_of, whole_text
 
 _PACKED = "compressed ({}). Unpack it first."
@@ -171,6 +172,10 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
             )
         case "{" | "[":
             return json_rows(name, text)
+        case _ if name.endswith((".yaml", ".yml")):
+            return document_rows(
+                name, read_yaml(whole_text(text).encode("utf-8", "surrogateescape"), name, "items")
+            )
         case _ if tables.in_blocks(text):
             return tables.block_rows(whole_text(text))
     return records.csv_rows(name, text)

@@ -27,6 +27,9 @@ NOT_UTF8 = "not valid UTF-8"
 RAW_CONTROL = "not valid JSON: a text contains a raw control character"
 DATED = "\ud800"
 """Cell of a sheet that is no text: a date, a time, or a number in a format of its own."""
+NOT_SHOWN = "({}, not shown)"
+"""Text in place of an image or other content of a question."""
+_NOT_SHOWN = re.compile(r"^\(\w{1,20}, not shown\)$", re.MULTILINE)
 _MOST_OF_A_KIND = 5
 """Number of similar faults that are listed one by one."""
 _NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
@@ -310,13 +313,36 @@ def cell_text(cells: Cells, name: str) -> str:
 
 def asked_text(cells: Cells, name: str) -> str:
     """Return the text of a question, even if it is in an object with only `text`, or in the user's last turn."""
+    if name.startswith("="):
+        return name[1:]
     value = cell_value(cells, name)
     if isinstance(value, list):
         users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]
         value = users[-1].get("content") if users else value
     elif [*as_object(value)] == ["text"]:
         value = as_object(value)["text"]
-    return require_text(value, f"`{name}`")
+    if whole(value) is not None:
+        raise ItemError(
+            f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`"
+        )
+    return shown_text(value, f"`{name}`")
+
+
+def shown_text(value: object, what: str) -> str:
+    """Return a text, or the texts in a list of content. Of other content, such as an image, only the kind is named. Raise
+    `ItemError` if it is neither."""
+    parts = [as_object(part) for part in value] if isinstance(value, list) else []
+    if not parts or not all(isinstance(part.get("type"), str) for part in parts):
+        return require_text(value, what)
+    kinds = [(str(part["type"]).removeprefix("input_"), part.get("text")) for part in parts]
+    return "\n".join(
+        require_text(text, what) if kind == "text" else NOT_SHOWN.format(kind) for kind, text in kinds
+    )
+
+
+def lacks_content(text: str) -> bool:
+    """Return whether a part of a question, such as an image, is not shown in its text."""
+    return "(" in text and _NOT_SHOWN.search(text) is not None
 
 
 def cell_label(cells: Cells, name: str | None) -> str:
@@ -352,7 +378,7 @@ def choice_text(value: object, what: str) -> str:
     """Return a choice as a string. Raise `ItemError` if it is neither text nor a number."""
     if (number := whole(value)) is not None and abs(number) < 10**18:
         return str(number)
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
         return repr(value)
     return require_text(value, what)
 

@@ -12,7 +12,6 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.orders import Order, own
 from robustify.reading.loaders import Defect, Loaded, Quarantined
-from robustify.reading.loaders.survey import find_defects, odd_options
 from robustify.reading.logs.log import Log, LoggedItem, LogReply
 from robustify.reading.logs.match import (
     UNCONDITIONED,
@@ -25,6 +24,7 @@ from robustify.reading.logs.match import (
     table_in_order,
 )
 from robustify.reading.logs.prompts import BLIND
+from robustify.reading.survey import find_defects, odd_options
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
 _NAMELESS = "the row has neither an item ID nor text; expected one of them (--map id=NAME or --map stem=NAME)"

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError, installing
-from robustify.reading.loaders.json_rows import item_table, whole_object
+from robustify.reading.loaders.converters import item_table
+from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs import log
 from robustify.reading.logs.prompts import Naming, assumed

@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError
 from robustify.items.scoring import per_character
-from robustify.reading.loaders.json_rows import is_lm_eval, item_table
+from robustify.reading.loaders.converters import is_lm_eval, item_table
 from robustify.reading.loaders.rows import (
     Cells,
     Fault,

@@ -1,0 +1,169 @@
+"""Records that are not yet items: samples of logs, rows of a viewer, and questions inside rows.
+
+A converter turns a row into the rows of its items, so that nothing after it needs to know their source. From the
+logs of a harness, only the original items are read, each once (`robustify import` reads the answers).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from robustify.base.errors import DataError, counted
+from robustify.reading.loaders.columns import CHOICES, KEYS, LOGGED_TARGET, STEMS, choice_columns, usual_names
+from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
+
+_ROWS_LOOKED_AT = 20
+_CROSSED = ("Context1", "Context2", "Target1", "Target2")
+
+
+def is_lm_eval(cells: Cells) -> bool:
+    """Return whether a row is a sample logged by lm-eval."""
+    inner = isinstance(cells.get("doc"), Mapping)
+    return inner and "doc_id" in cells and bool({"resps", "arguments"} & cells.keys())
+
+
+def item_table(name: str, table: SourceTable) -> SourceTable:
+    """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
+    `DataError` if an Inspect log is of a task without choices."""
+    if table.outer == "inspect_log":
+        if not any(row.cells.get("choices") for row in table.rows):
+            raise DataError(
+                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
+            )
+        return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")
+    if is_lm_eval(table.rows[0].cells if table.rows else {}):
+        return _rebuilt(table, partial(_lm_eval_cells, {}), outer="lm_eval_samples")
+    for converter in CONVERTERS:
+        if not table.layout and any(converter.applies(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
+            n = len(table.rows)
+            table = _rebuilt(table, converter.convert, flat=False)
+            rows: Sequence[SourceRow] = table.rows
+            if len(rows) > n:
+                rows = tuple(replace(row, number=at) for at, row in enumerate(rows, start=1))
+            note = [converter.note.format(counted(len(rows), "item"), counted(n, "row"))] * bool(
+                converter.note
+            )
+            table = replace(table, rows=rows, notes=(*table.notes, *note))
+    return table
+
+
+def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
+    """Replace each row of a table with the rows that `made` returns for it, or with a fault if it returns a reason."""
+    rows, faults = list[SourceRow](), list[Fault]()
+    for row in table.rows:
+        match made(row.cells):
+            case str() as reason:
+                faults.append(Fault(row.line, reason))
+            case several:
+                rows += [SourceRow(row.line, row.number, cells) for cells in several]
+    return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), names=(), **more)
+
+
+def _crossed_cells(cells: Cells) -> Sequence[Cells]:
+    """Return the two items of a row of EWoK: each of two contexts fits one of two targets."""
+    rest = {name: cell for name, cell in cells.items() if name not in _CROSSED}
+    one, two, *targets = (cells[name] for name in _CROSSED)
+    return [
+        {**rest, "question": context, "options": targets, "answer_index": at}
+        for at, context in enumerate((one, two))
+    ]
+
+
+def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
+    """Return the cells nested inside a row of the Hub's dataset viewer."""
+    if cells.get("truncated_cells"):
+        return "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
+    return [as_object(cells.get("row"))]
+
+
+def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
+    found = inner_items(cells)
+    if not found and [] not in cells.values():
+        return "the row has no list of questions with options, as the first row has"
+    return found
+
+
+def is_item(cells: Cells) -> bool:
+    """Return whether a row is an item: it has a question and options."""
+    return bool(usual_names(cells, STEMS)) and bool(usual_names(cells, CHOICES) or choice_columns(cells))
+
+
+def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
+    """Return the items in the lists of a row, each with the row's other fields. A row that is an item itself has none."""
+    if is_item(cells) or not depth:
+        return []
+    for name, value in cells.items():
+        rest = {other: cell for other, cell in cells.items() if other != name}
+        if isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value):
+            inner = [[member] if is_item(member) else inner_items(member, depth - 1) for member in value]
+            if all(inner):
+                return [{**rest, **one} for found in inner for one in found]
+    # The row may have a list of questions and a list of lists of options.
+    lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
+    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
+    n = len(lists[options[0]]) if len(options) == 1 else 0
+    names = {name for name, cell in lists.items() if len(cell) == n}
+    rest = {name: cell for name, cell in cells.items() if name not in names}
+    made: list[Cells] = [
+        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
+        for at in range(n)
+    ]
+    return made if made and is_item(made[0]) else []
+
+
+@lru_cache
+def _has_key(names: tuple[str, ...]) -> bool:
+    return bool(usual_names(names, KEYS))
+
+
+def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | str:
+    inner, number = cells.get("doc"), str(cells.get("doc_id"))
+    if not isinstance(inner, dict):
+        return "the row has no object `doc`; expected an lm-eval sample"
+    if seen.get(number) == inner:
+        return ()
+    seen[number] = inner
+    # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
+    as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
+    return [{**inner, **({as_what: cells["target"]} if "target" in cells else {})}]
+
+
+def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
+    # Of a sample with several epochs, the first is taken.
+    name = str(sample.get("id"))
+    if name in seen and sample.get("epoch", 1) != 1:
+        return ()
+    seen.add(name)
+    metadata = as_object(sample.get("metadata"))
+    topic = next((metadata[name] for name in ("topic", "subject", "category") if name in metadata), None)
+    return [{"topic": topic, **{name: sample.get(name) for name in ("input", "id", "target", "choices")}}]
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """Kind of row that holds items. `convert` returns the rows of its items, or the reason why there are none."""
+
+    name: str
+    applies: Callable[[Cells], bool]
+    convert: Callable[[Cells], Sequence[Cells] | str]
+    note: str = ""
+
+
+CONVERTERS = (
+    Converter(
+        "rows of the Hub's viewer",
+        lambda cells: isinstance(cells.get("row"), dict) and "row_idx" in cells,
+        _viewed_cells,
+    ),
+    Converter(
+        "two contexts with two targets (EWoK)", lambda cells: {*_CROSSED} <= cells.keys(), _crossed_cells
+    ),
+    Converter(
+        "questions inside rows",
+        lambda cells: bool(inner_items(cells)),
+        _unrolled_cells,
+        "{} were taken from lists inside {}",
+    ),
+)
+"""In order. Several can apply one after the other, such as rows of the viewer with questions inside."""
