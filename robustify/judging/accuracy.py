@@ -13,6 +13,8 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
 from robustify.judging.context import Context
+from robustify.judging.looks.estimate import Estimate, looks_difference
+from robustify.judging.looks.owed import independent_groups
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import averaged, first_block, first_template, models_asked
@@ -135,7 +137,9 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
     return None if np.isnan(won).all() else index.spread(block, won)
 
 
-def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | None:
+def pairs(
+    ctx: Context, credits: Mapping[str, Credits], looks: Mapping[str, Estimate]
+) -> dict[str, Pair] | None:
     """Compare each pair of models on the items that both answered. Entries are named "A vs B". None if there are
     fewer than two models. `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is
     the difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value."""
@@ -165,8 +169,17 @@ def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | Non
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=a in voters or b in voters, **views)
+        owed = _more_looks(ctx, looks.get(a), looks.get(b))
+        voted = a in voters or b in voters
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voted, looks=owed, **views)
     return table or None
+
+
+def _more_looks(ctx: Context, of: Estimate | None, other: Estimate | None) -> Quantity | None:
+    """Return how much more the first model owes to looks. None if that of one of them cannot be estimated."""
+    if of is None or other is None or of.part.value is None or other.part.value is None:
+        return None
+    return Quantity.of(looks_difference(of.values, other.values, independent_groups(ctx)))
 
 
 def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:

@@ -5,7 +5,7 @@ Guardrails check a summary before its split is published. One that is not evalua
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from robustify.items.answers import Answers
 from robustify.items.item import Item
@@ -15,6 +15,7 @@ from robustify.judging.audit.residual import residual
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.context import Facts, Limits, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
+from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_bias
 from robustify.judging.removal_effects import random_removal, topics
@@ -30,13 +31,14 @@ from robustify.judging.text_overlap import contamination
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `analysed`
-    needs five models."""
+    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `looks` are by
+    model. `analysed` needs five models."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
+    looks: Mapping[str, Estimate] = field(default_factory=dict)
     analysed: AnalysedItems | None = None
 
 
@@ -59,11 +61,15 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         splits=split_sizes(ctx),
         full_mode=ctx.mode,
         models={
-            name: Model(is_voter=name in voters, free=free.facts if free else None)
-            for name, free in ((name, judged.free.get(name)) for name in credits)
+            name: Model(
+                is_voter=name in voters,
+                looks=looks.part if (looks := judged.looks.get(name)) else None,
+                free=free.facts if (free := judged.free.get(name)) else None,
+            )
+            for name in credits
         },
         measures=measures(judged),
-        pairs=pairs(ctx, credits),
+        pairs=pairs(ctx, credits, judged.looks),
         random_removal={name: row for name, row in removals.items() if row is not None} or None,
         permutation=permutation(ctx),
         position_bias={name: position_bias(of, ctx.row_groups(of)) for name, of in answered.items()} or None,
@@ -92,6 +98,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         ctx.cloze_excluded,
         summary.model_copy(update={"guardrails": checks, "state": state, "reasons": reasons}),
         found,
+        judged.looks,
         analysed,
     )
 

@@ -20,19 +20,22 @@ from robustify.judging.baselines.artifact_probe import NAME as PROBE
 from robustify.judging.baselines.artifact_probe import VIEW as PROBE_VIEW
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
+from robustify.judging.looks.estimate import Estimate
+from robustify.judging.looks.owed import looks_of
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference, paired_difference
 from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
+from robustify.judging.summary.scored import Model
 from robustify.judging.summary.screened import Screen
 
 Section = Literal["flags", "scores", "cloze", "modes", "free", "gaps", "norms", "rules"]
 Unit = Literal["accuracy", "share", "points", "p"]
 """`accuracy` is the share of right answers, which is compared with mean(1/k). `points` is a difference of two shares."""
 Scope = Literal["set", "model", "rule"]
-Group = Literal["screen", "accuracy", "audit", "topics", "free", "cues"]
+Group = Literal["screen", "accuracy", "audit", "topics", "free", "cues", "looks"]
 PartName = Literal["all", "kept"]
 SET = ""
 """Name under which a measure of the set is found."""
@@ -41,13 +44,15 @@ SET = ""
 @dataclass(frozen=True, slots=True)
 class Disclosed:
     """Place of a measure on the released page: its group, and its rank of importance. Models alternate within a rank.
-    Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are."""
+    Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are. If
+    `only_state`, the value is never released, but whether it is claimed."""
 
     group: Group
     rank: int
     parts: tuple[PartName, ...] = ("all", "kept")
     rules: tuple[str, ...] = ()
     charged: bool = True
+    only_state: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,11 @@ class MeasureInput:
     def fresh(self) -> AuditRate | None:
         """Audit of all items by the fresh probe, with a p-value from refits."""
         return FreshProbe(self.ctx.items, self.ctx.rules.probe).of(everything(self.ctx.index))
+
+    @cached_property
+    def looks(self) -> Mapping[str, Estimate]:
+        """Looks of each model that was asked the full question."""
+        return looks_of(self.ctx)
 
     @property
     def credits(self) -> dict[str, Credits]:
@@ -103,6 +113,13 @@ class OfPart:
 
 
 @dataclass(frozen=True, slots=True)
+class OfModel:
+    """Measure of each model that repeats a number from the model's part of the summary."""
+
+    found: Callable[[Model], Measured | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """Named number of a run, with its unit, its place in the report, and its computation. `scope` says
     whether it has one value, or one for each model or rule; each is crossed with the parts."""
@@ -112,16 +129,19 @@ class Measure:
     unit: Unit
     scope: Scope
     disclosure: Disclosed | None
-    compute: PerItem | Whole | OfPart
+    compute: PerItem | Whole | OfPart | OfModel
 
     @property
     def stored(self) -> bool:
         """Whether the value is in `summary.measures`, and in no other part of the summary."""
-        return not isinstance(self.compute, OfPart)
+        return not isinstance(self.compute, (OfPart, OfModel))
 
     def of(self, summary: Summary) -> Mapping[str, Measured]:
         """Return the measure's values from a summary, keyed by model or rule. The whole set's value is under `SET`."""
         stored = summary.measures
+        if isinstance(self.compute, OfModel):
+            of_model = {name: self.compute.found(model) for name, model in summary.models.items()}
+            return {name: measured for name, measured in of_model.items() if measured is not None}
         match self.scope:
             case "model":
                 return stored.model.get(self.name, {})
@@ -137,7 +157,7 @@ class Measure:
             case PerItem(values):
                 won = {name: values(model) for name, model in given.models.items()}
                 return {name: self.mean(v, given.ctx.parts) for name, v in won.items() if v is not None}
-            case OfPart():
+            case OfPart() | OfModel():
                 return {}
             case whole:
                 return whole(given)
@@ -280,6 +300,14 @@ def _by_chance(screen: Screen) -> float | None:
     return None if expected is None or expected.value is None or not n else expected.value / n
 
 
+def _looks(model: Model) -> Measured | None:
+    looks = model.looks
+    if looks is None:
+        return None
+    withheld = looks.state if looks.value is None else None
+    return Measured(all=Score(value=looks.value, n=looks.n, ci=looks.ci, withheld=withheld))
+
+
 TOPICS_RANK = 60
 """Rank of the table of topics on the released page."""
 _ALL: tuple[PartName, ...] = ("all",)
@@ -309,6 +337,7 @@ MEASURES = (
     Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
     Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
     Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
+    Measure("looks", "gaps", "points", "model", Disclosed("looks", 110, _ALL, only_state=True), OfModel(_looks)),
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
     Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
@@ -324,7 +353,7 @@ MEASURES = (
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}
-READER, FLAGGED, FULL = (_NAMED[name] for name in ("reader", "flagged", "full"))
+READER, FLAGGED, FULL, LOOKS = (_NAMED[name] for name in ("reader", "flagged", "full", "looks"))
 CHOICES_ONLY, CLOZE, RULE = _NAMED["choices_only"], _NAMED["cloze_chars"], _NAMED["rule"]
 SECTIONS = tuple(dict.fromkeys(measure.section for measure in MEASURES))
 COMPARED: tuple[Section, ...] = ("flags", "scores", "cloze")

@@ -57,6 +57,8 @@ def _percent(share: float) -> str:
 def _shown(number: ReleasedNumber) -> str:
     if number.value is None:
         return NOT_SHOWN
+    if number.kind == "state":
+        return "claimed" if number.value else "not claimed"
     return f"{number.value:g}" if number.kind == "p" else _percent(number.value)
 
 

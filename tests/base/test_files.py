@@ -46,7 +46,7 @@ def test_a_hostile_topic_is_words_in_a_public_report() -> None:
     }
     pages = render(
         read(
-            filled(Summary, {"format": 4, "topics": {"by_topic": rows}, "splits": {"all": 200, "kept": 120}})
+            filled(Summary, {"format": 5, "topics": {"by_topic": rows}, "splits": {"all": 200, "kept": 120}})
         ),
         {},
     )

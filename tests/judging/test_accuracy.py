@@ -133,7 +133,7 @@ def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
 
 
 def table(found: Any, where: Parts, voters: tuple[str, ...] = ()) -> dict[str, Any]:
-    tree = pairs(made_up(list(found), voters, where), found)
+    tree = pairs(made_up(list(found), voters, where), found, {})
     assert tree is not None
     json.dumps(tree, allow_nan=False)
     return tree
@@ -173,7 +173,7 @@ def test_a_pair_with_a_voter_is_flagged_what_was_not_asked_is_null_and_a_lone_mo
     assert tree["a vs b"]["models"] == ["a", "b"]
     assert tree["a vs b"]["cloze_chars"] is None
     lone = {"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}}
-    assert pairs(made_up("ab", (), every), lone) is pairs(made_up("", (), every), {}) is None
+    assert pairs(made_up("ab", (), every), lone, {}) is pairs(made_up("", (), every), {}, {}) is None
 
 
 def coins(n: int, p: float, seed: int) -> Floats:

@@ -71,7 +71,7 @@ def tree(j: Judgement, *path: str) -> Any:
 
 def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Judgement) -> None:
     assert json.loads(json.dumps(judgement.summary.tree(), allow_nan=False)) is not None
-    assert tree(judgement, "format") == 4
+    assert tree(judgement, "format") == 5
     assert tree(judgement, "benchmark", "defects") == {"repeated_stem": {"n": 1, "items": ["i00002"]}}
     assert tree(judgement, "benchmark", "n_quarantined") == 2
     assert sum(tree(judgement, "benchmark", "key_positions")) == pytest.approx(1)

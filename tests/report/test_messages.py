@@ -66,6 +66,13 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "trial_run": [({"n": 20, "least": 100, "part": False}, "20 items, fewer than 100"),
                   ({"n": 20, "least": 100, "part": True}, "20 items, limited to a part of the set")],
     "voter_under_test": [({"name": "one"}, "one is under test and voted in the filter")],
+    "looks_few_items": [({"n": 40}, "40 items are too few")],
+    "looks_reader_saw_items": [({"value": 0.5, "chance": 0.25},
+                                "50.0 % of keys that were redrawn at random (chance 25.0 %)")],
+    "looks_few_wrong": [({"n": 29, "least": 30}, "29 independent items with a wrong pick; at least 30")],
+    "looks_not_above_zero": [({"source": "wrong"}, "by wrong picks is not above 0"),
+                             ({"source": "panel"}, "by the other models is not above 0")],
+    "looks_unanswered": [({"n": 1}, "1 unreadable answer could have been any option")],
     "vague_list": [({"precision": 0.3, "planted": 0.05}, "they are 30"), ({"precision": None, "planted": 0.05}, "unknown")],
     "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly above chance")],
 }  # fmt: skip

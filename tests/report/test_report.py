@@ -299,7 +299,7 @@ def test_what_was_not_measured_is_left_out_and_said() -> None:
 @pytest.mark.parametrize("deepest", [0, 1, 2, 3, 9])
 def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_there(deepest: int) -> None:
     """Undefined names raise. `deepest` is the level below which every optional part is missing."""
-    s = read(complete(Summary, deepest=deepest) | {"format": 4})
+    s = read(complete(Summary, deepest=deepest) | {"format": 5})
     files = render(s, {**PROVENANCE, "explorer": True, "growing": True})
     assert ("figures/scores.svg" in files) == (deepest >= 2)
     assert closing(s, "run")

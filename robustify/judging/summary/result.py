@@ -19,7 +19,7 @@ from robustify.judging.summary.scored import (
 )
 from robustify.judging.summary.screened import Benchmark, CueCounts, Inference, Screen, Splits, Topics
 
-FORMAT = 4
+FORMAT = 5
 AGAIN = "run `robustify judge` on the run's folder"
 State = Literal["passed", "failed", "not evaluated"]
 """State of a check, of an audit, or of a run. What cannot be judged is not evaluated."""
@@ -119,7 +119,7 @@ class Summary(Part):
     """Content of `summary.json`. Parts that were not measured are null, and models that were not asked are absent.
     `state` is that of the audit, lowered by failed guardrails. `measures` is of `judging/measures.py`."""
 
-    format: Literal[4] = 4
+    format: Literal[5] = 5
     benchmark: Benchmark
     screen: Screen | None = None
     splits: Splits

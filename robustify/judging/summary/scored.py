@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Interval, P, Part, Quantity, Reason, Share
 
 
@@ -18,9 +19,11 @@ class FreeFacts(Part):
 
 
 class Model(Part):
-    """Role and free responses of a model that was asked. Selection biases a voter's scores on kept and on flagged items."""
+    """Role, looks, and free responses of a model that was asked. Selection biases a voter's scores on kept and on flagged
+    items. `looks` needs the full question."""
 
     is_voter: bool
+    looks: Looks | None = None
     free: FreeFacts | None = None
 
 
@@ -47,10 +50,12 @@ class PairView(Part):
 
 
 class Pair(Part):
-    """Comparison of two models under both views. Selection biases `kept` if one voted."""
+    """Comparison of two models under both views. `looks` is how much more the first owes to looks. Selection biases
+    `kept` if one voted."""
 
     models: tuple[str, str]
     is_voter: bool
+    looks: Quantity | None = None
     full: PairView | None = None
     cloze_chars: PairView | None = None
 

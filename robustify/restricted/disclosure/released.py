@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
 from robustify.judging.stats.intervals import wilson
+from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import TopicRow
@@ -26,7 +27,10 @@ CELL = 10
 P_VALUES = 28
 """Number of values of a rounded p-value: 0.001 to 0.009, 0.01 to 0.09, and 0.1 to 1."""
 
-Kind = Literal["share", "p"]
+STATE_BITS = 2.0
+"""Bits of a state: claimed, not claimed, cannot tell, or not measured."""
+
+Kind = Literal["share", "p", "state"]
 
 
 def rounded(x: float, step: float) -> float:
@@ -51,6 +55,8 @@ def rounded_interval(share: float, n: int) -> tuple[float, float]:
 def bits(kind: Kind, step: float) -> float:
     """Return the bits that a released number may reveal: log2 of the number of its possible values. A p may also be not
     measured, and a share not measured or based on too few items."""
+    if kind == "state":
+        return STATE_BITS
     return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
 
 
@@ -160,7 +166,8 @@ _GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class ReleasedNumber(BaseModel):
-    """A released number. `value` is null if the number is not shown, for the `reason`, which is otherwise empty."""
+    """A released number. `value` is null if the number is not shown, for the `reason`, which is otherwise empty. A `state`
+    is 1 if it is claimed and 0 if not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -307,7 +314,10 @@ class _Page:
                     name = f"{subject if _NAME.fullmatch(subject) else f'model {i}'}: {name}"
                 elif measure.scope == "rule":
                     name = f"{name}: {subject.replace('_', ' ')}"
-                numbers = self._of(measure, disclosed, name, parts)
+                if disclosed.only_state:
+                    numbers = iter((self._state(disclosed, name, summary.models[subject].looks),))
+                else:
+                    numbers = self._of(measure, disclosed, name, parts)
                 found += (((disclosed.rank, i), number) for number in numbers)
         if summary.topics is not None and self.screened:
             found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step)))
@@ -317,7 +327,9 @@ class _Page:
         self, measure: Measure, disclosed: Disclosed, name: str, parts: Measured
     ) -> Iterator[ReleasedNumber]:
         """Yield the released numbers of a measure on all or kept items. Sizes are rounded down if some items were not
-        answered."""
+        answered. Points, which may be smaller than the rounding, are never released."""
+        if measure.unit == "points":
+            return
         answered = (parts.all and parts.all.n) or 0
         whole = measure.scope == "set" or answered == self.n
         size = self.n if whole else answered // self.k * self.k
@@ -329,6 +341,22 @@ class _Page:
         for part in disclosed.parts:
             if part == "all" or measure.scope == "set" or self.screened:
                 yield self._number("p" if measure.unit == "p" else "share", disclosed, *found[part])
+
+    def _state(self, disclosed: Disclosed, name: str, looks: Looks | None) -> ReleasedNumber:
+        """Return whether a model's looks are claimed (1 or 0), which is unknown if the run cannot tell."""
+        value, reason = None, "not measured" if looks is None else "cannot tell"
+        if looks is not None and min(looks.n or 0, looks.wrong_picks) >= self.k:
+            value = {"claimed": 1.0, "wrong picks only": 0.0}.get(looks.state)
+        return ReleasedNumber(
+            name=name,
+            group=disclosed.group,
+            kind="state",
+            value=value,
+            n=None,
+            ci=None,
+            reason="" if value is not None else reason,
+            bits=bits("state", self.step) if self.screened else 0.0,
+        )
 
     def _number(
         self, kind: Kind, disclosed: Disclosed, score: Score | None, name: str, size: int

@@ -24,7 +24,7 @@ def test_a_summary_reads_back() -> None:
 
 @pytest.mark.parametrize(
     "tree",
-    [{}, {"format": 4}, {"format": 4, "splits": {"all": "many"}}, {"format": 2}, {"format": 5, "new": 1}],
+    [{}, {"format": 5}, {"format": 5, "splits": {"all": "many"}}, {"format": 4}, {"format": 6, "new": 1}],
 )
 def test_what_is_no_summary_is_refused(tree: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"^summary\.json: .* run `robustify judge` on the run's folder\.$"):

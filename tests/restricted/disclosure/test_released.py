@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
+from robustify.judging.summary.looks import Looks, LooksSource
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model
@@ -72,11 +73,11 @@ def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
     ("n", "kept", "flagged", "step", "numbers", "topics"),
     [
         (40, 24, 16, COARSE, 3, False),
-        (60, 40, 20, COARSE, 4, False),
+        (60, 40, 20, COARSE, 6, False),
         (200, 130, 70, COARSE, 14, True),
-        (499, 300, 199, COARSE, 20, True),
-        (500, 300, 200, FINE, 20, True),
-        (1273, 868, 405, FINE, 20, True),
+        (499, 300, 199, COARSE, 22, True),
+        (500, 300, 200, FINE, 22, True),
+        (1273, 868, 405, FINE, 22, True),
         (200, 191, 9, COARSE, 0, False),
         (200, 9, 191, COARSE, 0, False),
         (12, 6, 6, COARSE, 0, False),
@@ -100,6 +101,8 @@ def test_the_budget_of_the_split_decides_how_much_is_shown(
 def test_every_number_is_rounded_and_its_interval_follows_from_what_is_shown(exact: Summary) -> None:
     page = released(exact)
     for number in page.numbers:
+        if number.kind == "state":
+            continue
         assert number.value is not None
         if number.kind == "p":
             assert number.value == one_digit_up(number.value)
@@ -274,6 +277,59 @@ def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
     shown = replace(new, disclosure=Disclosed("accuracy", 0))
     monkeypatch.setattr(releasing, "MEASURES", (shown, *MEASURES))
     assert released_page(more, lambda name: name).model_dump_json() != before
+
+
+LOOKS = Looks(
+    value=0.0413, n=200, ci=(0.0127, 0.0698), state="claimed", wrong_picks=77, unanswered=0,
+    sources={"wrong": LooksSource(value=0.0413, n=200, ci=(0.0127, 0.0698), picks=77)}, less=Quantity(value=0.5813),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("looks", "value", "reason"),
+    [
+        (LOOKS, 1.0, ""),
+        (changed(LOOKS, state="wrong picks only"), 0.0, ""),
+        (changed(LOOKS, state="cannot tell"), None, "cannot tell"),
+        (changed(LOOKS, wrong_picks=9), None, "cannot tell"),
+        (changed(LOOKS, n=None, value=None), None, "cannot tell"),
+    ],
+)
+def test_of_looks_only_the_state_is_released_last_for_two_bits(
+    exact: Summary, looks: Looks, value: float | None, reason: str
+) -> None:
+    one = of_size(exact, 1000, 650, 350)
+    models = {name: changed(model, looks=looks) for name, model in one.models.items()}
+    page = released(changed(one, models=models))
+    last = page.numbers[-len(models) :]
+    assert [(n.group, n.kind, n.value, n.n, n.ci, n.reason, n.bits) for n in last] == [
+        ("looks", "state", value, None, None, reason, 2.0)
+    ] * len(models)
+    text = page.model_dump_json()
+    assert not [digits for digits in ("0413", "0127", "0698", "5813", "77") if digits in text]
+    assert (
+        page.bits
+        == released(
+            changed(one, models=dict.fromkeys(models, changed(Model(is_voter=True), looks=LOOKS)))
+        ).bits
+    )
+
+
+def test_points_are_never_released_whatever_their_disclosure_says(
+    exact: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = released_page(exact, lambda name: name).model_dump_json()
+    new = Measure(
+        "new",
+        "gaps",
+        "points",
+        "model",
+        Disclosed("accuracy", 0),
+        PerItem(lambda model: model.credits["full"]),
+    )
+    monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
+    more = scored(exact, "new", all=Score(value=0.5, n=200))
+    assert released_page(more, lambda name: name).model_dump_json() == before
 
 
 # Topics.
