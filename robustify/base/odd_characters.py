@@ -24,7 +24,7 @@ _SAME = {
     if like in "аАВсСԁеЕһНіІјЈКМоОрРԛЅѕТԝуУхХΑΒΕΖΗΙΚΜΝΟΡΤΥΧο"
 }
 """Cyrillic and Greek letters that look exactly like a Latin letter. Small Greek letters are common as symbols."""
-_BOTH = _SAME | {latin: like for like, latin in _SAME.items() if like > "\u0400"}
+_CYRILLIC = {latin: like for like, latin in _SAME.items() if like > "\u0400"}
 _WORD = re.compile(r"[^\W\d_]+")
 _SPACE = re.compile(r"  +|[^\S ]|[\u2800\u115f\u1160\u3164\uffa0]")
 _BLANKS = re.compile(r"[\s\u2800\u115f\u1160\u3164\uffa0]+")
@@ -72,7 +72,7 @@ def plainly(text: str) -> str:
     if _is_plain(text) or not _is_alphabetic(text):
         return text
     foreign = {*_foreign(text)}
-    signs = (_BOTH.get(c, c) if i in foreign else _plain(c) for i, c in enumerate(text))
+    signs = (_counterpart(c, text) or c if i in foreign else _plain(c) for i, c in enumerate(text))
     plain = unicodedata.normalize("NFC", "".join(signs))
     return plain if "\n" in plain else _BLANKS.sub(" ", plain)
 
@@ -129,6 +129,12 @@ def _fewer(of: Sequence[str], start: int, end: int) -> Iterator[int]:
     return (i for i in range(start, end) if of[i] not in ("", main))
 
 
+def _counterpart(letter: str, text: str) -> str:
+    """Return the letter of the main alphabet that looks exactly like a foreign one, or "". Latin letters in Greek words
+    are symbols."""
+    return _SAME.get(letter, "") or (_CYRILLIC.get(letter, "") if re.search("[\u0400-\u052f]", text) else "")
+
+
 def _hidden(of: OddClass, sign: str, text: str) -> bool:
     """Return whether nobody sees an odd character, or can tell it from a plain one. Defects of other kinds do not count."""
     match of:
@@ -141,7 +147,7 @@ def _hidden(of: OddClass, sign: str, text: str) -> bool:
             plain = unicodedata.normalize("NFKC", sign) if sign.isalnum() else ""
             return plain.isascii() and plain.isalnum() and not _STYLED.match(unicodedata.decomposition(sign))
         case "alphabet":
-            return sign in _BOTH
+            return bool(_counterpart(sign, text))
         case "accent":
             return not unicodedata.is_normalized("NFC", text)
 

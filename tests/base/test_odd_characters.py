@@ -34,6 +34,7 @@ def test_what_looks_plain_is_odd_hidden_and_mended(of: str, text: str) -> None:
 
 
 NATURAL = [
+    "\u03b8\u03c6j", "\u0393\u0394T",
     "It\u2019s \u201cso\u201d \u2013 or not\u2026", "x\u00b2 + 1", "5 \u00b5m", "5 \u03bcm", "h\u03bd", "\u0394H",
     "sin \u03b1", "\u00bd cup", "na\u00efve", "10\u00a0000",
     "50\u202f%", "5\u00a0km", "\u00ab\u00a0oui\u00a0\u00bb", "two.  Sentences", "if a:\n    b",
