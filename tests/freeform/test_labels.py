@@ -19,7 +19,7 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_verdict,
 )
 from robustify.freeform.schema import FORMAT_TYPES
-from robustify.reading.marks.picks import split_reasoning
+from robustify.reading.marks.reply_parts import split_reasoning
 from tests.freeform.scripted import table
 from tests.support.cost import costs_at_most
 

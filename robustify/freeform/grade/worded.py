@@ -12,14 +12,8 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import compatible, in_words
 from robustify.freeform.schema import ErrorType, FreeItem, GradedKind, GradeResult, Status
 from robustify.reading.marks.labelling import LETTERS
-from robustify.reading.marks.picks import (
-    Picked,
-    announces,
-    json_answer,
-    read_pick,
-    shorter_texts,
-    split_reasoning,
-)
+from robustify.reading.marks.picks import Picked, announces, read_pick, shorter_texts
+from robustify.reading.marks.reply_parts import json_answer, split_reasoning
 
 MOST = 1_000_000
 """Longest reply that is read, in characters. A longer reply is `unsafe_input`."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from robustify.base.texts import compatible, straight
 from robustify.freeform.grade.worded import MOST
 from robustify.freeform.schema import ErrorType
-from robustify.reading.marks.picks import split_reasoning
+from robustify.reading.marks.reply_parts import split_reasoning
 
 MOST_READ = 1000
 """Number of brackets, elements and tables that are read, from the end of a reply, because the last one is the answer."""

@@ -5,22 +5,30 @@ which must agree. In a reply, the announced answer (`The answer is B.`) counts, 
 guessed: `A cat`, `not B`, and `A or B` name no option.
 """
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import INVISIBLE, unspaced
 from robustify.reading.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, as_mark
+from robustify.reading.marks.reply_parts import (
+    answer_words,
+    json_answer,
+    lists_other_options,
+    quoted_members,
+    reply_parts,
+    split_reasoning,
+    states_options,
+    unfenced,
+)
 
 Reason = Literal[
     "empty", "no mark", "several options", "beyond the options", "mark and text differ", "mark or text",
-    "identical options", "mark of several alphabets", "unfinished reasoning",
+    "identical options", "mark of several alphabets", "unfinished reasoning", "another question",
 ]  # fmt: skip
 How = Literal["mark", "text", "both", "explained"]
 
@@ -43,22 +51,14 @@ class NoPick:
 Reading = Picked | NoPick
 
 
-def _words() -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for line in files(__package__).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
-        name, _, words = line.partition(": ")
-        found.setdefault(name, []).append(words)
-    return {name: f"(?:{'|'.join(words)})" for name, words in found.items()}
-
-
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_SAID = _words()
+_SAID = answer_words()
 _NAME, _IS = _SAID["name"], _SAID["is"]
 _ANNOUNCED = _compiled(
-    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
+    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?(?<![不非]){_IS}[\s:：*_]*|{_SAID['announced']}|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
 )
 _DENIED = _compiled(rf"{_SAID['denied']}\Z")
 _LEAD = _compiled(rf"{_SAID['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")
@@ -87,20 +87,6 @@ _JOINED = _compiled(
     rf"(?P<with>{_SAID['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_SAID['joined']}\s))"
 )
 _NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
-# `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
-_TAG = re.compile(
-    r"</?\s*(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?/?>"
-    r"|\[/?THINK\]|◁/?think▷|<\|(?:(?:start|end)_thinking|(?:begin|end)_of_thought|inner_(?:prefix|suffix))\|>|<unused9[45]>",
-    re.IGNORECASE,
-)
-_CLOSES = _compiled(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95")
-_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
-_FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
-_ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
-_RESULTS, _BESIDE = (
-    {"answer", "final_answer", "result", "letter", "choice", "option"},
-    {"reasoning", "explanation", "confidence"},
-)
 _LONGEST, _MOST_CLAIMS = 1000, 16
 """Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
 
@@ -147,13 +133,38 @@ class _Reader(HoldsText):
 
     def read(self, text: str) -> Reading:
         """Find the option that a whole text names."""
-        reply = _seen(text).strip()
-        split = split_reasoning(reply)
+        split = split_reasoning(_seen(text).strip())
         if split.unterminated:
             return NoPick("unfinished reasoning")
-        reply = split.text if (member := json_answer(split.text)) is None else member.strip()
-        if not reply:
-            return NoPick("empty")
+        reply = unfenced(split.text) if (member := json_answer(split.text)) is None else member.strip()
+        members = None if equal_options(reply, self.options) else quoted_members(reply)
+        if members is not None and len(members) != 1:
+            return NoPick("several options" if members else "empty")
+        reply = members[0] if members else reply
+        return self._own_answer(reply) if reply else NoPick("empty")
+
+    def _own_answer(self, reply: str) -> Reading:
+        """Read the answer to the item, and not those to questions that the model made up after it. A reply may first repeat
+        the question of the item."""
+        if "\n" not in reply and ":" not in reply:
+            return self._answer(reply)
+        first, *others = reply_parts(reply, self.options)
+        own, found = first.text, self._answer(first.text) if first.text else NoPick("another question")
+        for at, part in enumerate(others):
+            if isinstance(found, Picked) or (
+                part.certain and found.reason not in ("no mark", "another question")
+            ):
+                return found
+            listed = lists_other_options(part.text.split("\n")[1:], self.options)
+            if part.certain and (
+                listed if at == 0 and not own else not states_options(part.text, self.options)
+            ):
+                return NoPick("another question")
+            own = f"{own}\n{part.text}".strip()
+            found = self._answer(own)
+        return found
+
+    def _answer(self, reply: str) -> Reading:
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
         announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
         if len(lines) < 2:
@@ -163,12 +174,15 @@ class _Reader(HoldsText):
         if equal := equal_options(reply, self.options):
             return _one(equal, "text")
         first, last = self._claim(lines[0]), self._claim(lines[-1])
-        if announced:
-            short = isinstance(first, Picked) and first.how == "mark"
-            return _together([first, *announced] if short and first is not None else announced)
         begun = {
             as_mark(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()
         }
+        if announced:
+            # A reply that lists several options answers only where it says so.
+            complete = isinstance(first, Picked) and (
+                first.how == "mark" or (first.how != "explained" and len(begun) < 2)
+            )
+            return _together([first, *announced] if complete and first is not None else announced)
         if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
             first = NoPick("several options")
         if isinstance(first, Picked) and first.how == "mark" and last is None:
@@ -297,50 +311,3 @@ def shorter_texts(text: str) -> Iterator[str]:
         if not inner:
             return
         core = inner
-
-
-class ReasoningSplit(NamedTuple):
-    """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
-
-    text: str
-    unterminated: bool
-
-
-def split_reasoning(text: str) -> ReasoningSplit:
-    """Remove the reasoning from a reply, in linear time and without raising."""
-    if _CHANNEL in text:
-        return _final_channel(text)
-    before, depth, at = "", 0, 0
-    for tag in _TAG.finditer(text):
-        if _CLOSES.match(tag[0]):
-            # The opening tag may be missing, or have been part of the prompt. So nothing before a closing tag counts.
-            before, depth = "", max(0, depth - 1)
-        elif tag[0].endswith("/>"):
-            continue
-        else:
-            before = before if depth else text[at : tag.start()]
-            depth += 1
-        at = tag.end()
-    return ReasoningSplit((before if depth else text[at:]).strip(), depth > 0)
-
-
-def _final_channel(text: str) -> ReasoningSplit:
-    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
-    *_, found = [None, *_FINAL.finditer(text)]
-    if found is None:
-        return ReasoningSplit("", True)
-    header = text.find(_MESSAGE, found.end())
-    start = found.end() if header < 0 else header + len(_MESSAGE)
-    ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
-    return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
-
-
-def json_answer(text: str) -> str | None:
-    """Return the only member of a JSON object that names an answer, or None if there are none or several."""
-    try:
-        found = json.loads(text) if text.startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
-    names = set(found or ()) - _BESIDE
-    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

@@ -107,7 +107,7 @@ def test_roman_numbers_and_digits_count_as_the_file_says() -> None:
             "C major", "B or not B",
             "A-frames are red", "A.M. is before noon", "A.D. 1066", "Bananas", "Question B", "It could be B",
             "I would say B", "1",
-            "The answer is unclear", "To", '{"letter": ["B"]}', '{"letter": "B", "other": "A"}', '{"letter": "B"',
+            "The answer is unclear", "To", '{"letter": ["B", "C"]}', '{"letter": "B", "other": "A"}', '{"letter": "B"',
         )),
     ],
 )  # fmt: skip

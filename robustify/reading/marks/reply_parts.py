@@ -1,0 +1,203 @@
+"""Part of a reply that answers the question: without reasoning, without wrapping (JSON, a code fence, a list), and without
+questions that the model made up after its answer."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import unspaced
+from robustify.reading.marks.labelling import SERIES, TOKEN, as_mark
+
+# `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
+_TAG = re.compile(
+    r"</?\s*(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?/?>"
+    r"|\[/?THINK\]|◁/?think▷|<\|(?:(?:start|end)_thinking|(?:begin|end)_of_thought|inner_(?:prefix|suffix))\|>|<unused9[45]>",
+    re.IGNORECASE,
+)
+_CLOSES = re.compile(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95", re.IGNORECASE)
+_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
+_FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
+_ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
+_RESULTS, _BESIDE = (
+    {"answer", "final_answer", "result", "letter", "choice", "option"},
+    {"reasoning", "explanation", "confidence"},
+)
+_FENCE = re.compile(r"```(?:json|python|text)?[ \t]*\n(?P<in>[^`]{1,2000})\n?[ \t]*```", re.IGNORECASE)
+_QUOTED = re.compile(r"'([^'\n]{0,500})'|\"([^\"\n]{0,500})\"")
+_LIST = re.compile(rf"[\[({{]\s*(?:(?:{_QUOTED.pattern})[\s,;]*)+[\])}}]")
+_MOST_QUESTIONS, _MOST_LINES = 8, 2000
+"""Number of questions after an answer, and of lines, that are looked at."""
+
+
+@cache
+def answer_words() -> dict[str, str]:
+    """Return the words around answers and questions by kind, as alternatives of a regular expression."""
+    found: dict[str, list[str]] = {}
+    for line in files(__package__).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
+        name, _, words = line.partition(": ")
+        found.setdefault(name, []).append(words)
+    return {name: f"(?:{'|'.join(words)})" for name, words in found.items()}
+
+
+class ReasoningSplit(NamedTuple):
+    """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
+
+    text: str
+    unterminated: bool
+
+
+def split_reasoning(text: str) -> ReasoningSplit:
+    """Remove the reasoning from a reply, in linear time and without raising."""
+    if _CHANNEL in text:
+        return _final_channel(text)
+    before, depth, at = "", 0, 0
+    for tag in _TAG.finditer(text):
+        if _CLOSES.match(tag[0]):
+            # The opening tag may be missing, or have been part of the prompt. So nothing before a closing tag counts.
+            before, depth = "", max(0, depth - 1)
+        elif tag[0].endswith("/>"):
+            continue
+        else:
+            before = before if depth else text[at : tag.start()]
+            depth += 1
+        at = tag.end()
+    return ReasoningSplit((before if depth else text[at:]).strip(), depth > 0)
+
+
+def _final_channel(text: str) -> ReasoningSplit:
+    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
+    *_, found = [None, *_FINAL.finditer(text)]
+    if found is None:
+        return ReasoningSplit("", True)
+    header = text.find(_MESSAGE, found.end())
+    start = found.end() if header < 0 else header + len(_MESSAGE)
+    ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
+    return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
+
+
+def json_answer(text: str) -> str | None:
+    """Return the only member of a JSON object that names an answer, or None if there are none or several. The object may be
+    in the only code fence of a reply."""
+    fenced = [found["in"].strip() for found in _FENCE.finditer(text)] if "```" in text else []
+    text = fenced[0] if len(fenced) == 1 else text
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    names = set(found or ()) - _BESIDE
+    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def unfenced(text: str) -> str:
+    """Return the text in a code fence that is the whole reply. Any other text is unchanged."""
+    found = _FENCE.fullmatch(text) if text.startswith("```") else None
+    return found["in"].strip() if found else text
+
+
+def quoted_members(text: str) -> tuple[str, ...] | None:
+    """Return the different texts of a list in Python's or JSON's form, such as `['B']`, or None if a text is no list."""
+    if text in ("[]", "()", "{}"):
+        return ()
+    if text[:1] not in ("[", "(", "{") or not _LIST.fullmatch(text):
+        return None
+    return tuple(dict.fromkeys(one or two for one, two in _QUOTED.findall(text)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReplyPart(HoldsText):
+    """Part of a reply. It begins where a question seems to begin. That is `certain` if a word such as `Question:` says so,
+    or if a question mark precedes options that are not those of the item."""
+
+    text: str
+    certain: bool
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+_WORDS = answer_words()
+_DRESS = r"[ \t]{0,20}[*_#>]{0,6}[ \t]{0,4}"
+_NUMBER = r"[ \t]{0,4}(?:(?:no\.?|number|n[°º]|\#)[ \t]{0,4})?(?P<number>\d{1,4})?[ \t]{0,4}"
+_CERTAIN = _compiled(
+    rf"^{_DRESS}(?:(?:the[ \t])?(?:next|another|new)[ \t])?{_WORDS['question']}{_NUMBER}[*_]{{0,3}}"
+    rf"(?:[ \t]?[:：]|(?(number)[.)）])|[ \t]{{0,20}}$)"
+    rf"|^{_DRESS}(?:q\d{{0,4}}[ \t]?[:：]|q\d{{1,4}}[.)]|第\d{{1,4}}[题題])"
+    r"|(?<=\S)[ \t]{1,4}(?-i:(?:Question|Q)[ \t]?\d{0,3}[:：])"
+)
+_LIKELY = _compiled(
+    rf"^{_DRESS}{_WORDS['prompt']}{_NUMBER}[*_]{{0,3}}[ \t]?[:：]"
+    r"|<\|(?:im_start|im_end|user|endoftext|eot_id|start_header_id)\|>|\[INST\]|</s>|<end_of_turn>|<start_of_turn>"
+)
+_LABEL = re.compile(rf"[ \t]*[*_]{{0,2}}[(\[（]?(?P<mark>{TOKEN})[)\].:：、．）](?P<text>[^\n]{{0,200}})")
+_ANSWER_LINE = _compiled(rf"^{_DRESS}(?:{_WORDS['name']}|a)[*_]{{0,3}}[ \t]?[:：]")
+
+
+def reply_parts(reply: str, options: Sequence[str]) -> list[ReplyPart]:
+    """Split a reply where a question begins. The first part is empty if the reply begins with a question. Options listed
+    after a line are a question unless they are the `options` of the item."""
+    starts = {found.start(): True for found in _first(_CERTAIN, reply)}
+    starts |= {found.start(): False for found in _first(_LIKELY, reply) if found.start() not in starts}
+    starts = {**_unmarked(reply, options), **starts}
+    cuts = [0, *sorted(start for start in starts if start or starts[start])[:_MOST_QUESTIONS]]
+    return [
+        ReplyPart(reply[start:end].strip(), at > 0 and starts[start])
+        for at, (start, end) in enumerate(pairwise([*cuts, len(reply)]))
+    ]
+
+
+def _first(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return [found for found, _ in zip(pattern.finditer(text), range(_MOST_QUESTIONS), strict=False)]
+
+
+def _unmarked(reply: str, options: Sequence[str]) -> dict[int, bool]:
+    """Map the start of each paragraph after the first line that precedes other labelled options, or asks and announces an
+    answer, to whether it is certainly a question."""
+    lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
+    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
+    found: dict[int, bool] = {}
+    above = -1
+    for at, line in enumerate(lines):
+        if not line.strip():
+            continue
+        asks = above > 0 and lines[above].rstrip(" \t*_").endswith(("?", "？", "؟"))
+        lists = above > 0 and lists_other_options(lines[at : at + 12], options)
+        if lists or (asks and _ANSWER_LINE.match(line)):
+            start = above
+            while start > 1 and lines[start - 1].strip():
+                start -= 1
+            # A paragraph that follows the answer without a blank line is only its last line.
+            start = above if start < 2 else start
+            found.setdefault(offsets[start], lists and asks and any(options))
+        above = at
+    return found
+
+
+def lists_other_options(lines: Sequence[str], options: Sequence[str]) -> bool:
+    """Return whether the first lines with text are labelled as the first two options, but are not those of the item."""
+    labels = [label for line in lines if line.strip() for label in [_LABEL.match(line)]][:2]
+    if len(labels) < 2 or labels[0] is None or labels[1] is None:
+        return False
+    marks = [as_mark(label["mark"]) for label in labels if label is not None]
+    if marks not in _PAIRS:
+        return False
+    texts = [unspaced(label["text"]).casefold() for label in labels if label is not None]
+    own = [unspaced(option).casefold() for option in options[:2]]
+    return not any(option and text.startswith(option) for text, option in zip(texts, own, strict=False))
+
+
+_PAIRS = [[*series[:2]] for series in (*SERIES, ("1", "2"))]
+
+
+def states_options(text: str, options: Sequence[str]) -> bool:
+    """Return whether a text contains all options of an item, whose texts are known."""
+    plain = unspaced(text).casefold()
+    return any(options) and all(unspaced(option).casefold() in plain for option in options)
