@@ -11,7 +11,7 @@ from robustify.base.files import sha256
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
-from robustify.reading.loaders.rows import Fault, SourceTable
+from robustify.reading.loaders.rows import SourceTable, fault_lines
 from robustify.reading.logs import archives, inspect_logs, lm_eval_logs, pick_tables
 from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
@@ -58,7 +58,7 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
         table, digest = open_rows(str(path))
         file = LogFile(path, digest, table)
         if not file.table.rows:
-            raise DataError.gather(_fault_lines(path.name, file.table.faults))
+            raise DataError.gather(fault_lines(path.name, file.table.faults))
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))
     return reader.read(file, options, before or ShownBefore())
 
@@ -80,14 +80,10 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         raise UsageError(
             f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
         )
-    faults = [line for log in read for line in _fault_lines(log.file, log.faults)]
+    faults = [line for log in read for line in fault_lines(log.file, log.faults)]
     if faults and not options.skip_bad:
         raise DataError.gather(faults)
     return read
-
-
-def _fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
-    return [f"{name}:{fault.line}: {fault.reason}" for fault in sorted(faults, key=lambda fault: fault.line)]
 
 
 __all__ = [

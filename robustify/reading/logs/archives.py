@@ -11,10 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
-from robustify.reading.loaders.rows import Cells, SourceTable, as_object, cell_value, has, rows_or_faults
+from robustify.reading.loaders.rows import (
+    Cells,
+    SourceTable,
+    as_object,
+    cell_or_none,
+    cell_value,
+    has,
+    rows_or_faults,
+)
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
 from robustify.reading.logs.log import (
     Log,
@@ -27,8 +35,9 @@ from robustify.reading.logs.log import (
     path_name,
     scores_of_row,
 )
-from robustify.reading.logs.prompts import NO_TEXTS, last_question, listed_options
+from robustify.reading.logs.requested import NO_TEXTS, last_question, listed_options
 from robustify.reading.marks.labelling import only_labels
+from robustify.reading.marks.reply_parts import runs_on
 
 _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 
@@ -70,7 +79,7 @@ def _read(
     )
     before, own, logs = ShownBefore(), replace(options, columns=_COLUMNS | {"topic": "topic"}), list[Log]()
     for model in dict.fromkeys(str(row.cells["model"]) for _, row in made):
-        run = LmEvalRun(task, model_name(model, model), facts={})
+        run = LmEvalRun(task, model_name(model, model), facts={}, from_prompts=True)
         table = SourceTable(tuple(row for _, row in made if row.cells["model"] == model))
         logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
     repeated = len(every) - len(once)
@@ -138,13 +147,15 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
     """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). Several evaluations are topics."""
     shown = as_object(cells.get("input"))
     attributed = cells.get("answer_attribution")
-    said = map(as_object, attributed if isinstance(attributed, list) else ())
-    final = [one.get("extracted_value") for one in said if one.get("is_terminal")]
+    values = map(as_object, attributed if isinstance(attributed, list) else ())
+    final = [one.get("extracted_value") for one in values if one.get("is_terminal")]
+    raw = _first(as_object(cells.get("output")).get("raw"))
     yield _Archived(
         model=str(cells.get("model_id")),
         sample=str(cells.get("sample_id")),
         prompt=str(shown.get("raw")),
-        reply=_first(final[-1:] or as_object(cells.get("output")).get("raw")),
+        # What was extracted from a reply that runs on may be the answer to another question.
+        reply=raw if runs_on(raw, _texts_of(shown.get("choices"))) else _first(final[-1:]) or raw,
         keys=_texts_of(shown.get("reference")),
         right=as_object(cells.get("evaluation")).get("is_correct") is True,
         choices=_texts_of(shown.get("choices")),
@@ -194,12 +205,26 @@ def _openeval_task(file: LogFile) -> str:
 _NAME = re.compile(r"details_(?P<task>.+?)(?:\|\d+)?_\d{4}-\d\d-\d\dT.*")
 
 
+_NO_QUESTION = "(no question)"
+"""Question of an item in a log that shows none. Such an item is matched by its options."""
+
+
 def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
-    """Read the replies in lighteval details. Rows that show no item become faults."""
+    """Read the replies in lighteval details. Rows that show no item become faults. Raise `DataError` if no row shows a
+    question, unless the items are in another file."""
     path, table = file.path, file.table
+    asked = [cell_or_none(row.cells, "doc.query") for row in table.rows]
+    blank = all(isinstance(query, str) and not query.strip() for query in asked)
+    if blank and not options.keyed:
+        raise DataError(
+            f"{path.name}: the query (`doc.query`) of every row is empty, so the log has no question. Pass the items with "
+            "their questions (--data ITEMS)."
+        )
     made, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
-        lambda row, cells: replace(row, cells=_detail_as_lm_eval(cells, row.number)),
+        lambda row, cells: replace(
+            row, cells=_detail_as_lm_eval(cells, row.number, _NO_QUESTION if blank else "")
+        ),
     )
     rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
     match = _NAME.fullmatch(path.stem)
@@ -215,27 +240,31 @@ def _position(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdecimal() else (10**9, name)
 
 
-def _detail_as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
-    query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
-    if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
+def _detail_as_lm_eval(cells: Cells, number: int, stem: str) -> dict[str, object]:
+    query, choices = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
+    if (
+        not isinstance(query, str)
+        or not isinstance(choices, list)
+        or not all(isinstance(c, str) for c in choices)
+    ):
         raise ItemError("`doc` has no `query` or no `choices`; expected a multiple-choice task")
     key = cell_value(cells, "doc.gold_index")
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
-    if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
-        raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
-    plain = query, [c.removeprefix(" ") for c in said]
-    shown = listed_options(query, said) if only_labels(tuple(said)) else plain
+    if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(choices):
+        raise ItemError(f"`doc.gold_index` does not select exactly one of {len(choices)} choices")
+    plain = stem or query, [c.removeprefix(" ") for c in choices]
+    shown = listed_options(query, choices) if only_labels(tuple(choices)) else plain
     if shown is None:
         raise ItemError(NO_TEXTS)
     response = as_object(cells.get("model_response"))
-    scores, alone = (_scores(response.get(n), len(said)) for n in ("logprobs", "unconditioned_logprobs"))
-    asked = [[query, choice] for choice in said] + [["", choice] for choice in said if alone]
+    scores, alone = (_scores(response.get(n), len(choices)) for n in ("logprobs", "unconditioned_logprobs"))
+    asked = [[query, choice] for choice in choices] + [["", choice] for choice in choices if alone]
     return {
         **as_object(cells.get("metric") or cells.get("metrics")),
         "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,
         "doc": {"stem": shown[0], "choices": shown[1], "key": key},
         "arguments": asked,
-        "resps": [[score] for score in (scores or [math.nan] * len(said)) + alone],
+        "resps": [[score] for score in (scores or [math.nan] * len(choices)) + alone],
     }
 
 

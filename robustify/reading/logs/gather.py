@@ -23,7 +23,7 @@ from robustify.reading.logs.match import (
     of_item,
     table_in_order,
 )
-from robustify.reading.logs.prompts import BLIND
+from robustify.reading.logs.shown import BLIND
 from robustify.reading.survey import find_defects, odd_options
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]

@@ -7,6 +7,7 @@ then matched. A reply that Inspect scores as wrong because it is unreadable coun
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError, installing
@@ -14,7 +15,8 @@ from robustify.reading.loaders.converters import item_table
 from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs import log
-from robustify.reading.logs.prompts import Naming, assumed
+from robustify.reading.logs.naming import Naming
+from robustify.reading.logs.shown import Prompt, asked_as, same_question_notes
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -36,7 +38,13 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     naming = Naming.of(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
-    make = partial(log.LogReply, model=model, view=options.view or "full", template=KIND)
+    prompts = [
+        Prompt(items[row.line], (prompt,), ("",))
+        for row in table.rows
+        if row.line in items and (prompt := _prompt(row.cells))
+    ]
+    how = asked_as(path.name, KIND, prompts, options, from_prompts=True)
+    make = partial(log.LogReply, model=model, view=how.view, template=how.template)
 
     def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
         if row.cells.get("error") is not None:
@@ -58,10 +66,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     made, wrong = rows_or_faults(shown, reply)
     if dropped := len(table.rows) - len(inner.rows):
         notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
-    if options.view is None:
-        same = len(made) > 1 and len({one.item.stem for _, one in made}) == 1
-        doubt = ". All items have the same stem; if the question was not shown, use choices_only"
-        notes.append(assumed("full") + doubt * same)
+    notes += [*how.notes, *same_question_notes([] if prompts or options.view else items.values())]
     return log.Log(
         file=path.name,
         kind=KIND,
@@ -72,6 +77,18 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         facts=_facts(tree, spec),
         notes=tuple(notes),
     )
+
+
+def _prompt(cells: Cells) -> str:
+    """Return the texts of the turns that a model saw before its first reply, or "" if the log has none."""
+    turns = [as_object(turn) for turn in _list(cells.get("messages"))]
+    before = list(takewhile(lambda turn: turn.get("role") != "assistant", turns))
+    return "\n\n".join(text for turn in before for text in _texts(turn.get("content")))
+
+
+def _texts(content: object) -> list[str]:
+    parts = [as_object(part) for part in content] if isinstance(content, list) else [{"text": content}]
+    return [text for part in parts if isinstance(text := part.get("text"), str)]
 
 
 def _tree(file: log.LogFile) -> Mapping[str, Any]:
@@ -87,7 +104,7 @@ def _tree(file: log.LogFile) -> Mapping[str, Any]:
             "or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
         ) from None
     try:
-        opened = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
+        opened = read_eval_log(str(path), exclude_fields={"events", "store"})
     except Exception as error:
         # Readers raise errors of many types, and their messages may quote a sample.
         raise DataError(
@@ -106,7 +123,11 @@ def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     return [
         {
             **sample,
-            **{part: _put_back(sample[part], sample) for part in ("input", "choices") if part in sample},
+            **{
+                part: _put_back(sample[part], sample)
+                for part in ("input", "choices", "messages")
+                if part in sample
+            },
         }
         for sample in found
     ]

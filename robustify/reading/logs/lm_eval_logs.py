@@ -26,15 +26,22 @@ from robustify.reading.loaders.rows import (
     rows_or_faults,
 )
 from robustify.reading.logs import log
-from robustify.reading.logs.prompts import (
-    Naming,
-    Prompt,
-    asked_as,
+from robustify.reading.logs.naming import Naming
+from robustify.reading.logs.requested import (
     by_choice,
     delimiter,
     prompt_in_row,
     with_requested_options,
 )
+from robustify.reading.logs.responses import (
+    innermost,
+    log_likelihoods,
+    n_replies,
+    other_targets,
+    runs_on,
+    written,
+)
+from robustify.reading.logs.shown import Prompt, asked_as
 
 KIND = "lm-eval"
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
@@ -47,13 +54,15 @@ UNNAMED = "there is no results file beside the log, so the name of the folder is
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known."""
+    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known. If
+    `from_prompts` is true, the questions were read from the prompts."""
 
     task: log.Name
     model: log.Name = log.NOTHING
     n: int | None = None
     facts: Mapping[str, log.Name] | None = None
     delimiter: str | None = None
+    from_prompts: bool = False
 
 
 def _recognizes(file: log.LogFile) -> bool:
@@ -94,26 +103,29 @@ def replies_in_rows(
         whole = with_requested_options(whole, apart, error)
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
         notes.append("the options were read from the requests, because the docs do not contain them")
-    by_line, faults, said = shown
+    by_line, faults, shown_notes = shown
     first = _first_lines(rows)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
-    how = asked_as(head.file, head.kind, asked, options)
+    how = asked_as(head.file, head.kind, asked, options, from_prompts=run.from_prompts)
     make = partial(log.LogReply, model=options.name or run.model, view=how.view, template=how.template)
-    written = [_written(row.cells) for row in rows]
-    way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written))
+    run_on = {row.line for row in rows if row.line in items and runs_on(row.cells, items[row.line])}
+    way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written(row.cells) for row in rows), run_on)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
         lambda row, item: _reply(row, prompts[row.line], item, way),
     )
-    against, lengths = _contradictions(made, {str(row.cells.get("target")) for row in rows})
+    plain = [(row, reply) for row, reply in made if row.line not in run_on]
+    against, lengths = _contradictions(plain, {str(row.cells.get("target")) for row in rows})
     faults += [*wrong, *against]
     if run.n not in (None, n := len(set(first.values()))):
         reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
         faults.append(Fault(1, reason))
-    notes += [*said, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
-    if in_order := sum(not prompt.by_letter and by_choice(prompt) is None for prompt in asked):
+    notes += [*shown_notes, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
+    notes += _reply_notes(rows, len(run_on))
+    scored = [prompt for prompt in asked if not prompt.written and not prompt.by_letter]
+    if in_order := sum(by_choice(prompt) is None for prompt in scored):
         differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
         notes.append(f"{differ}: {in_order}")
     return replace(
@@ -121,18 +133,30 @@ def replies_in_rows(
         replies=tuple(reply for _, reply in made),
         faults=tuple(faults),
         templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
-        notes=(*notes, *([how.note] if how.note else [])),
+        notes=(*notes, *how.notes),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Rules for reading the replies of a log: the delimiter before each choice, and what rows without prompts scored."""
+    """Rules for reading the replies of a log: the delimiter before each choice, what rows without prompts scored, and the
+    lines whose replies run on into another question."""
 
     make: Callable[..., log.LogReply]
     delimiter: str
     text_view: bool
     naming: Naming
+    run_on: Collection[int]
+
+
+def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[str]:
+    """Return notes on replies that run on, and on rows with several replies."""
+    several = sum(n_replies(row.cells) > 1 for row in rows)
+    run_on = (
+        f"replies that run on into another question, of which only the answer before it counts: {n_run_on}"
+    )
+    first = f"rows with several replies, of which the first one was used: {several}"
+    return [*[run_on] * bool(n_run_on), *[first] * bool(several)]
 
 
 def _one_filter(
@@ -166,14 +190,20 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
 
 
 def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way) -> log.LogReply:
-    values, make = _log_likelihoods(row.cells), partial(way.make, row.line, item=item)
-    if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
-        said = _written(row.cells)
-        if said is None:
-            raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
-        return make(**way.naming.answer(said, item.k, item.choices))
+    make = partial(way.make, row.line, item=item)
+    if (text := written(row.cells)) is not None:
+        if row.line in way.run_on:
+            answer = way.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
+            if answer["pick"] is not None:
+                return make(**answer)
+        return make(**way.naming.answer(text, item.k, item.choices))
+    if not (values := log_likelihoods(row.cells)):
+        raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
+    if reason := other_targets(row.cells, item):
+        raise ItemError(reason)
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
+    asked = None if asked is None or asked.written else asked
     if any(value > ROUNDING and math.isfinite(value) for value in values):
         raise ItemError("a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the "
                         "log-likelihoods, which are at most 0.")  # fmt: skip
@@ -197,7 +227,7 @@ def _contradictions(
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
         said, norms = log.scores_of_row(row.cells), _norms(reply)
-        plain = _written(row.cells) in targets
+        plain = written(row.cells) in targets
         for metric, right in said.items():
             if not reply.scores:
                 against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
@@ -239,31 +269,10 @@ def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
     return norms
 
 
-def _log_likelihoods(cells: Cells) -> list[float]:
-    """Return the log-likelihood of each request, or NaN if it is unreadable. Each may be in nested lists."""
-    for name in ("resps", "filtered_resps"):
-        responses = cells.get(name)
-        if isinstance(responses, list) and responses:
-            return [log.number_or_nan(_innermost(response)) for response in responses]
-    return []
-
-
-def _innermost(value: object) -> object:
-    while isinstance(value, list) and value:
-        value = value[0]
-    return value
-
-
 def _finite(values: Iterable[float]) -> tuple[float, ...]:
     """Return the values, or an empty tuple if any of them is not finite."""
     every = tuple(values)
     return every if all(map(math.isfinite, every)) else ()
-
-
-def _written(cells: Cells) -> str | None:
-    """Return the text generated by a model, after the filter of the task, or None if it is not text."""
-    text = _innermost(cells.get("filtered_resps", cells.get("resps")))
-    return text if isinstance(text, str) else None
 
 
 def find_run(path: Path) -> LmEvalRun:

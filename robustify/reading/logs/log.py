@@ -25,6 +25,11 @@ from robustify.reading.loaders.rows import Fault, SourceTable, name_like
 Name = NewType("Name", str)
 """Checked name, or "" if there is none."""
 NOTHING = Name("")
+READABLE = (
+    "a log of lm-eval, Inspect, lighteval, Every Eval Ever, OpenCompass, or OpenEval, or a table of picks with model, key, "
+    "and pick"
+)
+"""Logs that can be read, for messages."""
 _WORD = re.compile(r"[\w#][\w.+:@/=,~|#()-]{0,95}", re.ASCII)
 _NO_NAME = re.compile(r"[^\w.@+/:-]+")
 _MOST_WORDS, _MOST_CHARS = 8, 80
@@ -164,7 +169,8 @@ class LogOptions:
 class LoggedItem(HoldsText):
     """Item as shown in a log, with its text and key if the log contains them. `k` is the number of choices, or 0 if only
     the item with its ID determines it. `choices` is empty if there is no text. `name` is the label of the item in the log,
-    and `id` is the ID of the item itself. Either is "" if it is unknown. `topic` and `group` are those of `Item`."""
+    and `id` is the ID of the item itself. Either is "" if it is unknown. `topic`, `group`, and `question_at` are those of
+    `Item`."""
 
     k: int
     stem: str = ""
@@ -174,6 +180,7 @@ class LoggedItem(HoldsText):
     id: Name = NOTHING
     topic: Name = NOTHING
     group: str = ""
+    question_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -271,7 +278,7 @@ def logged_items(
     items = {
         line: LoggedItem(
             len(raw.choices), raw.stem, raw.choices, key, names[line], as_label(raw.id),
-            topics.get(raw.topic.strip(), NOTHING), raw.group or group,
+            topics.get(raw.topic.strip(), NOTHING), raw.group or group, raw.question_at,
         )
         for line, raw, key, group in read
     }  # fmt: skip
@@ -322,6 +329,15 @@ def number_or_nan(value: object) -> float:
         return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
     except (ValueError, OverflowError):
         return math.nan
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, which may be infinite or NaN."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def scored_right(value: object) -> bool | None:

@@ -194,8 +194,11 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
-    """Return the answer row of a reply without scores. The item may be known only by ID and key."""
+    """Return the answer row of a reply without lengths. The item may be known only by ID and key. Without a pick, the best
+    score is the pick."""
     asked = Asked(item, str(reply.view), reply.model, order, reply.template, key)
+    if reply.pick is None and reply.scores:
+        return answer(asked, _in_own_order(reply.scores, order))
     if reply.pick is None:
         return unanswered(asked, reply.reason)
     pick = order[reply.pick]

@@ -154,6 +154,12 @@ def reply_parts(reply: str, options: Sequence[str]) -> list[ReplyPart]:
     ]
 
 
+def runs_on(reply: str, options: Sequence[str]) -> bool:
+    """Return whether a question follows the beginning of a reply."""
+    first, *others = reply_parts(split_reasoning(reply).text, options)
+    return bool(first.text) and any(part.certain for part in others)
+
+
 def _first(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
     return [found for found, _ in zip(pattern.finditer(text), range(_MOST_QUESTIONS), strict=False)]
 

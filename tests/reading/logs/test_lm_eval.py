@@ -87,8 +87,9 @@ def test_one_other_word_in_a_prompt_and_it_is_not_ours(path: Path) -> None:
     rows = [ours(item, at, "choices_only", "d4-like-v1") for at, item in enumerate(boxes())]
     rows[3]["arguments"]["gen_args_0"]["arg_0"] += " "
     log = log_of(path, rows)
-    assert {(r.view, r.template) for r in log.replies} == {("full", "lm-eval")}
-    assert "do not seem to show the question" in " ".join(log.notes)
+    assert {(r.view, r.template) for r in log.replies} == {("choices_only", "lm-eval")}
+    assert "6 of 6 inspected prompts do not show the question" in " ".join(log.notes)
+    assert {r.view for r in log_of(path, rows, view="full").replies} == {"full"}
     assert {r.view for r in log_of(path, rows, view="choices_only").replies} == {"choices_only"}
 
 

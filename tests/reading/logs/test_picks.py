@@ -1,7 +1,7 @@
 """Plain tables of picks: which column is what, how choices are named, and what is refused rather than guessed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
+from robustify.reading.logs.pick_rules import RULES, USUAL, Profile, decide
 from robustify.runs.run import write_items
 from tests.support.fake_logs import boxes, jsonl, sheet
 
@@ -292,3 +293,116 @@ def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, 
     with pytest.raises(DataError, match=told) as error:
         read_log(tmp_path / "a.csv", LogOptions())
     assert "SECRET" not in str(error.value)
+
+
+SCORED = [
+    {"model": "m", "view": "full", "item": f"i{at}", "key": "ABCD"[at % 4], "scores": row}
+    for at, row in enumerate(
+        [[-1.0 if j == pick else -2.0 - j for j in range(4)] for pick in (0, 1, 3, 3, 2, 1)]
+    )
+]
+BEST = [0, 1, 3, 3, 2, 1]
+
+
+def _apart(row: Mapping[str, object]) -> dict[str, object]:
+    values = row["scores"]
+    assert isinstance(values, list)
+    return {
+        **{k: v for k, v in row.items() if k != "scores"},
+        **dict(zip(("sa", "sb", "sc", "sd"), values, strict=True)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "mapped"),
+    [
+        (lambda row: row, ()),
+        (lambda row: {**row, "scores": [row["scores"]]}, ()),
+        (lambda row: {**row, "scores": [str(score) for score in row["scores"]]}, ()),
+        (lambda row: {**row, "scores": str(row["scores"])}, ()),
+        (lambda row: {**row, "scores": str(row["scores"]).replace(",", "")}, ()),
+        (lambda row: {**row, "scores": dict(zip("ABCD", row["scores"], strict=True))}, ()),
+        (lambda row: {**row, "logprobs": row["scores"], "scores": None}, ("scores=logprobs",)),
+        (lambda row: {**row, "out": {"lm": row["scores"]}, "scores": None}, ("scores=out.lm",)),
+        (_apart, ("scores=sa,sb,sc,sd",)),
+    ],
+)  # fmt: skip
+def test_without_picks_the_best_score_is_the_pick(
+    tmp_path: Path, form: Callable[[Mapping[str, object]], Mapping[str, object]], mapped: tuple[str, ...]
+) -> None:
+    log = log_of(tmp_path / "a.jsonl", [form(row) for row in SCORED], *mapped)
+    assert [row[3] for row in rows_of(log)] == BEST
+    assert any("best score is the pick" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    "bad", [[-1.0, -2.0, -3.0], [-1.0, -2.0, -3.0, -4.0, -5.0], [-1.0, None, -3.0, -4.0]]
+)
+def test_a_row_of_scores_that_are_not_one_per_choice_is_refused(tmp_path: Path, bad: list[float]) -> None:
+    rows = [{**row, "k": 4} for row in SCORED]
+    rows[2] = {**rows[2], "scores": bad}
+    assert [fault.line for fault in log_of(tmp_path / "a.jsonl", rows).faults] == [3]
+
+
+def test_members_and_docs_words_can_be_mapped(tmp_path: Path) -> None:
+    rows = [{"index": r["item"], "target": r["key"], "score": {"out": {"pick": r["pick"]}}} for r in LONG[:4]]
+    mapped = ("item=index", "key=target", "pick=score.out.pick", "model==one", "k==4")
+    log = log_of(tmp_path / "a.jsonl", rows, *mapped, view="full")
+    assert [row[:4] for row in rows_of(log)] == [
+        row[:4] for row in rows_of(log_of(tmp_path / "b.jsonl", LONG[:4]))
+    ]
+    with pytest.raises(UsageError, match=r"column 'score.out.picks' that does not exist"):
+        log_of(tmp_path / "a.jsonl", rows, *mapped[:2], "pick=score.out.picks")
+
+
+@pytest.mark.parametrize(
+    ("form", "picks"),
+    [
+        (lambda pick: [pick], [0, 1, 2, 0]),
+        (lambda pick: f"['{pick}']", [0, 1, 2, 0]),
+        (lambda pick: [pick, pick], [0, 1, 2, 0]),
+        (lambda pick: [pick, "D"], [None] * 4),
+        (lambda pick: f"['{pick}', 'D']", [None] * 4),
+    ],
+)  # fmt: skip
+def test_a_list_of_one_pick_is_the_pick(
+    tmp_path: Path, form: Callable[[object], object], picks: list[int | None]
+) -> None:
+    rows = [{**row, "pick": form(row["pick"])} for row in LONG[:4]]
+    assert [row[3] for row in rows_of(log_of(tmp_path / "a.jsonl", rows, "k==4"))] == picks
+
+
+@pytest.mark.parametrize(
+    ("rows", "mapped", "word", "absent"),
+    [
+        ([{"index": 0, "model_output": {}, "messages": []}], (), "EvalScope.*reviews", "--map pick=NAME"),
+        ([{"instance": {}, "request": {}, "result": {}}], (), "HELM.*Every Eval Ever", "--map"),
+        (
+            [{"a": "m", "b": "A", "c": 1}],
+            ("model=a", "key=b"),
+            "OpenCompass, or OpenEval.*--map pick=NAME,",
+            "--map key",
+        ),
+        ([{"model": "m", "key": "A", "c": "x"}], (), "--map pick=NAME,", "--map model"),
+    ],
+)
+def test_a_refusal_names_only_what_is_left_to_do(
+    tmp_path: Path, rows: list[dict[str, object]], mapped: tuple[str, ...], word: str, absent: str
+) -> None:
+    with pytest.raises(DataError, match=word) as error:
+        log_of(tmp_path / "a.jsonl", rows, *mapped)
+    assert absent not in str(error.value)
+
+
+def test_every_rule_of_a_table_has_a_name_and_a_reason_and_can_decide() -> None:
+    assert {rule.part for rule in RULES} == set(USUAL)
+    assert len({(rule.part, rule.name) for rule in RULES}) == len(RULES)
+    assert all(rule.reason for rule in RULES)
+    profile = Profile("a", ("alpha_pick", "beta_pick", "key", "A", "B", "who"), ({"who": {"id": 1}},))
+    decided = decide(profile, {"id": "who.id"})
+    assert decided.because == {
+        "choices": "one column each",
+        "id": "mapped",
+        "key": "usual name",
+        "pick": "per model",
+    }

@@ -1,0 +1,250 @@
+"""Rules that decide which columns of a table of picks hold which part, in order.
+
+The first rule of a part that finds columns decides it. If it finds several, nothing is guessed: the table is refused with
+the `--map` that settles it. To add a name, add it to `USUAL`. To add a way to find a part, add an entry to `RULES`. To
+say what to do with a file of another tool, add an entry to `FOREIGN`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from robustify.base.errors import DataError, UsageError
+from robustify.reading.loaders import rows
+from robustify.reading.loaders.columns import choice_columns, usual_names
+from robustify.reading.logs import log
+
+# Names in one tuple are equivalent. A later tuple is used only if no name of an earlier one exists.
+USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
+    "model": (("model", "model_name"), ("scorer", "system")),
+    "id": (("item", "item_id", "id"), ("question_id", "qid", "uid", "pair_id", "doc_id")),
+    "view": (("view", "condition"),),
+    "key": (
+        ("key", "gold", "answer_key", "answerkey", "gold_index", "correct_answer"),
+        ("answer",),
+        ("label", "target"),
+    ),
+    "pick": (("pick", "picked"), ("prediction", "predicted", "pred", "model_answer")),
+    "k": (("k", "n_choices", "n_options"),),
+    "scores": (("scores", "logprobs", "log_probs", "loglikelihoods", "log_likelihoods"),),
+    "correct": (
+        ("correct", "is_correct"),
+        ("acc", "accuracy"),
+        ("exact_match", "em"),
+        ("score", "right", "is_right"),
+    ),
+    "stem": (("stem", "question"), ("query", "prompt")),
+    "choices": (("choices", "options"),),
+    "topic": (("topic",), ("subject",), ("category", "bank")),
+}
+PARTS = (*USUAL, "first", "key_is", "passage")
+CALLED = {"item": "id"}
+"""Other names of parts, by which the docs call their columns."""
+_OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
+_PROFILED = 10_000
+BEST_SCORE = "="
+"""Column of picks if there are only scores. It is a constant without a value, so that the best score is the pick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Columns of a table, and the first records, in which nested members are looked up."""
+
+    file: str
+    columns: tuple[str, ...]
+    sample: tuple[rows.Cells, ...]
+
+    @classmethod
+    def of(cls, file: str, table: rows.SourceTable) -> "Profile":
+        """Return the profile of a table."""
+        sample = tuple(row.cells for row in table.rows[:_PROFILED])
+        return cls(file, tuple(dict.fromkeys(column for cells in sample for column in cells)), sample)
+
+    @property
+    def listed(self) -> str:
+        """The columns, for a message."""
+        if names := log.headings(self.columns):
+            return f"found the columns {log.listed(self.columns, names, 12)}"
+        return f"found {len(self.columns)} columns (names not shown, because they may be item text)"
+
+    def matching(self, mapped: str) -> list[tuple[str, str]]:
+        """Return a (label, column) pair for each column that a mapping names, also as a member (`score.pick`). The label is
+        the text of `*`, or the column."""
+        patterns = [re.escape(one).replace(r"\*", "(.+)") for one in mapped.split(",")]
+        columns = [*self.columns, *(one for one in mapped.split(",") if self._is_nested(one))]
+        matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in columns)
+        return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]
+
+    def _is_nested(self, column: str) -> bool:
+        return column not in self.columns and any(rows.has(cells, column) for cells in self.sample)
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Parts that are decided so far, the rules that decided them, and what the user mapped."""
+
+    profile: Profile
+    mapped: Mapping[str, str]
+    parts: dict[str, str] = field(default_factory=dict)
+    because: dict[str, str] = field(default_factory=dict)
+
+    def free(self) -> list[str]:
+        """Return the columns that hold no part yet, nor a member that is a part."""
+        columns = self.profile.columns
+        taken = {
+            name if name in columns else name.partition(".")[0]
+            for column in (*self.mapped.values(), *self.parts.values())
+            for _, name in self.profile.matching(column)
+        }
+        return [name for name in columns if name not in taken]
+
+
+class Rule(NamedTuple):
+    """One way to find a part. `find` returns the columns that may hold it: none, one, or several."""
+
+    part: str
+    name: str
+    reason: str
+    find: Callable[[Decisions], list[str]]
+
+
+def _mapped(part: str) -> Callable[[Decisions], list[str]]:
+    return lambda decided: [decided.mapped[part]] if part in decided.mapped else []
+
+
+def _usual(part: str) -> Callable[[Decisions], list[str]]:
+    return lambda decided: usual_names(decided.free(), USUAL[part])
+
+
+def _first_usual(part: str) -> Callable[[Decisions], list[str]]:
+    return lambda decided: usual_names(decided.free(), USUAL[part])[:1]
+
+
+def _series(decided: Decisions) -> list[str]:
+    series = choice_columns(decided.free())
+    return [",".join(series[0])] if len(series) == 1 else []
+
+
+def _per_model(decided: Decisions) -> list[str]:
+    return [_OF_A_MODEL] if decided.profile.matching(_OF_A_MODEL) else []
+
+
+def _best_score(decided: Decisions) -> list[str]:
+    return [BEST_SCORE] if "scores" in decided.parts else []
+
+
+_IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
+RULES: tuple[Rule, ...] = (
+    Rule("choices", "mapped", "the user named the columns", _mapped("choices")),
+    Rule("choices", "usual name", "a column has a usual name for all options", _first_usual("choices")),
+    Rule("choices", "one column each", "the only columns labelled A, B, C or 1, 2, 3", _series),
+    *(
+        rule
+        for part in _IN_ORDER
+        for rule in (
+            Rule(part, "mapped", "the user named the column", _mapped(part)),
+            Rule(part, "usual name", "one column has a usual name", _usual(part)),
+        )
+    ),
+    Rule("pick", "mapped", "the user named the column", _mapped("pick")),
+    Rule("pick", "usual name", "one column has a usual name", _usual("pick")),
+    Rule("pick", "per model", "columns are named after models, such as alpha_pick", _per_model),
+    Rule("pick", "best score", "there are scores but no picks, so the best score is the pick", _best_score),
+)
+"""In order. Without columns for the model, the key, and the pick, a table is refused."""
+
+
+class Foreign(NamedTuple):
+    """Files of another tool that cannot be read as they are, by members of all rows, and what to do instead."""
+
+    tool: str
+    members: frozenset[str]
+    mend: str
+
+
+FOREIGN = (
+    Foreign(
+        "EvalScope (predictions)",
+        frozenset({"index", "model_output", "messages"}),
+        "It has no keys. Use the file in `reviews`, with --map pick=sample_score.score.extracted_prediction "
+        "--map key=target --map id=index --map model==NAME --map k==N.",
+    ),
+    Foreign(
+        "HELM (scenario_state.json)",
+        frozenset({"instance", "request", "result"}),
+        "Convert it with the converter of Every Eval Ever, and import its *_samples.jsonl.",
+    ),
+)
+
+
+def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
+    """Find each part of a table of picks by the rules. Raise `UsageError` if a mapped column does not exist, and
+    `DataError` if several columns could be one part."""
+    for part, columns in mapped.items():
+        for one in [] if columns.startswith("=") else columns.split(","):
+            if not profile.matching(one):
+                fault = f"--map {part} names a column {one!r} that does not exist"
+                raise UsageError(f"{profile.file}: {fault}; {profile.listed}")
+    decided = Decisions(profile, mapped)
+    for rule in RULES:
+        if rule.part in decided.parts:
+            continue
+        found = rule.find(decided)
+        if len(found) > 1:
+            both = " and ".join(f"`{name}`" for name in found)
+            raise DataError(
+                f"{profile.file}: {both} could each be the {rule.part}. Select one, as in --map {rule.part}={found[0]}."
+            )
+        if found:
+            decided.parts[rule.part], decided.because[rule.part] = found[0], rule.name
+    return decided
+
+
+def require_parts(decided: Decisions, *, named: bool, keyed: bool) -> None:
+    """Raise `DataError` with the only `--map` that a table still lacks. `named` tables have their models, and the keys of
+    `keyed` ones are in another file."""
+    profile, parts = decided.profile, decided.parts
+    lacking = [
+        part
+        for part, there in (("model", named), ("key", keyed), ("pick", False))
+        if not (there or part in parts)
+    ]
+    if not lacking:
+        return
+    columns = set(profile.columns)
+    for foreign in FOREIGN:
+        if foreign.members <= columns and not decided.mapped:
+            raise DataError(f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}")
+    if "pick" in lacking:
+        maps = " ".join(f"--map {part}=NAME" for part in lacking)
+        raise DataError(
+            f"{profile.file}: no column contains picks; {profile.listed}; expected {log.READABLE}. Map its "
+            f"columns with {maps}, or with --map pick=NAME,NAME for one column per model."
+        )
+    part = lacking[0]
+    raise DataError(
+        f"{profile.file}: there is no column for the {part}; {profile.listed}. Use --map {part}=NAME, or --map "
+        f"{part}==VALUE for a constant value"
+        + (", or pass the items with their keys (--data ITEMS)" if part == "key" else "")
+    )
+
+
+def model_columns(profile: Profile, picks: str) -> dict[log.Name, str]:
+    """Map each model name to its column of picks. If all models share one column, the only name is "". Raise `DataError` if
+    columns are not named after models."""
+    if not {"*", ","} & set(picks):
+        return {log.NOTHING: picks}
+    models = log.columns_of(profile.matching(picks), profile.columns)
+    if not models:
+        raise DataError(
+            f"{profile.file}: some columns of picks are not named after a model; {profile.listed}. Name each column after "
+            "its model, in one word."
+        )
+    return models
+
+
+def option_columns(decided: Decisions) -> str | tuple[str, ...] | None:
+    """Return the column of all options, the columns of one option each, or None if the table has no options."""
+    columns: Sequence[str] = decided.parts["choices"].split(",") if "choices" in decided.parts else ()
+    return None if not columns else columns[0] if len(columns) == 1 else tuple(columns)

@@ -1,0 +1,169 @@
+"""Requests that a log recorded: contexts, continuations, and the options that only they contain."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from os.path import commonprefix
+
+from robustify.base.errors import DataError, ItemError
+from robustify.base.texts import unspaced
+from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.reading.logs.log import LoggedItem
+from robustify.reading.logs.shown import Prompt, plain_context
+from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
+
+_SAMPLED = 200
+_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
+_LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
+_BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
+_BEFORE_TEXT = re.compile(r"[\W_]*\s")
+NO_TEXTS = (
+    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
+    "clearly"
+)
+
+
+def _pairs(cells: Cells) -> list[tuple[str, str]]:
+    """Return the context and continuation of each request of a row, or nothing if a request has another form. A
+    continuation is "" if the model wrote. The second half of `acc_mutual_info`, which has no context, is left out."""
+    arguments = cells.get("arguments")
+    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
+    if isinstance(arguments, dict):
+        # Sort by number, so that gen_args_10 comes after gen_args_2.
+        members = [arguments[name] for name in sorted(arguments, key=_number)]
+    pairs = [pair for member in members if (pair := _pair(member)) is not None]
+    half = len(pairs) // 2
+    if len(pairs) < len(members):
+        return []
+    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
+
+
+def _pair(member: object) -> tuple[str, str] | None:
+    match member:
+        case dict():
+            context, continuation = member.get("arg_0"), member.get("arg_1")
+        case [context, continuation, *_]:
+            pass
+        case _:
+            return None
+    if not isinstance(context, str) or not isinstance(continuation, str | dict):
+        return None
+    return context, continuation if isinstance(continuation, str) else ""
+
+
+@lru_cache(4096)
+def _number(name: str) -> int:
+    number = str(name).rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def scored_texts(cells: Cells) -> list[str]:
+    """Return the continuation of each request of a row."""
+    return [continuation for _, continuation in _pairs(cells)]
+
+
+def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
+    """Return the prompts of a row, or None unless it has one context and one continuation for every choice, or one context
+    to which the model wrote a reply."""
+    pairs = _pairs(cells)
+    if len(pairs) != item.k and not (len(pairs) == 1 and not pairs[0][1]):
+        return None
+    contexts, continuations = zip(*pairs, strict=True)
+    return Prompt(item, contexts, continuations)
+
+
+def by_choice(asked: Prompt) -> list[int] | None:
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices."""
+    texts = [unspaced(text) for text in asked.continuations]
+    positions: list[int] = []
+    for choice in map(unspaced, asked.item.choices):
+        free = [at for at, text in enumerate(texts) if text == choice and at not in positions]
+        if not free:
+            return None
+        positions.append(free[0])
+    return positions
+
+
+def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
+    """Return the text before the choice in each continuation. The choices in the docs show it, because a space may belong
+    to either. If the docs have no choices, it is the delimiter of the results file, or else the white space or punctuation
+    that all continuations have in common."""
+    before: Counter[str] = Counter()
+    scored: list[str] = []
+    for row in rows[:: max(1, len(rows) // _SAMPLED)]:
+        texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
+        for _, said in _pairs(row.cells):
+            scored.append(said)
+            before.update([said.removesuffix(text) for text in texts if said.endswith(text)][:1])
+    most, n = before.most_common(1)[0] if before else ("", 0)
+    if 2 * n > len(scored):
+        return most
+    shared = commonprefix(scored)  # noqa: RUF071 (texts, not paths)
+    if configured and shared.startswith(configured):
+        return configured
+    found = _BEFORE_TEXT.match(shared)
+    return found[0] if found else ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield from [value] * bool(value)
+        case list() | dict():
+            for member in value.values() if isinstance(value, dict) else value:
+                yield from _texts(member)
+
+
+def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
+    """Add each row's options to its doc and return the table. They come from the requests. If labels were scored or the
+    model generated text, they come from labelled lines in the doc or prompt. `before` is the delimiter. Raise `unknown`
+    if there are none."""
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
+    )
+    if not made and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
+        raise unknown
+    return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
+
+
+def _with_options(cells: Cells, before: str) -> dict[str, object]:
+    pairs, doc = _pairs(cells), as_object(cells.get("doc"))
+    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
+    if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
+        raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
+    if len(pairs) > 1 and not only_labels(texts):
+        return {**doc, "choices": list(texts)}
+    context = plain_context(pairs[0][0])
+    # A text of the doc that the model did not see may explain the answer.
+    seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in context]
+    for prompt in (*seen, context):
+        if (found := listed_options(prompt, texts)) is not None:
+            stem, options = found
+            rest = {name: stem if value == prompt else value for name, value in doc.items()}
+            return {**rest, "choices": options}
+    raise ItemError(NO_TEXTS)
+
+
+def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return the question of a prompt and the texts of its last options, or None if they are missing or unclear. With
+    `labels`, only options with these labels count."""
+    bare = [label.strip().strip("()[].:") for label in labels]
+    cut = cut_at_labels(_BULLET.sub("", prompt), bare)
+    cut = None if cut is None else without_tail(cut)
+    if cut is None:
+        return None
+    return last_question(cut.before, bare), [*cut.texts]
+
+
+def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
+    """Return the last question of a prompt that lists no options. Examples whose options have `labels` may precede it."""
+    starts = list(_LAST_QUESTION.finditer(prompt))
+    if starts:
+        prompt = prompt[starts[-1].end() :]
+    elif cut_at_labels(prompt, labels) is not None:
+        # The question follows examples, in any language.
+        prompt = prompt.rpartition("\n\n")[2]
+    return _LEAD_IN.sub("", prompt).strip()
