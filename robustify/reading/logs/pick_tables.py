@@ -64,7 +64,7 @@ class _PickCells(HoldsText):
 
     @property
     def scores(self) -> list[float]:
-        """Scores of the choices, or NaN where a score is unreadable. Lists may be written as text."""
+        """Scores of the choices, with NaN for an unreadable one. Lists may be written as text."""
         cells: object = self.parts.get("scores")
         while isinstance(cells, list) and len(cells) == 1:
             cells = cells[0]
