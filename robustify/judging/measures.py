@@ -116,7 +116,7 @@ class OfPart:
 class OfModel:
     """Measure of each model that repeats a number from the model's part of the summary."""
 
-    found: Callable[[Model], Measured | None]
+    read: Callable[[Model], Measured | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Measure:
         """Return the measure's values from a summary, keyed by model or rule. The whole set's value is under `SET`."""
         stored = summary.measures
         if isinstance(self.compute, OfModel):
-            of_model = {name: self.compute.found(model) for name, model in summary.models.items()}
+            of_model = {name: self.compute.read(model) for name, model in summary.models.items()}
             return {name: measured for name, measured in of_model.items() if measured is not None}
         match self.scope:
             case "model":

@@ -149,13 +149,13 @@ class _Asked:
 
 
 def estimates(
-    options: Options, asked: Mapping[str, Rows], blind: Mapping[str, Rows] | None = None
+    options: Options, rows_of: Mapping[str, Rows], blind: Mapping[str, Rows] | None = None
 ) -> dict[str, Estimate]:
     """Estimate the looks of each model that was `asked` the question. `blind` has the rows without it, if any. The panel of
     a model are the others."""
-    panel = Panel.of(options, asked)
-    typical = {name: panel.typical(name) for name in asked}
-    slopes = {name: wrong_slope(options, rows, typical[name]) for name, rows in asked.items()}
+    panel = Panel.of(options, rows_of)
+    typical = {name: panel.typical(name) for name in rows_of}
+    slopes = {name: wrong_slope(options, rows, typical[name]) for name, rows in rows_of.items()}
     excess = panel.excess(slopes)
     return {
         name: _estimate(
@@ -168,7 +168,7 @@ def estimates(
             ),
             slopes[name],
         )
-        for name, rows in asked.items()
+        for name, rows in rows_of.items()
     }
 
 
@@ -182,13 +182,16 @@ def _estimate(model: _Asked, own: Slope | None) -> Estimate:
     every = [first, *(of.sources(wrong_slope(of.options, of.rows, of.typical)) for of in model.filled())]
     df, group, score = model.df, model.options.group, model.score()
     ends = [{name: _least(of, group, df) for name, of in sources.items()} for sources in every]
-    smallest = {name: min(of, key=lambda found: found.value) for name, of in first.items()}
+    smallest = {name: min(of, key=lambda result: result.value) for name, of in first.items()}
     sources = {
         name: LooksSource(value=of.value, n=model.answered, ci=_span(e[name] for e in ends), picks=of.picks)
         for name, of in smallest.items()
     }
-    least = min(smallest.values(), key=lambda found: found.value)
-    less = [_most([score.less(one) for of in sources.values() for one in of], group, df) for sources in every]
+    least = min(smallest.values(), key=lambda result: result.value)
+    less = [
+        _most([score.less(result) for of in sources.values() for result in of], group, df)
+        for sources in every
+    ]
     state, reason = _state(sources, ends[0], model.unanswered)
     part = Looks(
         value=least.value,
@@ -248,13 +251,13 @@ def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) 
 
 def _least(of: Iterable[_Found], group: Ints, df: int) -> Interval:
     """Return the smaller of each end of several intervals."""
-    lows, highs = zip(*(found.interval(group, df) for found in of), strict=True)
+    lows, highs = zip(*(result.interval(group, df) for result in of), strict=True)
     return min(lows), min(highs)
 
 
 def _most(of: Iterable[_Found], group: Ints, df: int) -> Interval:
     """Return the larger of each end of several intervals."""
-    lows, highs = zip(*(found.interval(group, df) for found in of), strict=True)
+    lows, highs = zip(*(result.interval(group, df) for result in of), strict=True)
     return max(lows), max(highs)
 
 

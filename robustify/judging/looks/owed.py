@@ -12,52 +12,63 @@ from robustify.judging.baselines.near_duplicates import content_hashes, unit_has
 from robustify.judging.context import Context
 from robustify.judging.looks.estimate import Estimate, estimates, no_looks
 from robustify.judging.looks.standardized import TIED, UNREAD, Options, Rows, beats_chance
+from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.ranking import OptionScores, Ranker
 from robustify.judging.screen.votes import first_block
 from robustify.judging.summary.quantity import Reason
 
+MOST_REDRAWN = 5_000
+"""Most items of the placebo. With more, it takes groups of items in the order of their contents."""
+
 
 def looks_of(ctx: Context) -> dict[str, Estimate]:
     """Estimate the looks of each model that was asked the full question, on the items with a known key. `influence` is by
-    item of the run (n,), NaN for the others."""
+    item of the run (n,), 0 for the others."""
     blocks = {name: first_block(ctx.answers, ctx.full, name) for name in ctx.names}
     blocks = {name: block for name, block in blocks.items() if len(block)}
     reader = ctx.ranker.by_options() if blocks else None
     if reader is None:
-        few = Reason.of("looks_no_texts" if ctx.items is None else "looks_few_items", n=len(ctx.index))
-        return {name: _unread(ctx, block, few) for name, block in blocks.items()}
+        reason = Reason.of("looks_no_texts" if ctx.items is None else "looks_few_items", n=len(ctx.index))
+        return {name: _unread(ctx, block, reason) for name, block in blocks.items()}
     run = _Run(ctx, reader)
-    asked = {name: run.rows(block) for name, block in blocks.items()}
+    rows_of = {name: run.rows(block) for name, block in blocks.items()}
     blind = {name: run.rows(_without_question(ctx, name)) for name in blocks}
     blind = {name: rows for name, rows in blind.items() if len(rows.item)}
-    found = {name: run.spread(one) for name, one in estimates(run.options, asked, blind).items()}
+    looks = {name: run.spread(estimate) for name, estimate in estimates(run.options, rows_of, blind).items()}
     # A placebo costs as much as the reader, so it is fitted only if its result matters.
-    if any(one.part.state != "cannot tell" for one in found.values()):
+    if any(estimate.part.state != "cannot tell" for estimate in looks.values()):
         above, accuracy, chance = placebo(ctx)
         if above:
-            seen = Reason.of("looks_reader_saw_items", value=accuracy, chance=chance)
-            return {name: _unread(ctx, block, seen) for name, block in blocks.items()}
-    return found
+            reason = Reason.of("looks_reader_saw_items", value=accuracy, chance=chance)
+            return {name: _unread(ctx, block, reason) for name, block in blocks.items()}
+    return looks
 
 
 def placebo(ctx: Context) -> tuple[bool, float, float]:
     """Fit the reader to keys that are redrawn by a hash of their texts, and return whether it beats chance, its accuracy,
     and chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
-    items, content = ctx.items or (), content_hashes(ctx.items or ())
-    keys = np.array(
+    if ctx.items is None:
+        raise ValueError("the placebo reads the texts of options, which are unknown")
+    content, groups = content_hashes(ctx.items), independent_groups(ctx)
+    group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    first = np.full(int(group.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first, group, content)
+    drawn = np.sort(np.lexsort((content, first[group]))[:MOST_REDRAWN])
+    items = [ctx.items[row] for row in drawn.tolist()]
+    k = np.array([item.k for item in items], dtype=np.int16)
+    key = np.array(
         [
             int(unit_hashes([f"{own}/{choice}" for choice in item.choices]).argmin())
-            for item, own in zip(items, content.tolist(), strict=True)
+            for item, own in zip(items, content[drawn].tolist(), strict=True)
         ],
         dtype=np.int16,
     )
-    index = replace(ctx.index, key=np.where(ctx.index.key >= 0, keys, -1))
+    unasked = np.full(len(ctx.index.index_of), -1, dtype=np.int32)
+    index = ItemIndex(tuple(item.id for item in items), key, k, unasked)
     redrawn = Ranker(ctx.answers, index, items, ctx.rules.probe, ctx.facts.groups).by_options()
-    assert redrawn is not None, "the placebo has as many items as the reader"
-    known, groups = redrawn.known, independent_groups(ctx)
-    return beats_chance(
-        redrawn.logits[known], redrawn.there[known], keys[known], None if groups is None else groups[known]
-    )
+    if redrawn is None:
+        return False, float((1 / k).mean()), float((1 / k).mean())
+    return beats_chance(redrawn.logits, redrawn.there, key, group[drawn])
 
 
 def independent_groups(ctx: Context) -> Ints | None:
@@ -70,8 +81,9 @@ def _without_question(ctx: Context, name: str) -> Block:
     if the model was not asked, or saw more than the options."""
     modes: tuple[Mode, ...] = (ctx.mode, "text" if ctx.mode == "letter" else "letter")
     blocks = [first_block(ctx.answers, VIEW_OF[mode], name) for mode in modes]
-    asked = [block for block in blocks if len(block)] if ctx.rules.hidden == "question" else []
-    return asked[0] if asked else first_block(ctx.answers, VIEW_OF[ctx.mode], "")
+    if ctx.rules.hidden != "question":
+        return blocks[0].where(np.zeros(len(blocks[0]), dtype=bool))
+    return next((block for block in blocks if len(block)), blocks[0])
 
 
 def _unread(ctx: Context, block: Block, reason: Reason) -> Estimate:
@@ -90,29 +102,29 @@ class _Run:
     @cached_property
     def options(self) -> Options:
         """Options of the items with a known key."""
-        known, groups = self.reader.known, independent_groups(self.ctx)
+        keyed, groups = self.reader.known, independent_groups(self.ctx)
         return Options.of(
-            self.reader.logits[known],
-            self.reader.there[known],
-            self.ctx.index.key[known],
-            None if groups is None else groups[known],
+            self.reader.logits[keyed],
+            self.reader.there[keyed],
+            self.ctx.index.key[keyed],
+            None if groups is None else groups[keyed],
         )
 
     def rows(self, block: Block) -> Rows:
         """Return the rows of a block that belong to these items, with the picks in the benchmark's order."""
-        known = self.reader.known
-        place = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)
+        keyed = self.reader.known
+        place = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
         item = place[self.ctx.index.index_of[block.item]]
         block, item = block.where(item >= 0), item[item >= 0]
         order = block.order[:, : self.options.mask.shape[1]]
         position = np.full((len(item), self.options.mask.shape[1]), -1)
-        row, at = np.nonzero(order >= 0)
-        position[row, order[row, at]] = at
+        row, column = np.nonzero(order >= 0)
+        position[row, order[row, column]] = column
         pick = np.where(block.pick < 0, UNREAD, np.where(block.tie > 1, TIED, block.pick))
         return Rows(item, pick, block.correct, position)
 
-    def spread(self, found: Estimate) -> Estimate:
+    def spread(self, estimate: Estimate) -> Estimate:
         """Return an estimate with the influence of each item of the run."""
         influence = np.zeros(len(self.ctx.index))
-        influence[self.reader.known] = found.influence
-        return replace(found, influence=influence)
+        influence[self.reader.known] = estimate.influence
+        return replace(estimate, influence=influence)

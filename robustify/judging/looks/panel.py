@@ -47,9 +47,9 @@ class Panel:
     answered: Ints
 
     @classmethod
-    def of(cls, options: Options, asked: Mapping[str, Rows]) -> "Panel":
+    def of(cls, options: Options, rows_of: Mapping[str, Rows]) -> "Panel":
         """Collect the first picks of all models that were asked the question."""
-        first = {name: rows.first_picks(len(options)) for name, rows in asked.items()}
+        first = {name: rows.first_picks(len(options)) for name, rows in rows_of.items()}
         members = tuple(name for name, pick in first.items() if np.mean(pick != UNREAD) >= LEAST_SHARED)
         picks = np.array([first[name] for name in members]).reshape(len(members), len(options))
         return cls(options, first, members, *options.wrong_counts(picks))
@@ -83,8 +83,8 @@ class Panel:
             return None
         influence = np.mean([slope.b_influence for slope in of], axis=0)
         wrong = Slope(float(np.mean([slope.b for slope in of])), influence, 0)
-        found = panel_slope(self.options, picks, wrong)
-        return replace(found, b=found.b - wrong.b, b_influence=found.b_influence - wrong.b_influence)
+        fit = panel_slope(self.options, picks, wrong)
+        return replace(fit, b=fit.b - wrong.b, b_influence=fit.b_influence - wrong.b_influence)
 
 
 def _typical(wrong: Ints, answered: Ints) -> Bools:
@@ -101,63 +101,63 @@ def panel_slope(options: Options, picks: Ints, wrong: Slope) -> Slope:
     model of the panel."""
     seen, right = picks >= 0, picks == options.key
     start = np.clip((_accuracy(seen, right) - 0.2) / 0.8, 0.05, 0.95)
-    at = np.concatenate([np.zeros(SHARED - 1), [1.0], np.log(start / (1 - start))])
-    ridge = np.full(len(at), _LOOSE_RIDGE)
+    beta = np.concatenate([np.zeros(SHARED - 1), [1.0], np.log(start / (1 - start))])
+    ridge = np.full(len(beta), _LOOSE_RIDGE)
     ridge[:2] = RIDGE
 
-    def penalized(at: Floats, wrong_b: float = wrong.b) -> tuple[float, Floats]:
-        guess = options.key_probability(float(at[0]), float(at[1]), wrong_b)
-        value, score = _likelihood(options, seen, right, at, guess)
-        return value - float(ridge @ at**2) / 2, score
+    def penalized(beta: Floats, wrong_b: float = wrong.b) -> tuple[float, Floats]:
+        guess = options.key_probability(float(beta[0]), float(beta[1]), wrong_b)
+        value, score = _likelihood(options, seen, right, beta, guess)
+        return value - float(ridge @ beta**2) / 2, score
 
-    at, score = _maximized(penalized, at, ridge)
+    beta, score = _maximized(penalized, beta, ridge)
     inverse = np.linalg.inv(score.T @ score + np.diag(ridge))
-    moved = penalized(at, wrong.b + _STEP)[1].sum(axis=0) - score.sum(axis=0)
+    moved = penalized(beta, wrong.b + _STEP)[1].sum(axis=0) - score.sum(axis=0)
     by_wrong = (inverse @ moved / _STEP)[:2]
     influence = (score @ inverse)[:, :2] + np.outer(wrong.b_influence, by_wrong)
-    return Slope(float(at[0]), influence[:, 0], int(seen.sum()), float(at[1]), influence[:, 1])
+    return Slope(float(beta[0]), influence[:, 0], int(seen.sum()), float(beta[1]), influence[:, 1])
 
 
 def _maximized(
-    penalized: Callable[[Floats], tuple[float, Floats]], at: Floats, ridge: Floats
+    penalized: Callable[[Floats], tuple[float, Floats]], beta: Floats, ridge: Floats
 ) -> tuple[Floats, Floats]:
-    """Find the maximum of a penalized likelihood from `at` (parameters,), with its gradient by item."""
-    value, score = penalized(at)
+    """Find the maximum of a penalized likelihood from `beta` (parameters,), with its gradient by item."""
+    value, score = penalized(beta)
     for _ in range(_STEPS):
-        step = np.linalg.solve(score.T @ score + np.diag(ridge), score.sum(axis=0) - ridge * at)
+        step = np.linalg.solve(score.T @ score + np.diag(ridge), score.sum(axis=0) - ridge * beta)
         step *= min(1.0, _LONGEST / float(np.abs(step).max()))
-        tries = ((*penalized(new), new) for new in (at + step / 2**i for i in range(_HALVINGS)))
-        better = next((one for one in tries if one[0] > value), None)
+        tries = ((*penalized(new), new) for new in (beta + step / 2**i for i in range(_HALVINGS)))
+        better = next((attempt for attempt in tries if attempt[0] > value), None)
         if better is None:
             break
         gain = better[0] - value
-        value, score, at = better
+        value, score, beta = better
         if gain < _GAIN:
             break
-    return at, score
+    return beta, score
 
 
 def _likelihood(
-    options: Options, seen: Bools, right: Bools, at: Floats, guess: KeyProbability
+    options: Options, seen: Bools, right: Bools, beta: Floats, guess: KeyProbability
 ) -> tuple[float, Floats]:
     """Return the marginal log-likelihood, and its gradient by item (n, parameters)."""
     look = options.z[np.arange(len(options)), options.key]
-    total, score = 0.0, np.empty((len(options), len(at)))
+    total, score = 0.0, np.empty((len(options), len(beta)))
     for start in range(0, len(options), _ITEMS):
         rows = slice(start, start + _ITEMS)
         g = guess.p[rows], guess.by_b[rows], guess.by_kappa[rows]
-        own, score[rows] = _of_block(at, (seen[:, rows], right[:, rows]), g, look[rows])
+        own, score[rows] = _of_block(beta, (seen[:, rows], right[:, rows]), g, look[rows])
         total += own
     return total, score
 
 
 def _of_block(
-    at: Floats, answers: tuple[Bools, Bools], guess: tuple[Floats, Floats, Floats], look: Floats
+    beta: Floats, answers: tuple[Bools, Bools], guess: tuple[Floats, Floats, Floats], look: Floats
 ) -> tuple[float, Floats]:
     node, weight = np.polynomial.hermite_e.hermegauss(NODES)
     seen, right = (of[:, :, None] for of in answers)
     p_guess, by_b, by_kappa = guess
-    know = expit(at[SHARED:, None, None] + (at[2] * look)[:, None] + at[3] * node)
+    know = expit(beta[SHARED:, None, None] + (beta[2] * look)[:, None] + beta[3] * node)
     p = np.clip(know + (1 - know) * p_guess[:, None], _EDGE, 1 - _EDGE)
     log_p = np.where(seen, np.log(np.where(right, p, 1 - p)), 0.0).sum(axis=0) + np.log(weight / weight.sum())
     top = log_p.max(axis=1, keepdims=True)

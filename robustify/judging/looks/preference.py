@@ -47,8 +47,8 @@ def wrong_slope(options: Options, rows: Rows, fit: Bools) -> Slope | None:
     if groups < FEWEST_WRONG:
         return None
     item = rows.item[use]
-    left = options.mask[item] & ~options.is_key[item]
-    return _slopes(options, rows, use, left, options.z[item][:, :, None])[0]
+    among = options.mask[item] & ~options.is_key[item]
+    return _slopes(options, rows, use, among, options.z[item][:, :, None])[0]
 
 
 def blind_slopes(options: Options, rows: Rows) -> tuple[Slope, ...]:

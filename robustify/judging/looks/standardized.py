@@ -37,10 +37,10 @@ class Rows:
 
     def by_item(self, values: Floats, n: int) -> Floats:
         """Return the mean of the values (r,) of each of n items, without NaN. Items without values are NaN (n,)."""
-        known = ~np.isnan(values)
+        finite = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
-            return np.bincount(self.item[known], values[known], n) / np.bincount(
-                self.item[known], minlength=n
+            return np.bincount(self.item[finite], values[finite], n) / np.bincount(
+                self.item[finite], minlength=n
             )
 
     def first_picks(self, n: int) -> Ints:
@@ -107,12 +107,12 @@ class Options:
     def key_probability(self, b: float, kappa: float = 0.0, wrong_b: float | None = None) -> KeyProbability:
         """Return the probability of picking the key by looks: softmax(b z + kappa [is the key]), at most `CAP`. The slope
         of the wrong options is `wrong_b` if it is given."""
-        at = np.arange(len(self)), self.key
+        cell = np.arange(len(self)), self.key
         wrong = (b if wrong_b is None else wrong_b) * self.z
         p = np.exp(log_probabilities(np.where(self.is_key, b * self.z + kappa, wrong), self.mask))
-        key, free = p[at], p[at] < CAP
-        mean = (p * self.z).sum(axis=1) if wrong_b is None else key * self.z[at]
-        by_b = np.where(free, key * (self.z[at] - mean), 0.0)
+        key, free = p[cell], p[cell] < CAP
+        mean = (p * self.z).sum(axis=1) if wrong_b is None else key * self.z[cell]
+        by_b = np.where(free, key * (self.z[cell] - mean), 0.0)
         return KeyProbability(np.minimum(key, CAP), by_b, np.where(free, key * (1 - key), 0.0))
 
     def extreme(self, *, most: bool, wrong: bool) -> Ints:

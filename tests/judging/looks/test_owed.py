@@ -183,6 +183,11 @@ def test_a_reader_that_saw_the_items_refuses_every_number(
         Rules(),
         items,
     )
+    above, accuracy, chance = owed.placebo(ctx)
+    assert (above, chance) == (False, 0.25)
+    assert 0.2 < accuracy < 0.3
+    monkeypatch.setattr(owed, "MOST_REDRAWN", 300)
+    assert owed.placebo(ctx)[1] != accuracy
     assert not owed.placebo(ctx)[0]
 
     class InSample(owed.Ranker):
