@@ -14,7 +14,6 @@ from robustify.items.answers import Answers, Block
 from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
 from robustify.judging.context import Context
 from robustify.judging.looks.estimate import Estimate, looks_difference
-from robustify.judging.looks.owed import independent_groups
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import averaged, first_block, first_template, models_asked
@@ -179,7 +178,7 @@ def _more_looks(ctx: Context, of: Estimate | None, other: Estimate | None) -> Qu
     """Return how much more the first model owes to looks. None if that of one of them cannot be estimated."""
     if of is None or other is None or of.part.value is None or other.part.value is None:
         return None
-    return Quantity.of(looks_difference(of.values, other.values, independent_groups(ctx)))
+    return Quantity.of(looks_difference(of.values, other.values, ctx.groups))
 
 
 def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 
-from robustify.base.arrays import Ints
 from robustify.items.answers import Block
 from robustify.items.scoring import VIEW_OF, Mode
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
@@ -49,7 +48,7 @@ def placebo(ctx: Context) -> tuple[bool, float, float]:
     and chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
     if ctx.items is None:
         raise ValueError("the placebo reads the texts of options, which are unknown")
-    content, groups = content_hashes(ctx.items), independent_groups(ctx)
+    content, groups = content_hashes(ctx.items), ctx.groups
     group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.full(int(group.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first, group, content)
@@ -69,11 +68,6 @@ def placebo(ctx: Context) -> tuple[bool, float, float]:
     if redrawn is None:
         return False, float((1 / k).mean()), float((1 / k).mean())
     return beats_chance(redrawn.logits, redrawn.there, key, group[drawn])
-
-
-def independent_groups(ctx: Context) -> Ints | None:
-    """Return the groups of items that depend on each other (n,), or None if none do. It is the only place of this rule."""
-    return ctx.groups
 
 
 def _without_question(ctx: Context, name: str) -> Block:
@@ -102,7 +96,7 @@ class _Run:
     @cached_property
     def options(self) -> Options:
         """Options of the items with a known key."""
-        keyed, groups = self.reader.known, independent_groups(self.ctx)
+        keyed, groups = self.reader.known, self.ctx.groups
         return Options.of(
             self.reader.logits[keyed],
             self.reader.there[keyed],
