@@ -126,7 +126,8 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
             f"The options alone give keys away: {name.replace('_', ' ')} is right in {rate['value']:.1%}, "
             f"chance {chance:.1%}{beside}."
         ]
-    lines.append(f"  {counted(n, 'item')}, chance {chance:.1%}" if n else "  no items")
+    some = f" in {counted(table['groups'], 'independent group')}" if table["groups"] < n else ""
+    lines.append(f"  {counted(n, 'item')}{some}, chance {chance:.1%}" if n else "  no items")
     lines += _rated_rules(rules)
     if n:
         lines += ["  Rules that read the question, too:", *_rated_rules(others)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.base.arrays import Floats, Ints, group_numbers
+from robustify.base.arrays import Floats, Ints
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.consulting import Consulted
@@ -28,7 +28,7 @@ from robustify.judging.baselines.artifact_probe import (
     padded,
 )
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
-from robustify.judging.baselines.near_duplicates import unit_hashes
+from robustify.judging.baselines.near_duplicates import independent_groups, unit_hashes
 from robustify.judging.cloze import keeps_order
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.result import State
@@ -232,7 +232,7 @@ def proof(
             won[name][_MODELS] = answered[name]
         k[name] = np.array([1 if item is None else item.k for item in places], dtype=np.int64)
     items = [item for item in versions[AFTER] if item is not None]
-    groups = group_numbers([item.id for item in items], {item.id: item.group for item in items})
+    groups = independent_groups(items)
     auditors = {
         name: one
         for free in (True, False)

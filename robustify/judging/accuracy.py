@@ -210,9 +210,10 @@ def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
     """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
-        rows = ctx.first_rows(view, name)
-        if kept:
-            rows = rows.where(ctx.parts.kept[ctx.index.index_of[rows.item]])
+        rows, inside = ctx.first_rows(view, name), np.ones(len(ctx.index), dtype=bool)
+        for mask in [ctx.parts.kept] * kept + [ctx.parts.cloze] * (view == "cloze"):
+            inside = inside & mask
+        rows = rows.where(inside[ctx.index.index_of[rows.item]])
         if (rows.draws > 0).any():
             return None  # shares of a few sampled replies do not show the model's own error
         return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None

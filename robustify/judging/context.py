@@ -14,7 +14,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import FULL_OF, VIEW_OF, Mode, as_compared
 from robustify.items.views import VIEWS, Hidden
 from robustify.judging.baselines.artifact_probe import ProbeSettings
-from robustify.judging.baselines.near_duplicates import independent_groups
+from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
@@ -31,7 +31,7 @@ from robustify.judging.screen.votes import (
     models_asked,
     who_votes,
 )
-from robustify.judging.stats.intervals import clusters
+from robustify.judging.stats.intervals import Rate, clusters, rate
 from robustify.judging.text_overlap import Overlap
 
 LONGEST = "longest_answer"
@@ -104,6 +104,14 @@ class Parts:
     topic: Ints
     groups: Ints | None = None
     k: Ints | None = None
+
+    def groups_of(self, mask: Bools) -> Ints | None:
+        """Return the groups of the masked items, or None if all items are independent."""
+        return None if self.groups is None else self.groups[mask]
+
+    def rate(self, values: Floats, mask: Bools) -> Rate:
+        """Return the mean of the masked items' values with an interval over independent groups. Values are (n,)."""
+        return rate(values[mask], self.groups_of(mask))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +187,12 @@ class Context:
         at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
+    @cached_property
+    def table_groups(self) -> Ints | None:
+        """Group of each item of the answer table (t,), or None if items are independent. Others get -1."""
+        at = self.index.index_of
+        return None if self.groups is None else np.where(at >= 0, self.groups[at], -1)
+
     def row_groups(self, block: Block) -> Ints | None:
         """Return the group of each row of a block (r,), or None if items are independent."""
         groups = self.parts.groups
@@ -213,7 +227,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=topic,
-        groups=_groups(index, facts, items),
+        groups=_passages(index, facts.groups) if items is None else numbered_groups(items),
         k=index.k,
     )
     return Context(
@@ -236,9 +250,8 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     return replace(index, key=key.astype(np.int16), k=k.astype(np.int16))
 
 
-def _groups(index: ItemIndex, facts: Facts, items: Sequence[Item] | None) -> Ints | None:
-    """Return the independent groups of the items, or None if every item is one (n,)."""
-    found = group_numbers(index.items, facts.groups) if items is None else independent_groups(items)
+def _passages(index: ItemIndex, group_of: Mapping[str, str]) -> Ints | None:
+    found = group_numbers(index.items, group_of)
     return found if clusters(len(found), found) < len(found) else None
 
 

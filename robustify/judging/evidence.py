@@ -20,13 +20,12 @@ from robustify.judging.baselines.conditional_logit import drawn
 from robustify.judging.baselines.features import first_numbers
 from robustify.judging.baselines.wording import ABSOLUTES, HEDGES, NEGATIONS, UNIT, words_of
 from robustify.judging.baselines.words import KeyWords
-from robustify.judging.context import Context
+from robustify.judging.context import Context, Parts
 from robustify.judging.lint import cues
 from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
-from robustify.judging.stats.intervals import rate
 from robustify.judging.summary import screened as entries
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.screened import CUES, CueCode, WholeCue
@@ -160,22 +159,25 @@ def evidence(ctx: Context) -> Evidence | None:
     return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, likeness)
 
 
-def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
+def inference(found: Evidence, parts: Parts) -> entries.Inference | None:
     """Return how often models inferred the question of flagged items and of others, or None if no model tried."""
     if not found.likeness:
         return None
     inferred, kind = found.inferred, next(iter(found.likeness))
-    one, other = (Quantity.of(rate(inferred[part])) for part in (flagged, ~flagged))
+    one, other = (Quantity.of(parts.rate(inferred, mask)) for mask in (parts.flagged, ~parts.flagged))
     unasked = int(np.count_nonzero(np.isnan(inferred)))
     return entries.Inference(by=kind, least=LEAST_LIKENESS[kind], flagged=one, others=other, unasked=unasked)
 
 
-def cue_counts(found: Evidence, flagged: Bools, items: Sequence[Item] | None = None) -> entries.CueCounts:
+def cue_counts(found: Evidence, parts: Parts, items: Sequence[Item] | None = None) -> entries.CueCounts:
     """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest shortcuts."""
+    flagged = parts.flagged
     among = flagged & (found.ranking.top >= 0)
-    first: dict[CueCode, Bools] = {cue: found.named[among, 0] == at for at, cue in enumerate(found.cues)}
-    first["none"] = found.named[among, 0] == NO_CUE
-    shown = {cue: Quantity.of(rate(first[cue].astype(np.float64))) for cue in CUES if cue in first}
+    first: dict[CueCode, Bools] = {cue: found.named[:, 0] == at for at, cue in enumerate(found.cues)}
+    first["none"] = found.named[:, 0] == NO_CUE
+    shown = {
+        cue: Quantity.of(parts.rate(first[cue].astype(np.float64), among)) for cue in CUES if cue in first
+    }
     led = [(at, int(found.ranking.top[at]), found.leading[at]) for at in np.flatnonzero(among).tolist()]
     p_shortcut = found.decision.shortcut
     likely = np.where(flagged, np.nan_to_num(p_shortcut, nan=-1.0), -1.0)

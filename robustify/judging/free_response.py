@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
-from robustify.base.arrays import Bools, Floats
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.stats.intervals import rate
@@ -77,34 +77,40 @@ class FreeGrades:
 
 @dataclass(frozen=True, eq=False)
 class FreeGraded:
-    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,)."""
+    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,).
+    Items of a group (n,) depend on each other."""
 
     score: Floats
     asked: Bools
     judged: Bools
     facts: FreeFacts
 
-    def rate(self, mask: Bools) -> Score:
+    def rate(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the accuracy over the scored responses. It is withheld if fewer than 80 % have a score."""
-        here = self.score[self.asked & mask]
+        inside = self.asked & mask
+        here = self.score[inside]
         n = int(np.count_nonzero(~np.isnan(here)))
         if n < LEAST_COVERAGE * len(here):
             return Score(n=n, withheld=LOW)
-        return Score.of(rate(here))
+        return _score(self.score, inside, groups)
 
-    def bound(self, mask: Bools, unscored: float) -> Score:
+    def bound(self, mask: Bools, groups: Ints | None = None, *, unscored: float) -> Score:
         """Return the accuracy over all responses if each response without a score had the score `unscored`."""
         here = self.score[self.asked & mask]
         return Score(value=float(np.nan_to_num(here, nan=unscored).mean()) if len(here) else None)
 
-    def coverage(self, mask: Bools) -> Score:
+    def coverage(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the share of responses with a score."""
-        return Score.of(rate((~np.isnan(self.score[self.asked & mask])).astype(np.float64)))
+        return _score((~np.isnan(self.score)).astype(np.float64), self.asked & mask, groups)
 
-    def by_judge(self, mask: Bools) -> Score:
+    def by_judge(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the share of the scored responses that a judge graded."""
         scored = self.asked & mask & ~np.isnan(self.score)
-        return Score.of(rate(self.judged[scored].astype(np.float64)))
+        return _score(self.judged.astype(np.float64), scored, groups)
+
+
+def _score(values: Floats, mask: Bools, groups: Ints | None) -> Score:
+    return Score.of(rate(values[mask], None if groups is None else groups[mask]))
 
 
 def free_responses(grades: FreeGrades | None, index: ItemIndex) -> dict[str, FreeGraded]:

@@ -77,11 +77,13 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         topics=topics(ctx.topic_of, parts.kept, parts.groups) if ctx.was_screened and has_topics else None,
         residual=audit,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
-        evidence=None if found is None else cue_counts(found, ctx.parts.flagged, ctx.items),
-        inference=None if found is None else inference(found, ctx.parts.flagged),
+        evidence=None if found is None else cue_counts(found, ctx.parts, ctx.items),
+        inference=None if found is None else inference(found, ctx.parts),
         label_noise=label_noise(ctx, credits, analysed),
         item_analysis=None if analysed is None else analysed.part,
-        contamination=contamination(ctx.facts.overlap, ctx.index.items, parts.kept, parts.flagged),
+        contamination=contamination(
+            ctx.facts.overlap, ctx.index.items, parts.kept, parts.flagged, parts.groups
+        ),
     )
     limits = ctx.rules.limits
     checks, trial = guardrails(summary, limits), trial_run(summary, limits, part=ctx.rules.part)

@@ -24,8 +24,8 @@ from robustify.judging.looks.estimate import Estimate
 from robustify.judging.looks.owed import looks_of
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
-from robustify.judging.stats.intervals import rate
-from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference, paired_difference
+from robustify.judging.stats.intervals import effective_size, rate
+from robustify.judging.stats.tests import minimum_detectable_difference, paired_difference
 from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Model
@@ -167,10 +167,11 @@ class Measure:
         fit = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else None
 
         def on(mask: Bools) -> Score:
-            k, groups = (None if of is None else of[mask] for of in (parts.k, parts.groups))
             if self.unit == "accuracy":
-                return against_chance(values[mask], k, groups)
-            return Score.of(rate(values[mask], groups))
+                return against_chance(
+                    values[mask], None if parts.k is None else parts.k[mask], parts.groups_of(mask)
+                )
+            return Score.of(parts.rate(values, mask))
 
         return _on_parts(parts, on, fit)
 
@@ -181,15 +182,20 @@ def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = No
     return Measured(all=of(inside), kept=of(inside & parts.kept), flagged=of(inside & parts.flagged))
 
 
-def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
-    """Compare an accuracy with chance, mean(1/k), by a score test. It is valid for any fixed picks under exchangeable
-    keys. `groups` affects only the interval. If they do not differ, `mde` is the increase detectable with 80 % power."""
-    measured, alone = rate(won, groups), rate(won).ci
-    if k is None or alone is None:
+def against_chance(hits: Floats, k: Ints | None, groups: Ints | None = None, effect: float = 1.0) -> Score:
+    """Compare an accuracy with chance, mean(1/k). It is significant if its interval excludes chance: Wilson's score test
+    for fixed picks under exchangeable keys, over independent `groups` (n,). `effect` is a further design effect. Without
+    significance, `mde` is the increase detectable with 80 % power."""
+    there = ~np.isnan(hits)
+    measured = rate(hits, groups, effect)
+    if k is None or measured.value is None:
         return Score.of(measured)
-    chance = float(np.mean(1 / k[~np.isnan(won)]))
-    significant = not alone[0] <= chance <= alone[1]
-    rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
+    chance, ci = float(np.mean(1 / k[there])), measured.ci
+    size = effective_size(hits[there], None if groups is None else groups[there])
+    if ci is None or size is None:
+        return Score.of(measured, chance=chance)
+    significant = not ci[0] <= chance <= ci[1]
+    rise = math.nan if significant else minimum_detectable_difference(size / effect, chance)
     return Score.of(measured, chance=chance, significant=significant, mde=None if math.isnan(rise) else rise)
 
 
@@ -250,34 +256,35 @@ def _longest_picks(model: Scored) -> Floats | None:
     return model.index.spread(longest, np.where(pick < 0, np.nan, hit))
 
 
-def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
+def _free(of: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Whole:
     def found(given: MeasureInput) -> dict[str, Measured]:
         parts = given.ctx.parts
-        return {name: _on_parts(parts, partial(of, graded)) for name, graded in given.free.items()}
+
+        def scored(graded: FreeGraded, mask: Bools) -> Score:
+            return of(graded, mask, parts.groups)
+
+        return {name: _on_parts(parts, partial(scored, graded)) for name, graded in given.free.items()}
 
     return found
 
 
 def _reader(given: MeasureInput) -> dict[str, Measured]:
     """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
-    good. Its hits vary more than guesses, so that refits of the fresh probe with permuted keys compare them with
-    chance, if any."""
+    good. Its hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
     ctx = given.ctx
     block = ctx.answers.block(PROBE_VIEW, PROBE).first()
-    won = ctx.index.spread(block, block.correct)
-    if np.isnan(won).all():
+    hits = ctx.index.spread(block, block.correct)
+    if np.isnan(hits).all():
         return {}
-    read, fresh = against_chance(won, ctx.index.k, ctx.groups), given.fresh
-    if fresh is not None and fresh.p is not None:
-        read = read.model_copy(update={"p": fresh.p, "significant": fresh.p <= LEVEL, "mde": None})
-    return {SET: Measured(all=read)}
+    effect = 1.0 if given.fresh is None else given.fresh.effect
+    return {SET: Measured(all=against_chance(hits, ctx.index.k, ctx.groups, effect))}
 
 
 def _flagged(given: MeasureInput) -> dict[str, Measured]:
     ctx = given.ctx
     if not ctx.was_screened:
         return {}
-    return {SET: Measured(all=Score.of(rate(ctx.parts.flagged.astype(np.float64), ctx.parts.groups)))}
+    return {SET: Measured(all=Score.of(rate(ctx.parts.flagged.astype(np.float64), ctx.groups)))}
 
 
 def _of_screen(

@@ -72,10 +72,11 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     share, keys = (_by_item(rows, of) for of in (picked, (shown == rows.key) & (shown >= 0)))
     del picked, shown
     first = slice(0) if groups is None else np.unique(rows.item, return_index=True)[1]
-    ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
+    together = None if groups is None else groups[there][first]
+    ci = _gap_interval(share - keys, together)
     return FavouredPosition(
         position=at,
-        picked=Quantity.of(rate(share)),
+        picked=Quantity.of(rate(share, together)),
         keys=float(keys.mean()),
         excess=Quantity(value=float((share - keys).mean()), n=len(share), ci=ci),
     )
@@ -104,10 +105,12 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
         apart = ((at == 1).astype(np.int64) - theirs)[single & there]
         tests.append(sign_flip(apart, None if together is None else together[single & there])[0])
         gap = at[there] - theirs[there]
-        ci = _gap_interval(gap, None if together is None else together[there])
+        own = None if together is None else together[there]
+        ci = _gap_interval(gap, own)
         excess = Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci)
         share = float(theirs[there].mean()) if len(gap) else None
-        found.append(OnePosition(picked=Quantity.of(rate(at[there])), key=share, excess=excess, p_holm=1.0))
+        picks = Quantity.of(rate(at[there], own))
+        found.append(OnePosition(picked=picks, key=share, excess=excess, p_holm=1.0))
     positions = (one.model_copy(update={"p_holm": p}) for one, p in zip(found, holm(tests), strict=True))
     return PositionBias(n=len(rows), positions=tuple(positions))
 

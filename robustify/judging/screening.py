@@ -27,7 +27,7 @@ from robustify.judging.screen.votes import (
     voter_agreement,
     who_votes,
 )
-from robustify.judging.stats.intervals import rate
+from robustify.judging.stats.intervals import clusters, rate
 from robustify.judging.summary import screened as entries
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import OtherRule
@@ -50,12 +50,13 @@ def benchmark(ctx: Context) -> entries.Benchmark:
     return entries.Benchmark(
         name=facts.name,
         n_items=len(index),
+        groups=None if ctx.groups is None else clusters(len(index), ctx.groups),
         n_quarantined=facts.n_quarantined,
         option_counts={str(options): int(n) for options, n in enumerate(np.bincount(k)) if n},
         chance_accuracy=float(np.mean(1 / k)) if len(k) else None,
         topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
-        key_spread=key_spread(index.key, index.k),
+        key_spread=key_spread(index.key, index.k, ctx.groups),
         defects={
             kind: entries.DefectCount(n=len(items), items=tuple(dict.fromkeys(items))[:LISTED_DEFECTS])
             for kind, items in faulty.items()
@@ -93,7 +94,8 @@ def rule_scores(ctx: Context) -> dict[str, Measured]:
     ):
         if mask.any():
             options = None if could is None else ctx.in_table(could)
-            for name, row in heuristic_scores(ctx.answers, ctx.in_table(mask), options).items():
+            rows = heuristic_scores(ctx.answers, ctx.in_table(mask), options, ctx.table_groups)
+            for name, row in rows.items():
                 out.setdefault(name, {})[part] = row
     return {name: Measured(**parts) for name, parts in out.items()}
 

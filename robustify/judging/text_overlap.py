@@ -23,7 +23,7 @@ from typing import Any, Literal, TextIO
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from robustify.base.arrays import Bools, Floats
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError
 from robustify.base.files import sha256
 from robustify.base.texts import in_words
@@ -197,15 +197,19 @@ def _joined(head: Words, tail: Words, n: int) -> Words:
 
 
 def contamination(
-    found: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools
+    found: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools, groups: Ints | None = None
 ) -> Contamination | None:
     """Summarize which of the items `ids` were found in the files, by n-grams or, for short items, as complete texts.
 
-    `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates. Raise `DataError` if
-    the overlap was computed on other items.
+    `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates. Items of a group (n,)
+    depend on each other. Raise `DataError` if the overlap was computed on other items.
     """
     if found is None:
         return None
+
+    def measured(values: Floats | Bools, mask: Bools) -> Quantity:
+        return Quantity.of(rate(values[mask].astype(np.float64), None if groups is None else groups[mask]))
+
     silent, short, there = (
         np.array([name in names for name in ids], dtype=bool)
         for names in map(frozenset, (found.not_checkable, found.short, found.found))
@@ -222,13 +226,13 @@ def contamination(
         files=tuple(TextFile(**asdict(file)) for file in found.files),
         ngram=found.ngram,
         n=int(grams.sum()),
-        found=_rate(there[grams]),
-        short_mode=ShortMode(n=int(short.sum()), found=_rate(there[short])),
+        found=measured(there, grams),
+        short_mode=ShortMode(n=int(short.sum()), found=measured(there, short)),
         not_checkable=int(silent.sum()),
-        coverage=_rate(coverage[grams]),
+        coverage=measured(coverage, grams),
         parts={p: _share(sum(p in h.parts for h in found.hits), found.checked[p]) for p in PARTS},
-        in_kept=_rate(there[kept & ~silent]),
-        in_flagged=_rate(there[flagged & ~silent]),
+        in_kept=measured(there, kept & ~silent),
+        in_flagged=measured(there, flagged & ~silent),
         items=tuple(name for name, is_there in zip(ids, there.tolist(), strict=True) if is_there),
     )
     return Contamination(overlap=part)
@@ -236,10 +240,6 @@ def contamination(
 
 def _share(x: int, n: int) -> Quantity:
     return Quantity(value=x / n, n=n, ci=wilson(x, n)) if n else Quantity(n=0)
-
-
-def _rate(credit: Floats | Bools) -> Quantity:
-    return Quantity.of(rate(credit.astype(np.float64)))
 
 
 def search_words(text: str) -> list[str]:

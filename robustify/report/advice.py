@@ -74,6 +74,8 @@ class Grounds:
         """Number of items flagged by chance, or None if it is unknown."""
         if not self.flagged or self.by_chance is None:
             return None
+        if self.answerable:
+            return max(0, self.flagged - self.answerable[0])
         return round(self.flagged * (self.by_chance.value or 0.0))
 
     @property

@@ -172,6 +172,8 @@ def report_tree(s: Summary) -> dict[str, Any]:
 
 
 def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
+    if s.benchmark.groups:
+        yield None, finding("groups", s.benchmark)
     if not s.screen and (said := finding("key_spread", s.benchmark.key_spread)):
         yield None, said
     if s.screen and not g.trial:

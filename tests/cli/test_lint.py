@@ -42,7 +42,7 @@ FIRES: dict[str, list[Row]] = {
     "R009": [("Which?", ("red\u00a0box", *SAME[1:]), 0), ("Which?", ("red", "t\u0456n", "old", "wet"), 0)],
     "R011": [("Which?", ("box", "a box of old tin", "a box of wet tin", "a box of red tin"), 0)],
     "R012": [("Which?", ("a red box of wood and tin", *SAME[1:]), 0)],
-    "R021": [("Which?", SAME, 1)] * 12,
+    "R021": [(f"Which {n}?", SAME, 1) for n in range(12)],
     "R031": [("Which?", ("it never stops", "it stops"), 1)] * 12,
     "R032": [("Which?", ("it often stops", "it stops"), 0)] * 12,
     "R033": [("Which?", ("it does not stop", "it stops"), 1)] * 12,

@@ -50,7 +50,9 @@ def test_words_of_keys_are_named_for_the_cue_of_words() -> None:
 
 
 def test_the_strongest_cue_of_the_set_is_that_of_lint() -> None:
-    keyed = [Item(f"i{at}", "Which?", ("the long one", "so", "it"), int(at >= 50)) for at in range(60)]
+    keyed = [
+        Item(f"i{at}", f"Which of {at}?", ("the long one", "so", "it"), int(at >= 50)) for at in range(60)
+    ]
     whole = whole_cue(keyed)
     assert (whole.rule, whole.keys, whole.n, whole.of) == ("R012", 50, 60, 60)
     assert whole.expected == pytest.approx(20)

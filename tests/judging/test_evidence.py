@@ -16,6 +16,7 @@ from robustify.judging.screen.decoy_filter import Decision, flags
 from robustify.judging.screen.ranking import Ranking, at_option
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screened import CUES
+from tests.support.contexts import parts_of
 from tests.support.fake_answers import bench, votes_of
 
 K = 4
@@ -177,7 +178,7 @@ def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     ranking, decision = ranked(votes, {"surface": surface["characters"]}, surface)
     found = of(ranking, decision, votes)
     flagged = np.arange(n) < 20
-    summary = cue_counts(found, flagged)
+    summary = cue_counts(found, parts_of(~flagged))
     assert summary.n == 20
     assert {cue: (q.value, q.n) for cue, q in summary.cues.items()} == {
         "length": (0.5, 20),

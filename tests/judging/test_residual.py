@@ -172,7 +172,7 @@ def cheat(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield an auditor that saw the keys."""
     kept = task.kept
     right = kept.key[:, None] == np.arange(kept.would.shape[1])
-    yield AuditorRates("cheat", "who saw the keys", rate_of(right, kept.key, kept.k, kept.would), True)
+    yield AuditorRates("cheat", "who saw the keys", rate_of(right, kept), True)
 
 
 def test_a_made_up_auditor_is_one_function_and_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from robustify.base.errors import ResourceError, UsageError
 from robustify.cli import cli
 from robustify.items.item import Item
 from robustify.judging import measures
+from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.stats.tests import independent_difference, paired_difference
 from robustify.report.compare import compared, comparison_html
 from robustify.report.compare.change import FROM_CUT
@@ -184,7 +185,7 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) ->
     found = compared([base.folder, tuned.folder])
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     one, two = (np.array([at % 3 == 0 or at % m == 0 for at in range(60)]) * 1.0 for m in (99, 2))
-    expected = paired_difference(two, one)
+    expected = paired_difference(two, one, numbered_groups(base.items or ()))
     assert change.models == ("base", "<b>tuned</b>")
     assert (change.paired, change.changed) == (True, True)
     assert change.difference.value == pytest.approx(20 / 60)
@@ -204,7 +205,7 @@ def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run
     newcombe = independent_difference(40, 60, 20, 60)
     assert not change.paired
     assert change.difference.value == pytest.approx(1 / 3)
-    assert change.difference.ci == pytest.approx(newcombe.ci, abs=1e-3)
+    assert change.difference.ci == pytest.approx(newcombe.ci, abs=5e-3)
     assert change.changed
 
 

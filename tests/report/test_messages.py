@@ -74,7 +74,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
                              ({"source": "panel"}, "by the other models is not above 0")],
     "looks_unanswered": [({"n": 1}, "1 unreadable answer could have been any option")],
     "vague_list": [({"precision": 0.3, "planted": 0.05}, "they are 30"), ({"precision": None, "planted": 0.05}, "unknown")],
-    "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly above chance")],
+    "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly better")],
 }  # fmt: skip
 
 

@@ -17,7 +17,9 @@ class _MadeUp(SimpleNamespace):
 def made_up(names: Sequence[str], voters: Sequence[str] = (), parts: Parts | None = None, **more: Any) -> Any:
     """Return what a measure reads of a context; `more`: answers, index, full and the like."""
     known = parts or SimpleNamespace(groups=None)
-    return _MadeUp(names=tuple(names), votes=SimpleNamespace(voters=voters), parts=known, **more)
+    return _MadeUp(
+        names=tuple(names), votes=SimpleNamespace(voters=voters), parts=known, groups=known.groups, **more
+    )
 
 
 def parts_of(kept: Any, cloze: Any = None, topic: Any = None, **more: Any) -> Parts:

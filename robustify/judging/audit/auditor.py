@@ -25,7 +25,14 @@ from robustify.judging.baselines.near_duplicates import fold_groups, near_duplic
 from robustify.judging.screen.consensus import Screened
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.votes import KEPT
-from robustify.judging.stats.intervals import Interval, Rate, clopper_pearson, rate
+from robustify.judging.stats.intervals import (
+    Interval,
+    Rate,
+    clopper_pearson,
+    clusters,
+    effective_size,
+    rate,
+)
 from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference
 from robustify.judging.summary.quantity import Quantity, ReasonValue
 from robustify.judging.summary.result import AuditorResult
@@ -46,7 +53,8 @@ class AuditRate:
 
     `chance` is the expected rate of an uninformed auditor given the selection, and `even` the mean of 1/k on the same
     items. `free` counts the items on which the selection did not rule out the pick (None for all). If `p` is given, this
-    exact p-value, or that of as many `refits` with permuted keys, decides instead of the bounds.
+    exact p-value, or that of as many `refits` with permuted keys, decides instead of the bounds. `effect` is the design
+    effect: how many of the items count as one independent item.
     """
 
     rate: Rate
@@ -55,12 +63,18 @@ class AuditRate:
     free: int | None = None
     p: float | None = None
     refits: int | None = None
+    effect: float = 1.0
 
     def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
-        """Return the Clopper-Pearson interval of the accuracy over `n` items (default: all), rounded outward."""
-        right, n = (self.rate.value or 0.0) * self.rate.n, self.rate.n if n is None else n
-        low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
-        return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
+        """Return the Clopper-Pearson interval of the accuracy over `n` items (default: all), rounded outward. Items that
+        depend on each other count by their effective number (Korn and Graubard 1998)."""
+        right, n, effect = (
+            (self.rate.value or 0.0) * self.rate.n,
+            self.rate.n if n is None else n,
+            self.effect,
+        )
+        low = clopper_pearson(math.floor(right + 1e-6) / effect, n / effect, level)[0]
+        return low, clopper_pearson(min(math.ceil(right - 1e-6), n) / effect, n / effect, level)[1]
 
     def limit(self, overall: float) -> float:
         """Return the chance level to compare the accuracy with. It is `chance` if `p` is given, otherwise the
@@ -93,7 +107,7 @@ class AuditRate:
         """Return the lowest accuracy above chance that is detectable with 80 % power, or None if there is none."""
         if not self.rate.n or self.chance is None:
             return None
-        rise = minimum_detectable_difference(self.rate.n, self.chance, 1 - 2 * LEVEL, POWER)
+        rise = minimum_detectable_difference(self.rate.n / self.effect, self.chance, 1 - 2 * LEVEL, POWER)
         return None if math.isnan(rise) else self.chance + rise
 
 
@@ -124,21 +138,6 @@ class AuditorRates:
         """Return the auditor's name, kind, rate and number of items, as parameters of a `Reason`."""
         rate = self.audit.rate
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
-
-
-def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
-    """Return an auditor's accuracy and its chance level. Its picks, `best` (n, K), must not depend on the keys.
-
-    The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
-    """
-    tied = best.sum(axis=1)
-    there = tied > 0
-    if not there.any():
-        return AuditRate(rate(np.empty(0)), None)
-    best, key, k, would = best[there], key[there], k[there], would[there]
-    open_ = by_rows(lambda *of: (of[0] / of[1][:, None] * ~of[2]).sum(axis=1), best, tied[there], would)
-    chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
-    return AuditRate(rate(credit(best, key)), chance, float(np.mean(1 / k)), int(np.count_nonzero(open_)))
 
 
 @dataclass(frozen=True)
@@ -244,6 +243,26 @@ def kept_by(found: Screened) -> Kept:
     return Kept(mask, votes.key[mask], votes.k[mask], found.would[mask])
 
 
+def audited(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate:
+    """Return an auditor's accuracy and its chance level. Its picks, `best` (n, K), must not depend on the keys. Items of a
+    group (n,) depend on each other.
+
+    The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
+    """
+    key, k, would = kept.key, kept.k, kept.would
+    tied = best.sum(axis=1)
+    there = tied > 0
+    if not there.any():
+        return AuditRate(rate(np.empty(0)), None)
+    best, key, k, would = best[there], key[there], k[there], would[there]
+    open_ = by_rows(lambda *of: (of[0] / of[1][:, None] * ~of[2]).sum(axis=1), best, tied[there], would)
+    chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
+    hits, together = credit(best, key), None if groups is None else groups[there]
+    size = effective_size(hits, together) or clusters(len(hits), together)
+    free = int(np.count_nonzero(open_))
+    return AuditRate(rate(hits, together), chance, float(np.mean(1 / k)), free, effect=len(hits) / size)
+
+
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
@@ -264,14 +283,18 @@ class FreshProbe:
         (design, at, key), settings = found, self.settings
         n, rows, right = len(at), len(design.x), int(np.count_nonzero(design.hits(key[:, None])))
         refits = int(np.clip(_CELLS // rows, min(FEWEST_REFITS, settings.refits), settings.refits))
-        rng, step, reached = np.random.default_rng(settings.seed), max(1, _AT_ONCE // rows), 0
+        rng, step, counts = np.random.default_rng(settings.seed), max(1, _AT_ONCE // rows), list[Ints]()
         for start in range(0, refits, step):
             drawn = rng.random((n, min(step, refits - start)))
-            by_chance = design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0)
-            reached += int(np.count_nonzero(by_chance >= right))
-        rate, p = Rate(right / n, n, clopper_pearson(right, n)), (1 + reached) / (1 + refits)
-        chance, even = float(np.mean(1 / design.size)), float(np.mean(1 / kept.k[at]))
-        return AuditRate(rate, chance, even, p=p, refits=refits)
+            counts.append(design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0))
+        by_chance, guess = np.concatenate(counts), 1 / design.size
+        p = (1 + int(np.count_nonzero(by_chance >= right))) / (1 + refits)
+        effect = max(1.0, float(by_chance.var() / (guess * (1 - guess)).sum()))
+        rate, even = (
+            Rate(right / n, n, clopper_pearson(right / effect, n / effect)),
+            float(np.mean(1 / kept.k[at])),
+        )
+        return AuditRate(rate, float(guess.mean()), even, p=p, refits=refits, effect=effect)
 
     def first(self, kept: Kept) -> Bools:
         """Mark one item of each group of near-duplicates, or all items if no text is known (n,).

@@ -16,7 +16,7 @@ from robustify.judging.context import Context
 from robustify.judging.measures import against_chance
 from robustify.judging.screen.votes import UNANSWERED, first_picks
 from robustify.judging.stats.intervals import interval, rate
-from robustify.judging.stats.tests import poisson_binomial, upper_tail
+from robustify.judging.stats.tests import paired_difference, poisson_binomial, upper_tail
 from robustify.judging.summary.quantity import Quantity, Reason
 from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck, LabelNoise
 
@@ -61,6 +61,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
     half = len(order) // 2
     weaker, stronger = (_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
     options, rows = np.arange(index.width), np.arange(len(index))
+    group_of = np.repeat((rows if ctx.groups is None else ctx.groups)[:, None], index.width, axis=1)
     wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & there[:, None]
     unpicked = wrong & (weaker + stronger == 0)
     difficulty = np.where(there, np.nansum(won, axis=1) / np.maximum(n, 1), np.nan)
@@ -74,9 +75,9 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
         models=tuple(found),
         n=int(there.sum()),
         kr20=_kr20(won),
-        negative=Quantity.of(rate(np.where(np.isnan(total), np.nan, total < 0))),
-        unpicked=Quantity.of(rate(unpicked[wrong].astype(np.float64))),
-        misled=Quantity.of(rate(misled[there].astype(np.float64))),
+        negative=Quantity.of(rate(np.where(np.isnan(total), np.nan, total < 0), ctx.groups)),
+        unpicked=Quantity.of(rate(unpicked[wrong].astype(np.float64), group_of[wrong])),
+        misled=Quantity.of(ctx.parts.rate(misled.astype(np.float64), there)),
         keys=keys,
     )
     columns: dict[str, Iterable[object]] = {
@@ -100,16 +101,16 @@ def label_noise(
     """Return the keys that may be wrong, or None if no model was asked the full question.
 
     With the `analysed` answers of five models, these are the most doubtful keys, if at least half of such a list is wrong.
-    With fewer, they are the items that all strong models answer with the same wrong choice. A model is `strong` if the
-    lower Wilson bound of its `full` accuracy is above chance. `expected` is the number of `all_wrong` items that would be
-    flagged if wrong picks were independent and uniform, and `p` the probability of as many or more. It is a lower bound,
-    because models share errors. Exchangeable keys do not apply, because strong models know most keys.
+    With fewer, they are the items that all strong models answer with the same wrong choice. A model is `strong` if its
+    `full` accuracy is significantly above chance and above its own accuracy without the question. `expected` is the number
+    of `all_wrong` items that would be flagged if wrong picks were independent and uniform, and `p` the probability of as
+    many or more. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models
+    know most keys.
     """
     index, full = ctx.index, _full(credits)
     if not full:
         return None
-    accuracy = {name: against_chance(won[index.k > 0], index.k[index.k > 0]) for name, won in full.items()}
-    strong = tuple(name for name, a in accuracy.items() if a.ci and a.ci[0] > (a.chance or 0.0))
+    strong = tuple(name for name in full if _is_strong(ctx, credits[name]))
     if analysed is not None:
         keys = analysed.part.keys
         if (keys.precision.value or 0.0) < LEAST_PRECISION:
@@ -124,20 +125,34 @@ def label_noise(
     there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = np.flatnonzero(wrong & (picks == picks[:, :1]).all(axis=1))
-    agreeing = (index.k[wrong] - 1.0) ** (1 - len(strong))
+    agreeing, together = (index.k[wrong] - 1.0) ** (1 - len(strong)), ctx.parts.groups_of(wrong)
     chance = {
         "all_wrong": int(np.count_nonzero(wrong)),
         "expected": float(agreeing.sum()),
-        "p": upper_tail(poisson_binomial(agreeing), len(flagged)),
+        "p": upper_tail(poisson_binomial(agreeing, together), len(flagged)),
     }
     return _found(ctx, strong, there, flagged).model_copy(update=chance)
+
+
+def _is_strong(ctx: Context, credits: Credits) -> bool:
+    """Return whether a model is significantly better with the question than chance, and than without the question."""
+    full, blind, known = credits["full"], credits.get("choices_only"), ctx.index.k > 0
+    if full is None:
+        return False
+    score = against_chance(full[known], ctx.index.k[known], ctx.parts.groups_of(known))
+    if score.value is None or score.ci is None or score.ci[0] <= (score.chance or 0.0):
+        return False
+    if blind is None:
+        return True
+    gain = paired_difference(full, blind, ctx.groups)
+    return gain.ci is not None and gain.ci[0] > 0
 
 
 def _found(ctx: Context, strong: tuple[str, ...], there: Bools, listed: Ints) -> LabelNoise:
     """Summarize the `listed` keys to check. Among the items `there` (n,), give their share of kept and flagged items."""
     flagged = np.isin(np.arange(len(there)), listed).astype(np.float64)
     every, kept, removed = (
-        Quantity.of(rate(flagged[there & of])) for of in (True, ctx.parts.kept, ctx.parts.flagged)
+        Quantity.of(ctx.parts.rate(flagged, there & of)) for of in (True, ctx.parts.kept, ctx.parts.flagged)
     )
     return LabelNoise(
         strong=strong,

@@ -83,7 +83,7 @@ def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
     every = everything(ctx.index)
-    found, before = (audited(best[part.mask], part.key, part.k, part.would) for part in (kept, every))
+    found, before = (audited(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, every))
     return AuditorRates(kind, name, found, kind in ("non_voter", "encoder"), before=before)
 
 
@@ -97,7 +97,7 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
     could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
     could[kept.mask] = kept.open
-    scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could))
+    scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could), ctx.table_groups)
     rows = {
         name: Score.model_validate(row) for name, row in scores.items() if row["n"] and name not in SEES_STEM
     }

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import best, picks
+from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.baselines.option_texts import Options, chunks
-from robustify.judging.stats.intervals import shared_rate
-from robustify.judging.stats.tests import LATTICE, LEAST_LATTICE_P, holm, lattice_tail
+from robustify.judging.stats.intervals import clusters, shared_rate
+from robustify.judging.stats.tests import LATTICE, LEAST_LATTICE_P, holm, independent_draws, lattice_tail
 
 if TYPE_CHECKING:
     from robustify.items.answers import Answers, Block
@@ -137,9 +138,10 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     """Return the output of `robustify heuristics --json`: n, chance, and the tie-fair accuracy of each heuristic.
 
     `heuristics` see only the options, and those `with_question` read the question, too. `ties` counts the items with a
-    shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm correction within either group.
+    shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm correction within either family. `groups`
+    counts the independent groups of items.
     """
-    n = len(items)
+    n, groups = len(items), numbered_groups(items)
     # Sizes of ties and hits of ten million items take 400 MB, and their surface 5 GB.
     sizes, ties, hits = (
         np.zeros(n, np.uint8),
@@ -163,13 +165,14 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
     for h, own, hit in zip(HEURISTICS, ties, hits, strict=True):
         tie = own.astype(np.int64)
         won = hit / tie
-        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k), k)
+        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k, groups=groups), k)
         shared = int(np.count_nonzero(tie > 1))
-        found[h.name] = {**shared_rate(won, tie, k).json(), "ties": shared, "p": p[h.name]}
+        found[h.name] = {**shared_rate(won, tie, k, groups).json(), "ties": shared, "p": p[h.name]}
     for name, corrected in _by_holm(p).items():
         found[name]["p_holm"] = corrected
     with_question = {name: found.pop(name) for name in sorted(SEES_STEM)}
-    return {"n": n, "chance_accuracy": chance, "heuristics": found, "with_question": with_question}
+    whole = {"n": n, "groups": clusters(n, groups), "chance_accuracy": chance}
+    return {**whole, "heuristics": found, "with_question": with_question}
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
@@ -188,7 +191,7 @@ def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:
 
 
 def heuristic_scores(
-    answers: "Answers", keep: Bools, could: Bools | None = None
+    answers: "Answers", keep: Bools, could: Bools | None = None, groups: Ints | None = None
 ) -> dict[str, dict[str, object]]:
     """Score each heuristic on the items selected by the mask `keep`, which is aligned with `answers.items`.
 
@@ -198,21 +201,22 @@ def heuristic_scores(
     filter keeps items whose key the voters did not pick. Rules that avoid their picks are therefore correct more often
     than `chance`, the mean of 1/k. `expected` is the expected accuracy given the selection. p_holm is corrected over
     all heuristics that see as much (Holm 1979). If a heuristic depends on the keys, its p is multiplied by the number of
-    positions.
+    positions. Items of one of the `groups` (items,) depend on each other.
     """
     names = [model for view, model, _ in answers.askings() if view == VIEW]
     blocks = {name: answers.block(VIEW, name) for name in names}
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
     free = {name: _possible_keys(block, could) for name, block in kept.items()}
+    own = {name: None if groups is None else groups[block.item] for name, block in kept.items()}
     p = {
-        name: _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit), block.k)
+        name: _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit, own[name]), block.k)
         for (name, block), (hit, of) in zip(kept.items(), free.values(), strict=True)
         if len(block)
     }
     corrected = _by_holm(p)
     return {
         name: {
-            **shared_rate(block.correct, block.tie, block.k).json(),
+            **shared_rate(block.correct, block.tie, block.k, own[name]).json(),
             "ties": int(np.count_nonzero(block.tie > 1)),
             "chance": float(np.mean(1 / block.k)) if len(block) else None,
             "expected": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
@@ -245,28 +249,24 @@ def _corrected(name: str, p: float, k: Ints) -> float:
     return min(1.0, int(k.max(initial=1)) * p) if name in FITTED else p
 
 
-def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
+def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None, groups: Ints | None = None) -> float:
     """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
 
     With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices can be
-    the key, `k` counts these, and `hit` (n,) counts those that share the pick. The result is exact on the lattice of the
-    common denominator. A lattice that is too large is replaced by a normal approximation. The result is at least 1e-12.
+    the key, `k` counts these, and `hit` (n,) counts those that share the pick. Items of one of the `groups` (n,) depend on
+    each other as much as possible (`independent_draws`). The result is exact on the lattice of the common denominator. A
+    lattice that is too large is replaced by a normal approximation. The result is at least 1e-12.
     """
-    hit = tie if hit is None else hit
-    # Each triple is encoded as one number, because numpy sorts rows much more slowly than numbers.
-    base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
-    _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
-    columns = (tie[first], hit[first], k[first], counts)
-    kinds = list(zip(*(column.tolist() for column in columns), strict=True))
-    unit = math.lcm(*(t for t, *_ in kinds))
-    size = unit * sum(n for *_, n in kinds) + 1
+    unit = math.lcm(*np.unique(tie).tolist())
+    draws = independent_draws(
+        unit // np.maximum(tie, 1), (tie if hit is None else hit) / np.maximum(k, 1), groups
+    )
+    size = sum(one.n * one.levels[-1] for one in draws if one.levels) + 1
     if size > LATTICE:
         from scipy.special import ndtr
 
-        mean = math.fsum(n * h / of / t for t, h, of, n in kinds)
-        variance = math.fsum(n * h / of * (1 - h / of) / t**2 for t, h, of, n in kinds)
+        mean, variance = (math.fsum(getattr(one, name) for one in draws) for name in ("mean", "variance"))
         if variance <= 0:
             return 1.0
-        return max(LEAST_LATTICE_P, float(ndtr(-(total - mean) / math.sqrt(variance))))
-    steps = [(unit // t, h / of, n) for t, h, of, n in kinds]
-    return float(np.clip(lattice_tail(steps, size, math.ceil(total * unit - 1e-6)), LEAST_LATTICE_P, 1.0))
+        return max(LEAST_LATTICE_P, float(ndtr(-(total * unit - mean) / math.sqrt(variance))))
+    return float(np.clip(lattice_tail(draws, size, math.ceil(total * unit - 1e-6)), LEAST_LATTICE_P, 1.0))

@@ -17,6 +17,7 @@ from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.relatives import Parallels, joined, parallels, relatives
 from robustify.judging.baselines.wording import words_of
+from robustify.judging.stats.intervals import clusters
 
 T = TypeVar("T", bound=np.generic)
 
@@ -28,8 +29,8 @@ FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
 """Fewest items, and share of items, with the same choices that make these choices a format such as True/False."""
 LARGEST_GROUP = 0.2
 """Largest share of items that loose copies may link into one fold. Above it, only near-duplicates stay together."""
-TRANSLATED = 0.2
-"""Smallest share of items with paired translations that makes these dependent."""
+MOST_GROUPED = 1_000_000
+"""Most items whose texts are compared by words."""
 _COMPARED = 1_000
 """Number of word sets per batch of comparisons."""
 
@@ -58,12 +59,24 @@ def independent_groups(items: Sequence[Item]) -> Ints:
     )
     chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
     found = np.where(chained, near, loose)
-    one, other = parallel_items(items).pairs
-    apart = found[one] != found[other]
-    translated = np.union1d(one[apart], other[apart])
-    # In a set of copies, a few other items have equal numbers by chance.
-    few = len(translated) < TRANSLATED * len(items)
-    return _read_only(found if few else joined(found, one[apart], other[apart]))
+    # Copies have equal numbers and lengths, so that translations are sought among one of each.
+    once = np.unique(found)
+    one, other = parallel_items([items[i] for i in once.tolist()]).pairs
+    return _read_only(joined(found, once[one], once[other]))
+
+
+def numbered_groups(items: Sequence[Item]) -> Ints | None:
+    """Return the independent group of each item (n,), or None if every item stands alone. Of more than `MOST_GROUPED`
+    items, only copies with the same texts are sought."""
+    found = equal_texts(items) if len(items) > MOST_GROUPED else independent_groups(items)
+    return found if clusters(len(found), found) < len(found) else None
+
+
+def equal_texts(items: Sequence[Item]) -> Ints:
+    """Return one number for all items with the same texts, whatever the order of their choices (n,)."""
+    starts = range(0, len(items), _COMPARED)
+    hashes = [unit_hashes(list(map(_content, items[at : at + _COMPARED]))) for at in starts]
+    return np.unique(np.concatenate([np.empty(0), *hashes]), return_inverse=True)[1].astype(np.int64)
 
 
 @kept_for_last

@@ -64,10 +64,11 @@ class KeysMarked:
         return self.keys > self.expected
 
 
-def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMarked:
-    """Test whether keys are marked as often as other options. `marks` has one value per option of each item."""
-    rows = zip(marks, keys, strict=True)
-    some = Counter((sum(own), len(own), own[key]) for own, key in rows if 0 < sum(own) < len(own))
+def keys_marked(marks: Sequence[Sequence[bool]], items: Sequence[Item]) -> KeysMarked:
+    """Test whether keys are marked as often as other options. `marks` has one value per option of each item. Items with
+    the same texts count as one."""
+    rows = zip(marks, items, strict=True)
+    some = Counter((sum(own), len(own), own[item.key]) for own, item in rows if 0 < sum(own) < len(own))
     n, found = some.total(), sum(of * hit for (*_, hit), of in some.items())
     expected = math.fsum(m / k for m, k, _ in some.elements())
     if abs(found - expected) < max(1.0, LEAST_EXCESS * n):
@@ -75,20 +76,23 @@ def keys_marked(marks: Sequence[Sequence[bool]], keys: Sequence[int]) -> KeysMar
     import numpy as np
 
     from robustify.judging.baselines.heuristics import credit_p
+    from robustify.judging.baselines.near_duplicates import equal_texts
 
-    more, size = found > expected, np.array([k for _, k, _ in some.elements()])
-    hit = np.array([m if more else k - m for m, k, _ in some.elements()])
-    p = credit_p(found if more else n - found, np.ones_like(size), size, hit)
+    at = [i for i, own in enumerate(marks) if 0 < sum(own) < len(own)]
+    groups, size = equal_texts([items[i] for i in at]), np.array([len(marks[i]) for i in at])
+    more, marked = found > expected, np.array([sum(marks[i]) for i in at])
+    hit = marked if more else size - marked
+    p = credit_p(found if more else n - found, np.ones_like(size), size, hit, groups)
     return KeysMarked(found, n, expected, is_large=True, p=min(1.0, 2 * p))
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     """Describe and test the position that has too many keys, or return None if there is none (Bonferroni's correction)."""
     pairs = Counter((item.key, item.k) for item in items)
-    keys, most = [key for key, _ in pairs.elements()], max((k for _, k in pairs), default=0)
-    at = Counter(keys).most_common(1)[0][0] if keys else 0
+    at = Counter(key for key, _ in pairs.elements()).most_common(1)[0][0] if pairs else 0
+    most = max((k for _, k in pairs), default=0)
     marks = {k: [place == at for place in range(k)] for _, k in pairs}
-    found = keys_marked([marks[k] for _, k in pairs.elements()], keys)
+    found = keys_marked([marks[item.k] for item in items], items)
     there = f"{found.keys:,} of {counted(found.n, 'key')} are {ascii_uppercase[at]}"
     says = f"{there}, {found.expected:.0f} expected by chance"
     return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None
@@ -106,8 +110,7 @@ def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dic
 
 def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:
     """Return, by code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
-    keys = [item.key for item in items]
-    found = {code: keys_marked(own, keys) for code, own in marks.items()}
+    found = {code: keys_marked(own, items) for code, own in marks.items()}
     if not any(one.is_large for one in found.values()):
         return {}
     from robustify.judging.stats.tests import holm

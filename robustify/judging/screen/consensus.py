@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from robustify.judging.stats.intervals import (
     Rate,
     clopper_pearson,
     clusters,
+    group_sums,
     interval,
     rate,
     resampled,
@@ -83,8 +84,8 @@ def chance(
     """Compare the flags of a filter with those expected under the null. `groups` (n,) are resampled together.
 
     `would` (n, K) marks the options that would be flagged if they were the key. Item i is flagged with probability A_i
-    / k_i, where A_i counts them, so the number of flags is Poisson-binomial. A shortcut is always flagged and adds 1 -
-    1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1 - 1/k_i).
+    / k_i, where A_i counts them, so the number of flags is Poisson-binomial, with one draw for each group. A shortcut is
+    always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1 - 1/k_i).
 
     With the keys (n,) as `by_position`, a key is at position j with the share of keys at j among items with as many
     options. The Poisson-binomial variance is at least (n - 1) / n times that of permuted keys, so p is conservative.
@@ -108,9 +109,9 @@ def chance(
         ratio = per_decoy.max(axis=1)[k]
         over = flagged - null - (drawn[k, by_position] - (drawn * share).sum(axis=1)[k])
         room = (1 + (share**2).sum(axis=1))[k] - 2 * share[k, by_position]
-    pmf, count = poisson_binomial(null), int(flagged.sum())
+    pmf, count = poisson_binomial(null, groups), int(flagged.sum())
     expected, expected_ci, p = float(null.sum()), central(pmf), upper_tail(pmf, count)
-    by_chance = false_share(flagged, decoys, ratio)
+    by_chance = false_share(flagged, decoys, ratio, groups)
     # The bootstrap takes the most memory.
     del null, pmf, decoys, ratio
     latent = excess_ci = latent_ci = None
@@ -135,25 +136,40 @@ def chance(
     )
 
 
-def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
+def false_share(hits: Bools, decoys: Floats, ratio: Floats, groups: Ints | None = None) -> Rate:
     """Estimate the share of hits due to chance from decoys, the wrong options that would be flagged as keys. It is D / H.
 
     `hits` (n,) marks flagged items, and `decoys` (n,) is the number of chance hits that each item's decoys represent,
     which is c / (1 - c) for a decoy that is the key with probability c: `ratio` (n,), or the largest. A hit with ratio
     0 can have no decoy and is left out. A shortcut whose key is missed adds only to D, so the estimate is conservative.
 
-    The interval predicts the share in these very hits. Under the null, D minus the chance hits L is a sum of
-    independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The interval
-    contains every L that its score test does not reject. None without hits.
+    The interval predicts the share in these very hits. Under the null, D minus the chance hits L is a sum of differences
+    with mean 0 and variance c / (1 - c). Items of a group (n,) share one difference. The interval contains every L that its
+    score test does not reject. None without hits.
     """
     there = (hits & (ratio > 0)) | (decoys > 0)
     n, by_chance = int(np.count_nonzero(hits & there)), float(decoys[there].sum())
     if not n:
         return _NO_RATE
-    each = float((decoys[there] ** 2).sum()) / by_chance if by_chance else float(ratio[there].max())
+    together = None if groups is None else groups[there]
+    size = group_sums(np.ones(int(there.sum())), together)
+    # Mean number of items that share the draw of an item.
+    shared = float((size**2).sum() / size.sum())
+    square = float((group_sums(decoys[there], together) ** 2).sum())
+    each = square / by_chance if by_chance else shared * float(ratio[there].max())
     middle = by_chance + _Z2 * each / 2
-    half = math.sqrt(_Z2 * (by_chance * (1 + each) + _Z2 * each**2 / 4))
+    half = math.sqrt(_Z2 * (by_chance * (shared + each) + _Z2 * each**2 / 4))
     return Rate(_clipped(by_chance / n), n, (_clipped((middle - half) / n), _clipped((middle + half) / n)))
+
+
+def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
+    """Return the share of the items that are flagged and not by chance, with its interval in this set. If nothing is
+    flagged, no cutoff reached q, which does not bound the rate of shortcuts."""
+    if not share.value or by_chance.value is None or by_chance.ci is None:
+        return {"latent": None, "latent_ci": None}
+    low, high = by_chance.ci
+    ends = share.value * (1 - high), share.value * (1 - low)
+    return {"latent": share.value * (1 - by_chance.value), "latent_ci": ends}
 
 
 def _intervals(
@@ -301,14 +317,12 @@ class Screened:
         found = chance(flagged, would, k, together)
         if self.by_ranking is not None:
             # The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small.
-            found = replace(found, p=None, false_share=self.by_ranking.cutoff.false_share)
-            # If nothing is flagged, no cutoff reached q, which does not bound the rate of shortcuts.
-            return found if found.flagged else replace(found, latent=None, latent_ci=None)
+            by_chance = self.by_ranking.cutoff.false_share
+            return replace(found, p=None, false_share=by_chance, **_not_by_chance(found.share, by_chance))
         if not self.votes.placed or not found.n:
             return found
-        return replace(
-            found, by_position=chance(flagged, would, k, together, key), key_position=key_spread(key, k).off
-        )
+        by_position, off = chance(flagged, would, k, together, key), key_spread(key, k, together).off
+        return replace(found, by_position=by_position, key_position=off)
 
 
 def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.errors import DataError
 from robustify.items.answers import Answers, Block
+from robustify.judging.stats.intervals import clusters, design_effect
 from robustify.judging.stats.tests import LEVEL
 from robustify.judging.summary.screened import KeysAmong, KeySpread, OffPosition
 
@@ -100,9 +101,10 @@ def _refuse_repeated_rows(answers: Answers) -> None:
         )
 
 
-def key_spread(key: Ints, k: Ints) -> KeySpread:
+def key_spread(key: Ints, k: Ints, groups: Ints | None = None) -> KeySpread:
     """Return the shares of keys by position, and test whether they are even. The chi-square test is summed over
-    numbers of options, and keys are drawn if counts are too small. Items without rows or a known key are left out."""
+    numbers of options, and keys are drawn if counts are too small. Items without rows or a known key are left out. With
+    `groups` (n,), the statistic is divided by the mean design effect (Rao and Scott 1981)."""
     from scipy.special import chdtrc
 
     there = (k > 0) & (key >= 0)
@@ -110,7 +112,8 @@ def key_spread(key: Ints, k: Ints) -> KeySpread:
     if not len(key):
         return KeySpread(n=0)
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
-    chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
+    effect = _mean_effect(key, k, None if groups is None else groups[there])
+    chi = sum(_chi_square(c[None, :])[0] for c in counts.values()) / effect
     df = sum(len(c) - 1 for c in counts.values())
     exact = not df or any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
     p = float(chdtrc(df, chi)) if df else 1.0
@@ -136,6 +139,21 @@ def key_spread(key: Ints, k: Ints) -> KeySpread:
         test="drawn" if exact else "chi-square",
         off=OffPosition(position=most, share=share, even=evenly) if p < LEVEL else None,
     )
+
+
+def _mean_effect(key: Ints, k: Ints, groups: Ints | None) -> float:
+    """Return the mean design effect of the shares of keys at each position, weighted by 1 - share."""
+    if groups is None:
+        return 1.0
+    effects, weights = [], []
+    for options in np.unique(k).tolist():
+        here = k == options
+        for position in range(options):
+            at = (key[here] == position).astype(np.float64)
+            few = np.count_nonzero(here) / clusters(len(at), groups[here])
+            effects.append(design_effect(at, groups[here]) or few)
+            weights.append(len(at) * (1 - at.mean()))
+    return float(np.average(effects, weights=weights)) if sum(weights) else 1.0
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:

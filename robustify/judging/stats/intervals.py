@@ -38,24 +38,25 @@ class Rate:
         return {"value": self.value, "n": self.n, "ci": None if self.ci is None else list(self.ci)}
 
 
-def rate(credit: Floats, groups: Ints | None = None) -> Rate:
-    """Return the mean of credits, with a Wilson interval for their effective sample size. Credits (n,) are in
-    [0, 1], and NaN does not count. Without an `effective_size`, there is no interval. For credits that are
-    shared (1/t), `shared_rate` is narrower."""
+def rate(credit: Floats, groups: Ints | None = None, effect: float = 1.0) -> Rate:
+    """Return the mean of credits, with a Wilson interval for their effective sample size, divided by a further design
+    `effect`. Credits (n,) are in [0, 1], and NaN does not count. Without an `effective_size`, there is no interval. For
+    credits that are shared (1/t), `shared_rate` is narrower."""
     there = ~np.isnan(credit)
     answered = credit[there]
     if not len(answered):
         return Rate(None, 0, None)
     n, mean = len(answered), float(answered.mean())
     size = effective_size(answered, None if groups is None else groups[there])
-    return Rate(mean, n, None if size is None else wilson(mean * size, size))
+    return Rate(mean, n, None if size is None else wilson(mean * size / effect, size / effect))
 
 
-def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
+def shared_rate(credit: Floats, tie: Ints, k: Ints, groups: Ints | None = None) -> Rate:
     """Return the mean of tie-fair credits. A credit is 1/t if the key is among the t best of k choices, otherwise 0.
 
     MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has
-    credit 1/k whatever its key is, so it adds no variance.
+    credit 1/k whatever its key is, so it adds no variance. With `groups` (n,), the number of items is divided by the
+    `design_effect`. Below 30 groups, there is no interval.
     """
     n = len(credit)
     if n == 0:
@@ -63,44 +64,57 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
     code = tie * 2 + (tie < k)
     same = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
     counts = [(t, others, len(of), int(np.count_nonzero(of))) for t, others, of in same]
-    mean, below, above = math.fsum(won / t for t, _, _, won in counts) / n, 0.0, 0.0
+    mean, below, above = math.fsum(hits / t for t, _, _, hits in counts) / n, 0.0, 0.0
+    effect = design_effect(credit, groups)
+    if effect is None:
+        return Rate(mean, n, None)
     if [kind[:2] for kind in counts] == [(1, True)]:
-        return Rate(mean, n, wilson(mean * n, n))
-    for t, others, items, won in counts:
+        return Rate(mean, n, wilson(mean * n / effect, n / effect))
+    for t, others, items, hits in counts:
         if others:
-            low, high = wilson(won, items)
-            below += (items / (n * t) * (won / items - low)) ** 2
-            above += (items / (n * t) * (high - won / items)) ** 2
+            low, high = wilson(hits / effect, items / effect)
+            below += (items / (n * t) * (hits / items - low)) ** 2
+            above += (items / (n * t) * (high - hits / items)) ** 2
     return Rate(mean, n, (max(0.0, mean - math.sqrt(below)), min(1.0, mean + math.sqrt(above))))
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
     """Return how many independent items would give the mean of the credits the same precision. None below 30 groups.
+    Credits that vary less than those of 0 and 1 with their mean count as more items, up to n."""
+    n, effect = len(credit), design_effect(credit, groups, level)
+    if effect is None or groups is None or clusters(n, groups) == n:
+        return None if effect is None else float(n)
+    p, spread = float(credit.mean()), float(credit.var())
+    return min(float(n), n / effect * (p * (1 - p) / spread if spread else 1.0))
 
-    This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance
-    of the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G /
-    (kurtosis - 1) (Box and Andersen 1955). If credits do not vary, groups count as items.
+
+def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
+    """Return how many dependent items are worth one independent item to a mean, at least 1. None below 30 groups.
+
+    This is the design effect, times (t(G - 1) / t(n - 1))^2 for G groups (Korn and Graubard 1998). The variance of the mean
+    is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis - 1) (Box
+    and Andersen 1955). If credits do not vary, groups count as items.
     """
     n = len(credit)
     drawn = clusters(n, groups)
     if groups is None or drawn == n:
-        return float(n)
+        return 1.0
     if drawn < FEWEST_GROUPS:
         return None
-    p = float(credit.mean())
     if not np.ptp(credit):
-        return float(drawn)
-    off = group_sums(credit - p, groups)
+        return n / drawn
+    apart = credit - credit.mean()
+    off = group_sums(apart, groups)
     square = float(off @ off)
     if not square:
-        return float(n)
-    variance = square / n**2 * drawn / (drawn - 1)
+        return 1.0
+    variance = square * drawn / (drawn - 1)
     from scipy.special import stdtrit  # loaded only when needed
 
     tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
     free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, ROUNDING)))
-    fewer = float(stdtrit(n - 1, tail) / stdtrit(free, tail)) ** 2
-    return min(float(n), p * (1 - p) / variance * fewer)
+    wider = float(stdtrit(free, tail) / stdtrit(n - 1, tail)) ** 2
+    return max(1.0, variance / float(apart @ apart) * wider)
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:

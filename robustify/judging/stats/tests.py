@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from robustify.base.arrays import Floats, Ints, coded
+from robustify.base.arrays import Floats, Ints
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, NORMAL, Interval, clusters, group_sums, wilson
 
 LEVEL = 0.05
@@ -49,7 +50,7 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     return min(1.0, 2 * upto), min(1.0, upto + below)
 
 
-def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
+def minimum_detectable_difference(n: float, p0: float, level: float = 0.95, power: float = 0.8) -> float:
     """Return the smallest increase over p0 that a two-sided test on n items detects with this power. It is a
     normal approximation, NaN if even a rate of 1 would not be significant."""
     if n == 0:
@@ -150,10 +151,10 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
     if int(size.max()) == 1:
         return mcnemar((total + distance) // 2, (total - distance) // 2)
     kinds, counts = np.unique(size, return_counts=True)
-    steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
+    draws = [Draws((step,), (0.5,), n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
     # The sum is twice the sum of the positive parts (0 to total) minus the total.
     least = (total + distance) // 2
-    upto, below = (lattice_tail(steps, total + 1, at) for at in (least, least + 1))
+    upto, below = (lattice_tail(draws, total + 1, at) for at in (least, least + 1))
     exact, mid = np.clip([2 * upto, upto + below], LEAST_LATTICE_P, 1.0).tolist()
     return exact, mid
 
@@ -185,14 +186,79 @@ _NOTHING = -160.0
 """Logarithm of a factor that is too small to affect a sum."""
 
 
-def poisson_binomial(p: Floats) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Kind of `n` independent units. The sum over a unit's items reaches `levels` with these probabilities, otherwise 0."""
+
+    levels: tuple[int, ...]
+    probabilities: tuple[float, ...]
+    n: int
+
+    @property
+    def mean(self) -> float:
+        """Expected sum over all units."""
+        return self.n * math.fsum(q * v for q, v in zip(self.probabilities, self.levels, strict=True))
+
+    @property
+    def variance(self) -> float:
+        """Variance of the sum over all units."""
+        square = math.fsum(q * v * v for q, v in zip(self.probabilities, self.levels, strict=True))
+        return self.n * (square - (self.mean / self.n) ** 2)
+
+
+def independent_draws(step: Ints, p: Floats, groups: Ints | None = None) -> list[Draws]:
+    """Combine items into independent units. Item i adds `step` i with probability `p` i; both are (n,).
+
+    The items of a group (n,) share one uniform number, and each adds its step if the number is below its p. For copies,
+    whose keys are one draw, this is exact. For other items with these probabilities, no dependence gives a sum that varies
+    more (comonotonicity; Dhaene et al. 2002), so that its tail is conservative.
+    """
+    chances, at = np.unique(p, return_inverse=True)
+    codes, code = np.unique(step.astype(np.int64) * len(chances) + at, return_inverse=True)
+    if groups is None:
+        counts = np.bincount(code, minlength=len(codes)).tolist()
+        single = zip(
+            (codes // len(chances)).tolist(), chances[codes % len(chances)].tolist(), counts, strict=True
+        )
+        return [Draws((value,), (chance,), n) for value, chance, n in single if chance > 0]
+    unit = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(unit, kind="stable")
+    ends = np.flatnonzero(np.diff(unit[order], prepend=-1, append=unit.max(initial=-1) + 1))
+    # Units of the same items have the same sum of random marks.
+    marks = np.random.default_rng(0).integers(0, 1 << 62, len(codes), dtype=np.uint64)
+    sums = np.add.reduceat(marks[code[order]], ends[:-1]) if len(order) else marks[:0]
+    _, first, counts = np.unique(sums, return_index=True, return_counts=True)
+    found = []
+    for one, n in zip(first.tolist(), counts.tolist(), strict=True):
+        own = codes[code[order[ends[one] : ends[one + 1]]]]
+        steps: dict[float, int] = {}
+        for value, chance in zip(
+            (own // len(chances)).tolist(), chances[own % len(chances)].tolist(), strict=True
+        ):
+            steps[chance] = steps.get(chance, 0) + value
+        falling = [chance for chance in sorted(steps, reverse=True) if chance > 0]
+        less = [chance - below for chance, below in pairwise([*falling, 0.0])]
+        found.append(Draws(tuple(np.cumsum([steps[chance] for chance in falling]).tolist()), tuple(less), n))
+    return found
+
+
+def poisson_binomial(p: Floats, groups: Ints | None = None) -> Floats:
     """Return the exact distribution of the number of successes in independent trials (n + 1,). `p` (n,) has their
-    probabilities. Equal ones are combined into binomials, which are convolved pairwise. Tails below 1e-40 are cut."""
+    probabilities. Those of a group (n,) are combined by `independent_draws`. Equal trials make binomials, then convolved
+    pairwise. Tails below 1e-40 are cut."""
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
-    values, place = coded(p)
-    counts = np.bincount(place)
-    parts = [_binomial(int(n), float(q)) for q, n in zip(values, counts, strict=True) if q > 0]
+    parts: list[tuple[int, Floats]] = []
+    for one in independent_draws(np.ones(len(p), dtype=np.int64), p, groups):
+        if len(one.levels) == 1:
+            start, mass = _binomial(one.n, one.probabilities[0])
+            spread = np.zeros((len(mass) - 1) * one.levels[0] + 1)
+            spread[:: one.levels[0]] = mass
+            parts.append((start * one.levels[0], spread))
+        elif one.levels:
+            single = np.zeros(one.levels[-1] + 1)
+            single[[0, *one.levels]] = max(0.0, 1 - math.fsum(one.probabilities)), *one.probabilities
+            parts += [(0, single)] * one.n
     out = np.zeros(len(p) + 1)
     start, mass = total(parts)
     out[start : start + len(mass)] = mass
@@ -236,19 +302,26 @@ def central(pmf: Floats, level: float = 0.95) -> Interval:
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
 
 
-def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
-    """Return P(S >= least) for a sum S < `size` of independent variables that are either 0 or a positive
-    step. Each (step, p, n) of `steps` stands for n variables that are `step` with probability p. It comes
-    from the characteristic function, with rounding errors of about 1e-12."""
-    wave, steps = -2j * np.pi * np.arange(size // 2 + 1) / size, list(steps)
-    # Most frequencies are negligible, because log |1 - p + p z| <= -p (1 - p) (1 - Re z).
-    bound = sum(n * p * (1 - p) * (np.cos(wave.imag * step) - 1) for step, p, n in steps)
+def lattice_tail(draws: Sequence[Draws], size: int, least: int) -> float:
+    """Return P(S >= least) for the sum S < `size` of independent units. It comes from the characteristic function, with
+    rounding errors of about 1e-12."""
+    wave = -2j * np.pi * np.arange(size // 2 + 1) / size
+    # Most frequencies are negligible, because log |cf| <= -p q (1 - Re z) for the probabilities p and q of two sums that
+    # differ by a step, and z of that step.
+    bound = np.zeros(len(wave))
+    for one in draws:
+        rest = max(0.0, 1 - math.fsum(one.probabilities))
+        for level, p in zip(one.levels[-1:], one.probabilities[-1:], strict=True):
+            bound += one.n * p * rest * (np.cos(wave.imag * level) - 1)
     there = np.flatnonzero(bound > _NOTHING)
     log_cf, wave = np.zeros(len(there), dtype=np.complex128), wave[there]
     # A factor can be exactly 0 (a fair coin at half a turn). Its log is -inf, and exp restores 0.
     with np.errstate(divide="ignore"):
-        for step, p, n in steps:
-            log_cf += n * np.log(1 - p + p * np.exp(wave * step))
+        for one in draws:
+            factor = np.full(len(there), max(0.0, 1 - math.fsum(one.probabilities)), dtype=np.complex128)
+            for level, p in zip(one.levels, one.probabilities, strict=True):
+                factor += p * np.exp(wave * level)
+            log_cf += one.n * np.log(factor)
     cf = np.zeros(size // 2 + 1, dtype=np.complex128)
     cf[there] = np.exp(log_cf)
     return float(np.fft.irfft(cf, size)[least:].sum())

@@ -42,10 +42,12 @@ class KeySpread(Part):
 
 
 class Benchmark(Part):
-    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k. `parallel_items` look like translations."""
+    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k. `parallel_items` look like translations.
+    `groups` counts the independent groups of items, null if every item is one."""
 
     name: str
     n_items: int
+    groups: int | None = None
     n_quarantined: int
     option_counts: dict[str, int]
     chance_accuracy: Share | None

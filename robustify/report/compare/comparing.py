@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from robustify.base.arrays import Floats, Ints, group_numbers
+from robustify.base.arrays import Floats, Ints
 from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
 from robustify.judging.baselines.artifact_probe import NAME, VIEW
+from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.measures import SET, Measure, PerItem, of_section
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -64,9 +65,10 @@ class Side:
 
     @cached_property
     def groups(self) -> Ints | None:
-        """Group number of each matched item, or None if no item belongs to a group (n_items,)."""
-        group_of = {item.id: item.group for item in self.run.items or ()}
-        return group_numbers(self.items, group_of) if any(map(group_of.get, self.items)) else None
+        """Independent group of each matched item, or None if every item stands alone (n_items,)."""
+        items = self.run.items or ()
+        groups, at = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
+        return None if groups is None else groups[[at[name] for name in self.items]]
 
     def scored(self, model: str) -> Scored:
         """Return the model's credits on the matched items by view, as the run scored them."""

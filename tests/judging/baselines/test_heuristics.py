@@ -92,8 +92,8 @@ def test_most_common_position_by_hand() -> None:
 def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
     found = rule_table(items)
-    assert list(found) == ["n", "chance_accuracy", "heuristics", "with_question"]
-    assert found["n"] == 4
+    assert list(found) == ["n", "groups", "chance_accuracy", "heuristics", "with_question"]
+    assert (found["n"], found["groups"]) == (4, 1), "the same item four times"
     assert found["chance_accuracy"] == 0.25
     heuristics = found["heuristics"]
     assert list(heuristics) == [h.name for h in HEURISTICS if h.name not in SEES_STEM]
