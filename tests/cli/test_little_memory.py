@@ -1,4 +1,4 @@
-"""Too little memory ends a command with 6, wherever it is noticed: in Python, in the dynamic loader, or while weights load."""
+"""Too little memory ends a command with 6, wherever it shows: in Python, in the dynamic loader, or while weights load."""
 
 import errno
 from pathlib import Path
