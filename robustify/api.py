@@ -240,7 +240,9 @@ def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
 def _bar(label: str, total: int) -> Iterator[Progress]:
     from tqdm import tqdm
 
-    with tqdm(desc=label, total=total, unit="req", file=UNMUTED, dynamic_ncols=True) as bar:
+    with tqdm(
+        desc=label, total=total or None, disable=not total, unit="req", file=UNMUTED, dynamic_ncols=True
+    ) as bar:
         yield cast("Progress", bar.update)
 
 

@@ -203,11 +203,22 @@ def exit_code(error: BaseException) -> int:
             return _ended(2, "A path is too long for this system; expected a shorter path.")
         case OSError(errno=errno.EIO):
             return _ended(6, "A disk failed (input/output error). Run the same command on another disk.")
-        case MemoryError():
+        case MemoryError() | OSError(errno=errno.ENOMEM):
             more = "Use more memory, or a smaller --limit or `max_batch_tokens`."
             return _ended(6, f"The memory is full. {more}")
+        case ImportError(msg=str(message)) if any(words in message for words in _UNMAPPED):
+            return _ended(
+                6,
+                f"The memory is full: a library did not fit; expected about {_LIBRARIES} MiB. Use more memory.",
+            )
         case _:
             return _ended(1, *firewall.bug_lines(error))
+
+
+_UNMAPPED = ("failed to map segment", "annot allocate memory", "annot map zero-fill pages")
+"""What the dynamic loader says if a library does not fit into memory."""
+_LIBRARIES = 1_500
+"""Address space in MiB that torch and transformers took when they were imported on Linux (a limit of 700 was too small)."""
 
 
 def terminated(_signal: int, _frame: FrameType | None) -> None:

@@ -16,7 +16,7 @@ import click
 from robustify.base.errors import GuardrailError, UsageError, counted
 from robustify.cli.composing import compose_set, composing
 from robustify.cli.options import OUT, STRICT, cache_dir, command, option, together
-from robustify.cli.terminal import print_lines, print_result, say
+from robustify.cli.terminal import print_lines, print_result, say, step
 
 if TYPE_CHECKING:
     from robustify.reading.loaders import FieldMap, Loaded
@@ -74,9 +74,9 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     from robustify.restricted.recognition import require_ordinary
 
     source = Source(path=data, **how)
-    with no_collector():
+    with step("reading the items"), no_collector():
         bench = load(source)
-    require_ordinary(bench, [source])
+        require_ordinary(bench, [source])
     return bench
 
 

@@ -21,7 +21,7 @@ from robustify.cli.options import (
     screening,
 )
 from robustify.cli.runs import close_run
-from robustify.cli.terminal import print_lines, say
+from robustify.cli.terminal import print_lines, say, watcher
 
 if TYPE_CHECKING:
     from robustify.export.writing import Exporter
@@ -78,7 +78,10 @@ def import_(
     how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**how)
     paths = [parse_log_path(log) for log in logs]
-    done = import_logs(paths, out, data=data, options=options, overrides={**rule, "name": name}, force=force)
+    overrides = {**rule, "name": name}
+    done = import_logs(
+        paths, out, data=data, options=options, overrides=overrides, force=force, watch=watcher()
+    )
     summary = done.summary
     for note in done.manifest["config"]["notes"]:
         say(note)

@@ -47,8 +47,8 @@ def say(line: str) -> None:
         click.echo(f"robustify: {printable(line)}", err=True)
 
 
-EVERY_SECONDS, TICK_SECONDS = 30.0, 1.0
-"""Least time between two lines of a log, and between two looks of a bar."""
+STEP_SECONDS, EVERY_SECONDS, TICK_SECONDS = 2.0, 30.0, 1.0
+"""Time before a step is announced, and least time between two lines of a log, and between two looks of a bar."""
 LOADING = "loading "
 """Prefix of a progress label until the model has returned its first result, which is what the cache has."""
 Advance = Callable[[int], None]
@@ -62,6 +62,8 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
         if shown is False or is_set("quiet"):
             return nullcontext(lambda _: None)
+        if not total:
+            return step(label)
         return _watched(label, total, UNMUTED, _bar if UNMUTED.isatty() else _lines)
 
     return watch
@@ -85,6 +87,27 @@ def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance
             )
             err.write(f"robustify: {name}: {kept}; run the same command to go on\n")
         raise
+
+
+@contextmanager
+def step(label: str) -> Iterator[Advance]:
+    """Print a line if a step without a count takes longer than `STEP_SECONDS`, and another every `EVERY_SECONDS`."""
+    from robustify.base.redaction import UNMUTED
+
+    begun, ended, quiet = time.monotonic(), threading.Event(), is_set("quiet")
+
+    def tell() -> None:
+        wait = STEP_SECONDS
+        while not ended.wait(wait) and not quiet:
+            UNMUTED.write(f"robustify: {label} ... ({time.monotonic() - begun:.0f} s)\n")
+            UNMUTED.flush()
+            wait = EVERY_SECONDS
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield lambda _: None
+    finally:
+        ended.set()
 
 
 @contextmanager

@@ -11,11 +11,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
 from robustify.models.folder import cache_folder
-from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins
+from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, unwatched
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.public import judged_run
 from robustify.reading.loaders import Loaded, Source, load_many
@@ -44,6 +45,7 @@ def import_logs(
     options: LogOptions | None = None,
     overrides: Mapping[str, object] = MappingProxyType({}),
     force: bool = False,
+    watch: Watch = unwatched,
 ) -> Run:
     """Judge the answers in logs and write a run into a folder.
 
@@ -57,7 +59,8 @@ def import_logs(
     refuse_foreign(folder)
     bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
     with no_collector(), threadpool_limits(1, "blas"):
-        read = read_logs(logs, options)
+        with watch("reading the logs", 0):
+            read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
         files = [*(log.path for log in logs), *data]
@@ -65,11 +68,13 @@ def import_logs(
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": _named(named)}
         config = _config(read, gathered, [path.name for path in data], settings)
-        asked = _asked(config, read, gathered, bench)
+        with watch("looking at the options", 0):
+            asked = _asked(config, read, gathered, bench)
         refuse_twins(config, asked.fingerprints)
         # Free the memory of data that judging does not read.
         del read, gathered
-        return judged_run(config, asked, folder, force=force)
+        with watch("judging the answers", 0):
+            return judged_run(config, asked, folder, force=force)
 
 
 def _named(name: str) -> str:

@@ -68,7 +68,8 @@ def robustify(
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
-        bench = _read(folder, policy, force=force)
+        with watch("reading the items", 0):
+            bench = _read(folder, policy, force=force)
         require_models(config, cache)
         first_page = None
         if tell is not None:
@@ -76,13 +77,17 @@ def robustify(
             first_page = policy.first_page(folder, found)
             tell(found)
         with run_lock(folder):
-            asked = ask_options(bench, cache, watch, policy)
+            with watch("looking at the options", 0):
+                asked = ask_options(bench, cache, watch, policy)
             if tell is not None and first_page is not None:
                 alone = {"models": (), "alternatives": (), "free": None}
                 first_page(judged(config.model_copy(update=alone), asked))
                 tell(folder / "report.html")
             asked = ask_models(bench, asked, cache, watch, policy)
-            return policy.write(folder, asked, judged(config, asked))
+            with watch("judging the answers", 0):
+                judgement = judged(config, asked)
+            with watch("writing the run", 0):
+                return policy.write(folder, asked, judgement)
 
 
 def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) -> Forecast:

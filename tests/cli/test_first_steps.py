@@ -236,3 +236,25 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
     assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
     assert robustify("judge", "out", "--criterion", "majority", "-o", "out").code in DONE
     assert Path("out/run.json").read_bytes() != before
+
+
+def test_a_step_that_lasts_says_so_and_a_short_or_quiet_one_does_not(
+    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    from robustify.cli import terminal
+    from robustify.reading import loaders
+
+    monkeypatch.setattr(terminal, "STEP_SECONDS", 0.01)
+    load = loaders.load
+
+    def slow(*given: object) -> object:
+        time.sleep(0.3)
+        return load(*given)
+
+    monkeypatch.setattr(loaders, "load", slow)
+    assert "reading the items ..." in robustify("validate", "cooking.csv").err
+    assert "reading the items ..." not in robustify("validate", "cooking.csv", "-q").err
+    monkeypatch.setattr(terminal, "STEP_SECONDS", 600.0)
+    assert "..." not in robustify("validate", "cooking.csv").err

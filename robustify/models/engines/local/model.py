@@ -15,7 +15,7 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from robustify.base.errors import ModelError, UsageError, first_line
+from robustify.base.errors import ModelError, ResourceError, UsageError, first_line
 from robustify.models.engines.local.linear import quickened
 from robustify.models.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
 from robustify.models.engines.local.tree import Trees, attending, fits, window
@@ -121,7 +121,9 @@ def _refusing() -> Iterator[None]:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether the error means that torch ran out of memory. On a CPU, only the message shows this."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
+        words in str(error).lower() for words in ("can't allocate memory", "cannot allocate memory")
+    )
 
 
 def opened(
@@ -161,6 +163,12 @@ def _loading(folder: Path) -> Iterator[None]:
         yield
     # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.
     except Exception as error:
+        if is_out_of_memory(error):
+            size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) >> 20
+            raise ResourceError(
+                f"{folder}: the model does not fit into memory; expected {size:,} MiB free for its weights. "
+                "Use a smaller model, dtype bfloat16, or more memory."
+            ) from None
         first = (str(error).splitlines() or [""])[0][:200]
         raise ModelError(
             f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})"
