@@ -96,7 +96,8 @@ def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
 @command()
 @DATA
 @reading
-def validate(data: str, how: dict[str, Any]) -> int:
+@option("--why", "Print the rule behind each part of the items, with other candidates.")
+def validate(data: str, how: dict[str, Any], why: bool) -> int:
     """Check a file of items, and show its layout and defects.
 
     If a row is not a valid item, the file is rejected with exit code 3, and all kinds of faults are listed.
@@ -105,11 +106,11 @@ def validate(data: str, how: dict[str, Any]) -> int:
     \b
     Examples:
         robustify validate items.jsonl --json
-        robustify validate items.csv --map key=Right --map choices=One,Two,Three
+        robustify validate items.csv --map key=Right --map choices=One,Two,Three --why
     """
     import numpy as np
 
-    from robustify.cli.validated import survey_lines
+    from robustify.cli.validated import survey_lines, why_lines
     from robustify.judging.baselines.relatives import parallels
     from robustify.judging.lint.findings import key_position
     from robustify.reading.loaders import describe
@@ -122,7 +123,8 @@ def validate(data: str, how: dict[str, Any]) -> int:
     if not names_config(data):
         read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
         description |= {"read": read, "data": block}
-    return print_result(description, survey_lines(description, data))
+    lines = [*survey_lines(description, data), *(why_lines(description) if why else ())]
+    return print_result(description, lines)
 
 
 def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,16 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     return lines
 
 
+def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each part of an item: its columns, the rule that chose them, the reason, and other candidates."""
+    for file in tree.get("read", ()):
+        yield f"why {file['file']} is read so:"
+        for one in file["why"]:
+            columns = f"{_columns(one['columns'])} by " if one["columns"] else ""
+            others = f"; other candidates: {', '.join(one['candidates'])}" if one["candidates"] else ""
+            yield f"  {one['part']:15} {columns}{one['rule']} ({one['reason']}){others}"
+
+
 def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "layout", tree["layout"] + "".join(f"; {how}" for how in _read(tree.get("read", ())))
     chance = tree["chance_accuracy"]

@@ -15,7 +15,6 @@ from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
 from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
 from robustify.reading.loaders import Source, load
-from robustify.reading.loaders.columns import IDS, STEMS, known_name, name_key, usual_names
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import (
     Cells,
@@ -28,6 +27,7 @@ from robustify.reading.loaders.rows import (
     rows_or_faults,
     text_list,
 )
+from robustify.reading.vocabulary import NAMES, known_name, name_key, usual_names
 
 _CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
 """Part of the name of a column that contains candidates, which does not name their writer."""
@@ -114,7 +114,7 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
         raise UsageError(
             f"{file.name} has no column {missing[0]!r}. Name columns of candidates with --candidates."
         )
-    by, stem_of = (next(iter(usual_names(names, ranks)), "") for ranks in (IDS, STEMS))
+    by, stem_of = (next(iter(usual_names(names, ranks)), "") for ranks in (NAMES["id"], NAMES["stem"]))
     if not by and not stem_of:
         raise DataError(f"{file.name} has neither IDs nor questions. Add a column `id` or `question`.")
     writers = {name: file.stem if _CANDIDATES.search(name_key(name)) else name for name in columns}

@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from robustify.base.errors import DataError, counted
-from robustify.reading.loaders.columns import CHOICES, KEYS, LOGGED_TARGET, STEMS, choice_columns, usual_names
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
+from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, usual_names
 
 _ROWS_LOOKED_AT = 20
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
@@ -86,7 +86,9 @@ def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
 
 def is_item(cells: Cells) -> bool:
     """Return whether a row is an item: it has a question and options."""
-    return bool(usual_names(cells, STEMS)) and bool(usual_names(cells, CHOICES) or choice_columns(cells))
+    return bool(usual_names(cells, NAMES["stem"])) and bool(
+        usual_names(cells, NAMES["choices"]) or choice_columns(cells)
+    )
 
 
 def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
@@ -114,7 +116,7 @@ def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
 
 @lru_cache
 def _has_key(names: tuple[str, ...]) -> bool:
-    return bool(usual_names(names, KEYS))
+    return bool(usual_names(names, NAMES["key"]))
 
 
 def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | str:

@@ -5,6 +5,7 @@ A layout states how its benchmark writes a key. It does not check whether the ke
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 from string import ascii_uppercase
@@ -12,10 +13,11 @@ from string import ascii_uppercase
 from robustify.base.errors import ItemError
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.columns import CHOICES, IDS, STEMS, choice_columns, usual_names
-from robustify.reading.loaders.listed_options import Read, after, reader_of
+from robustify.reading.loaders.listed_options import FormRule, own_label, read_choices
 from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rules import several
 from robustify.reading.printed import literal
+from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")
@@ -25,6 +27,10 @@ _KEY_WORD = re.compile(rf"^\s*{_WORD}\s*(?=[0-9])", re.IGNORECASE)
 _FORMAT_NOTE = re.compile(r"\s*Answer format:[^\n]*\s*$")
 _SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 _LEAD = re.compile(r"^Please choose the correct [a-z]+ to the question:\s*")
+
+
+Read = Callable[[rows.Cells], rows.RawItem]
+"""Function that reads a row. Raises ItemError if the row cannot become an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,48 @@ class BenchmarkLayout:
             return False
         # This layout would lose other choices of the row.
         choices = {
-            *usual_names(cells, CHOICES[:1]),
+            *usual_names(cells, NAMES["choices"][:1]),
             *(name for series in choice_columns(cells) for name in series),
         }
         return choices <= {*self.needs}
+
+
+def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
+    """Return a function that reads rows by a complete field map. `usual` is the form of the options in most rows."""
+    stem, choices, key = fields.stem or "stem", fields.choices or "choices", fields.key
+    in_choices = key is None or key in several(choices)
+
+    def read(cells: rows.Cells) -> rows.RawItem:
+        found = read_choices(cells, choices, key, usual)
+        question, passage = rows.asked_text(cells, stem), ""
+        if fields.passage and (above := rows.cell_or_none(cells, fields.passage)) is not None:
+            turns = above if isinstance(above, list) else [above]
+            passage = "\n".join(rows.require_text(turn, f"`{fields.passage}`") for turn in turns)
+        whole, question_at = after(passage, question)
+        marked = in_choices or (bool(found.marks) and rows.cell_or_none(cells, key or "") is None)
+        right = found.right if marked or found.marks else None
+        return rows.RawItem(
+            stem=whole,
+            choices=found.texts,
+            key=right if marked else own_label(rows.cell_value(cells, key or ""), choices, found.labels),
+            key_is="index" if marked else fields.key_is,
+            labels=found.labels,
+            id=rows.cell_label(cells, fields.id),
+            topic=rows.cell_label(cells, fields.topic),
+            passage=passage,
+            question_at=question_at,
+            marked=right,
+            cut=found.cut,
+            unread=found.unread,
+        )
+
+    return read
+
+
+def after(passage: str, question: str) -> tuple[str, int]:
+    """Put the passage, if any, before the question. Return the stem and the index at which the question begins."""
+    stem = f"{passage}\n\n{question}" if passage.strip() else question
+    return stem, len(stem) - len(question)
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
@@ -134,14 +178,14 @@ def _preference(cells: rows.Cells) -> rows.RawItem:
     """Read a chosen and a rejected reply. What both conversations share is the stem, unless a field has the prompt. A hash
     of the texts decides which reply stands first, so that the position tells nothing."""
     one, two = (_turns(rows.cell_value(cells, name)) for name in ("chosen", "rejected"))
-    named = usual_names(cells, STEMS)
+    named = usual_names(cells, NAMES["stem"])
     shared = _turns(cells[named[0]]) if named else one[:-1]
     if not one or not two or not shared or one[:-1] != two[:-1]:
         raise ItemError(
             "the replies have no prompt, or their conversations differ before the last turn; expected one prompt"
         )
     stem = shared[0][1] if len(shared) == 1 else "\n\n".join(f"{who}: {said}" for who, said in shared)
-    name = rows.cell_label(cells, next(iter(usual_names(cells, IDS)), None))
+    name = rows.cell_label(cells, next(iter(usual_names(cells, NAMES["id"])), None))
     pair = one[-1][1], two[-1][1]
     text = "\0".join((stem, *sorted(pair)))
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[0] % 2

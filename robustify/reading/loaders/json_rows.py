@@ -15,12 +15,6 @@ from itertools import islice
 from sys import intern
 
 from robustify.base.errors import DataError, counted
-from robustify.reading.loaders.columns import (
-    CHOICES,
-    PASSAGES,
-    STEMS,
-    usual_names,
-)
 from robustify.reading.loaders.converters import inner_items, is_item
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
@@ -37,6 +31,7 @@ from robustify.reading.loaders.rows import (
     undecoded,
     whole_text,
 )
+from robustify.reading.vocabulary import NAMES, usual_names
 
 _SPACE = " \t\r\n"
 _BLANK = re.compile(f"[{_SPACE}]*")
@@ -184,8 +179,12 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
             )
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
     # Questions below a passage keep it: `item_table` unrolls them.
-    below = usual_names(value, PASSAGES[:1]) and inner_items(value)
-    found = {} if below or usual_names(value, [*STEMS[:1], *CHOICES[:1]]) else _lists_of_objects(value)
+    below = usual_names(value, NAMES["passage"][:1]) and inner_items(value)
+    found = (
+        {}
+        if below or usual_names(value, [*NAMES["stem"][:1], *NAMES["choices"][:1]])
+        else _lists_of_objects(value)
+    )
     if found:
         main = set(max(found.values(), key=len)[0])
         alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
@@ -219,10 +218,10 @@ def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object
     lists = [column for column in columns if isinstance(column, list) and column]
     if len(lists) < max(3, len(value)):
         return []
-    if usual_names(value, STEMS) and len({len(column) for column in lists}) == 1:
+    if usual_names(value, NAMES["stem"]) and len({len(column) for column in lists}) == 1:
         return [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)]
     rows = [{"id": name, **as_object(row)} for name, row in value.items()]
-    return rows if all(usual_names(row, STEMS) for row in rows) else []
+    return rows if all(usual_names(row, NAMES["stem"]) for row in rows) else []
 
 
 def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:

@@ -15,22 +15,12 @@ from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, listed_options, rows, together
-from robustify.reading.loaders.columns import (
-    CHOICES,
-    KEYS,
-    LOGGED_TARGET,
-    STEMS,
-    ColumnError,
-    Columns,
-    complete,
-    known_name,
-    several,
-    usual_names,
-)
+from robustify.reading.loaders import answer_keys, datasets, evidence, listed_options, rows
 from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
-from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
+from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, Decision, FieldMap, Recognised
+from robustify.reading.loaders.rules import ColumnError, Columns, decide, several
 from robustify.reading.marks.labelling import cut_at_labels
+from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, known_name, usual_names
 
 _ROWS_LOOKED_AT = 200
 _FIXED = (
@@ -66,39 +56,32 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     known = _known_layout(table) if fields is None else None
     columns = None if known else Columns.of(table)
-    found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
-    read = known.read if known else listed_options.reader_of(found)
-    free = columns is not None and (fields is None or fields.key is None)
-    rivals = together.rivals(found, columns.names) if columns and free else []
-    beside = together.asides(found, columns, rivals) if columns else []
-    others = [*rivals, *beside]
-    counts, faults = together.FileRows(found, others), list[rows.Fault]()
-    as_read, lines, numbers = _as_read(table.rows, read, others, counts, faults)
-    unreviewed = counts.unreviewed
-    # Files that robustify wrote are read back unchanged.
-    as_read, lines, numbers = _of_one_form(as_read, lines, numbers, counts, faults)
-    counts = counts if len(as_read) == len(counts.written) else together.FileRows(found, others, as_read)
-    raws, labelled, said = (as_read, False, ()) if known is OWN else together.bare_items(as_read, counts.led)
-    raws = answer_keys.with_alphabet(raws, counts.short_keys)
-    counts = counts if raws is as_read else together.FileRows(found, others, raws)
-    written: Sequence[answer_keys.WrittenKey] = counts.written
-    apart = {f"`{name}`" for name in beside}
-    meant = {name: places for name, places in counts.meant.items() if free and name not in apart}
-    if (counting := together.counted_as_rivals(written, meant)) is not written:
-        written, found = counting, found.model_copy(update={"key_is": "number"})
-    weak = (
-        columns and (fields is None or fields.stem is None) and not usual_names([found.stem or ""], STEMS[:1])
+    found, why = (
+        _field_map(name, table, columns, fields or FieldMap())
+        if columns
+        else (FieldMap(), (Decision("all", (), known.name, known.description),) if known else ())
     )
-    if weak and len(raws) > 2 and len(counts.stems) == 1:
-        raise DataError(
-            f"{name}: `{found.stem}` is the same in all rows, so it may not be the question. Name the question's field "
-            f"with `--map stem=NAME`, for example `--map stem={found.stem}`."
-        )
-    together.require_whole(name, counts, Counter(written))
-    keys = answer_keys.read_keys(written)
-    together.require_one_key(name, found, lines, keys, meant)
-    differ = [*together.differences(found.key or "", beside, keys, counts.meant)]
-    ids: Sequence[int] = counts.ids
+    form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), found.choices)
+    read = known.read if known else datasets.reader_of(found, form)
+    free = columns is not None and (fields is None or fields.key is None)
+    checked = evidence.checked_columns(found, columns.names) if columns and free else None
+    beside = evidence.columns_beside(found, columns, checked or ()) if columns else []
+    facts, faults = evidence.Evidence(found, checked, beside), list[rows.Fault]()
+    as_read, lines, numbers = _as_read(table.rows, read, facts, faults)
+    # Files that robustify wrote are read back unchanged.
+    raws, labelled, stripped = (
+        (as_read, False, ()) if known is OWN else evidence.bare_items(as_read, facts.n_with_lead)
+    )
+    raws = answer_keys.with_alphabet(raws, facts.short_keys)
+    facts = facts if raws is as_read else facts.again(raws)
+    if evidence.counts_from_1(facts):
+        found = facts.fields
+    weak = columns is not None and (fields is None or fields.stem is None)
+    weak = weak and not is_named(found.stem or "", "stem", slice(1))
+    keys = answer_keys.read_keys(facts.written)
+    evidence.require_clear(name, evidence.Case(facts, lines, keys, weak))
+    differ = [*facts.differences(keys)]
+    ids: Sequence[int] = facts.ids
     if any(key.fault for key in {*keys}):
         faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
@@ -109,54 +92,58 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         layout=known.name if known else _BY_NAMES,
         fields=found.model_dump(exclude_defaults=True, exclude_none=True),
         key_forms=dict(Counter(key.form for key in keys)),
-        labelled=len(written) if labelled else counts.cuts[listed_options.BY_LABEL],
+        labelled=len(facts.written) if labelled else facts.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(*table.notes, *said, *differ, *_unread(table, counts, unreviewed, found, columns)),
+        unread=(*table.notes, *stripped, *differ, *_unread(table, facts, columns)),
+        why=(*why, *_forms(found, form, keys)),
     )
     places = tuple(key.index for key in keys)
-    return RawItems(lines, numbers, raws, places, tuple(faults), how, ids, counts.passages)
+    return RawItems(lines, numbers, raws, places, tuple(faults), how, ids, facts.passages)
+
+
+_COUNTING = {
+    answer_keys.FORMS[
+        "index"
+    ]: "numbers count from 0 unless another column, or a number of options, shows otherwise",
+    answer_keys.FORMS["number"]: "mapped, or only so do the keys agree with another column in every row",
+    answer_keys.NUMBERED: "the options are labelled with these numbers",
+    "label": "the labels of the options name them",
+    "letter": "letters name the options in the order of the file",
+    "text": "the key is the text of exactly one option",
+}
+"""Reasons for the forms of keys."""
+
+
+def _forms(
+    fields: FieldMap, form: listed_options.FormRule | None, keys: Sequence[answer_keys.ReadKey]
+) -> Iterator[Decision]:
+    """Yield decisions on the form of the options and of the keys."""
+    if form is not None:
+        yield Decision("form of choices", several(fields.choices), form.form, "the form of most rows")
+    for name, n in Counter(key.form for key in keys if not key.fault).items():
+        yield Decision("form of key", several(fields.key), f"{name} in {n:,} rows", _COUNTING.get(name, ""))
 
 
 def _as_read(
-    table: Sequence[rows.SourceRow],
-    read: listed_options.Read,
-    rivals: Sequence[str],
-    counts: together.FileRows,
-    faults: list[rows.Fault],
+    table: Sequence[rows.SourceRow], read: datasets.Read, facts: evidence.Evidence, faults: list[rows.Fault]
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
+    others = (*(facts.checked or ()), *facts.beside)
     for row in table:
-        counts.unreviewed += any(map(row.cells.get, _COMPOSED))
+        facts.n_unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
             raw = read(row.cells)
         except DataError as error:
             faults.append(rows.Fault(row.line, error.lines[0]))
             continue
-        if rivals:
-            raw = replace(raw, rivals=tuple(map(row.cells.get, rivals)))
+        if others:
+            raw = replace(raw, rivals=tuple(map(row.cells.get, others)))
         raws.add(rows.raw_parts(raw))
-        counts.add(raw)
+        facts.add(raw)
         lines.append(row.line)
         numbers.append(row.number)
     return raws, lines, numbers
-
-
-def _of_one_form(
-    raws: rows.Raws,
-    lines: Sequence[int],
-    numbers: Sequence[int],
-    counts: together.FileRows,
-    faults: list[rows.Fault],
-) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
-    """Set aside the rows whose options lack the labels that most rows have, because a damaged label joins two options."""
-    n = counts.cuts[listed_options.BY_LABEL]
-    if not len(raws) / 2 < n < len(raws):
-        return raws, lines, numbers
-    good = [raw.cut == listed_options.BY_LABEL for raw in raws]
-    reason = f"the options lack labels in order, such as A, B, C, which {n:,} rows of the file have"
-    faults += [rows.Fault(line, reason) for line, whole in zip(lines, good, strict=True) if not whole]
-    return raws.where(good), [*compress(lines, good)], [*compress(numbers, good)]
 
 
 def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
@@ -169,7 +156,9 @@ def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
     return most if n * 2 > len(looked_at) else None
 
 
-def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
+def _field_map(
+    name: str, table: rows.SourceTable, columns: Columns, said: FieldMap
+) -> tuple[FieldMap, tuple[Decision, ...]]:
     """Return the user's field map, with missing parts filled in from common names. Raise `UsageError` if no row has a
     mapped field, or the table has no field names, and `DataError` if a part of an item has no field, or several fields."""
     if table.layout:
@@ -180,14 +169,14 @@ def _field_map(name: str, table: rows.SourceTable, columns: Columns, said: Field
         if mapped is None or mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
-        choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
+        choices = said.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
         if mapped != said.key or mapped not in _possible_flags(columns.example, choices):
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
     proposed = ""
     try:
-        found = complete(said, columns)
+        found, decisions = decide(said, columns)
         if found.key is not None or _marked(columns, found.choices):
-            return found
+            return found, decisions
         why = "no field has one of the usual names for the key"
         proposed = _proposed_key(name, table, said, found.choices or ())
     except ColumnError as error:
@@ -229,7 +218,7 @@ def _naming_mend(said: FieldMap, why: str) -> str:
 
 def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
     """Return the options that a file without options implies, because all keys are words such as yes, no, and maybe."""
-    for name in [name for rank in KEYS for name in usual_names(columns.names, [rank])]:
+    for name in every_named(columns.names, "key"):
         cells = [row.cells.get(name) for row in table.rows[:_ROWS_LOOKED_AT]]
         words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
         if found := [known for known in _FIXED if len(words) > 1 and words <= {*known}]:
@@ -240,7 +229,7 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
     """Return the field whose text contains labelled options in a fifth of the rows or more, or "" if there is none or its
     name may be item text."""
-    apart = usual_names(columns.names, CHOICES) or not _shown(table, columns.names)
+    apart = usual_names(columns.names, NAMES["choices"]) or not _shown(table, columns.names)
     looked_at = [] if apart else table.rows[:_ROWS_LOOKED_AT]
     for name in columns.names:
         if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
@@ -321,29 +310,24 @@ def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
 
-def _unread(
-    table: rows.SourceTable,
-    counts: together.FileRows,
-    unreviewed: int,
-    fields: FieldMap,
-    columns: Columns | None,
-) -> Iterator[str]:
+def _unread(table: rows.SourceTable, facts: evidence.Evidence, columns: Columns | None) -> Iterator[str]:
     """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
     that have options that nobody reviewed."""
-    for what, n in counts.unread.items():
-        if what == listed_options.ONE_TEXT and 10 * n < len(counts.written):
+    for what, n in facts.unread.items():
+        if what == listed_options.ONE_TEXT and 10 * n < len(facts.written):
             continue
         says = listed_options.KEPT.get(what, "not read as an option")
-        yield f"{says}: {what} (in {n:,} of {len(counts.written):,} rows)"
-    if unreviewed:
-        yield f"{counted(unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
+        yield f"{says}: {what} (in {n:,} of {len(facts.written):,} rows)"
+    if facts.n_unreviewed:
+        yield f"{counted(facts.n_unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
     if columns is None:
         return
+    fields = facts.fields
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
     taken = {LOGGED_TARGET, *_COMPOSED, *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
     full = columns.filled.get(fields.key or "", 0)
-    for name in [name for rank in KEYS for name in usual_names(names, [rank])]:
+    for name in every_named(names, "key"):
         if 0 < columns.filled[name] * 10 < full * 9:
             yield f"`{name}` has a value in some rows only and was not read as the key"
     if names:

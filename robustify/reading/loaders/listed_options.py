@@ -6,7 +6,9 @@ no labels beside labels, are no choices. What stands around all stems or choices
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -16,24 +18,11 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, undressed
 from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.columns import (
-    SEVERAL_WRONG,
-    choice_columns,
-    column_label,
-    name_key,
-    several,
-    usual_names,
-)
-from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rules import several
 from robustify.reading.marks import labelling
 from robustify.reading.printed import literal
+from robustify.reading.vocabulary import NAMES, choice_columns, column_label, name_key, usual_names
 
-_TEXTS = (("text", "option", "answer", "content", "choice", "value", "atext"),)
-_LABELS = (("label", "letter", "id", "key", "aid"),)
-_MARKS = (
-    ("correct", "is_correct", "right", "is_right", "is_answer"),
-    ("richtig", "korrekt", "correcta", "correcto", "es_correcta", "es_correcto"),
-)
 _TAIL = re.compile(
     r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|(?:choose|select|pick)\s.*|https?://\S+|\(.*\)\W*)",
     re.DOTALL | re.IGNORECASE,
@@ -51,13 +40,11 @@ ONE_TEXT = "one text that may list several wrong options"
 _LISTING = re.compile(r"[,，、/]|\s(?:and|or|und|oder|y|o|et|ou)\s", re.IGNORECASE)
 """What stands between options that one text lists in a way that cannot be distinguished from a single option."""
 _MANY_WORDS = 5
-_SEVERAL_WRONG = frozenset(map(name_key, SEVERAL_WRONG))
+_SEVERAL_WRONG = frozenset(map(name_key, NAMES["several_wrong"][0]))
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
 KEPT_BELOW = "lines after its first line"
 KEPT = {KEPT_BELOW: "kept as a part of the last option", ONE_TEXT: "kept as one option"}
 NO_OPTIONS = "the row has no options. Set rows without options, such as open questions, aside with --skip-bad"
-Read = Callable[[rows.Cells], rows.RawItem]
-"""Function that reads a row. Raises ItemError if the row cannot become an item."""
 
 
 class SeveralRightError(ItemError):
@@ -97,11 +84,13 @@ def truth(mark: object) -> object:
     return _TRUTHS.get(mark.strip().casefold()) if isinstance(mark, str) else mark
 
 
-def read_choices(cells: rows.Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
-    """Return the choices of a row from one field, or from one field per choice.
+def read_choices(
+    cells: rows.Cells, choices: str | Sequence[str], key: str | None = None, usual: "FormRule | None" = None
+) -> Choices:
+    """Return the choices of a row from one field, or from one field per choice. `usual` is the form of the other rows.
 
     `key` may be the field of the correct choice, or the member of each choice that marks it. Raise `ItemError` if a choice
-    is not text, labels do not match the choices, or several choices are marked."""
+    is not text, labels do not match the choices, several choices are marked, or the row has another form."""
     if isinstance(choices, str) and choices.startswith("="):
         return Choices(tuple(map(str.strip, choices[1:].split(","))))
     if not isinstance(choices, str):
@@ -110,22 +99,40 @@ def read_choices(cells: rows.Cells, choices: str | Sequence[str], key: str | Non
     if value in (None, "", [], {}):
         raise ItemError(f"{what} is {'empty' if rows.has(cells, choices) else 'missing'}: {NO_OPTIONS}")
     mark = None if key is None or rows.has(cells, key) else key
-    match _unpacked(value, what) if isinstance(value, str) else value:
-        case Choices() as found:
-            return found
-        case {"choices": list(texts), "labels": list(marks)}:
-            return Choices(rows.text_list(texts, what), marks=tuple(marks))
-        case {"text": texts, "label": names}:
-            return _labelled(rows.text_list(texts, what), names, what)
-        case {"text": texts}:
-            return Choices(rows.text_list(texts, what))
-        case Mapping() as members:
-            return _from_object(members, what, mark)
-        case [Mapping(), *_] as listed:
-            return _from_objects([rows.as_object(member) for member in listed], what, mark)
-        case listed:
-            texts, unread = _beside_labels(rows.text_list(listed, what))
-            return Choices(texts, unread=unread)
+    value = _written_value(value)
+    rule = form_of(value)
+    if rule is None:
+        raise ItemError(
+            f"{what} is {rows.json_kind(value)}; expected a JSON or Python list, or choices separated by `|` or `;`"
+        )
+    if usual is not None and rule is not usual:
+        raise ItemError(
+            f"{what} is {rule.form}, but in most rows it is {usual.form}. Write all options in one form"
+        )
+    return rule.read(value, what, mark)
+
+
+def _written_value(value: object) -> object:
+    """Return the JSON or Python list or object that a text holds, and any other value unchanged."""
+    written = literal(value) if isinstance(value, str) else None
+    return written if isinstance(written, list | tuple | Mapping) else value
+
+
+def form_of(value: object) -> "FormRule | None":
+    """Return the first rule whose form a value has, or None."""
+    return next((rule for rule in FORM_RULES if rule.matches(value)), None)
+
+
+def usual_form(cells: Iterable[rows.Cells], choices: str | Sequence[str] | None) -> "FormRule | None":
+    """Return the form in which most rows write the options of a column, or None if each option has its own."""
+    if not isinstance(choices, str) or choices.startswith("="):
+        return None
+    forms = Counter[FormRule | None]()
+    for row in cells:
+        with suppress(ItemError):
+            forms[form_of(_written_value(rows.cell_or_none(row, choices)))] += 1
+    del forms[None]
+    return forms.most_common(1)[0][0] if forms else None
 
 
 def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choices:
@@ -162,13 +169,13 @@ def _member_name(name: str) -> str:
 
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
     names = dict.fromkeys(name for member in members for name in member)
-    label = next(iter(usual_names(names, _LABELS)), "")
-    mark = mark if mark in names else next(iter(usual_names(names, _MARKS)), "")
+    label = next(iter(usual_names(names, NAMES["option_label"])), "")
+    mark = mark if mark in names else next(iter(usual_names(names, NAMES["option_mark"])), "")
     others = [name for name in names if name not in (label, mark)]
     written = [
         name for name in others if all(type(member.get(name)) in (str, int, float) for member in members)
     ]
-    text = next(iter(usual_names(others, _TEXTS)), written[0] if len(written) == 1 else "")
+    text = next(iter(usual_names(others, NAMES["option_text"])), written[0] if len(written) == 1 else "")
     if not text:
         raise ItemError(
             f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`"
@@ -265,10 +272,9 @@ def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] 
         written = literal(value)
         if isinstance(written, list | tuple):
             return [*written], ""
-        for separator in _SEPARATORS if name_key(name) in _SEVERAL_WRONG else ():
-            pieces = [piece for piece in bare(value).split(separator) if not is_blank(piece)]
-            if len(pieces) > 1:
-                return [*undressed(pieces, cut=True)], separator
+        separator, pieces = _pieces(value) if name_key(name) in _SEVERAL_WRONG else ("", [])
+        if pieces:
+            return [*undressed(pieces, cut=True)], separator
     return None, ""
 
 
@@ -281,22 +287,75 @@ def _may_be_several(name: str, text: str, alone: bool) -> bool:
     return alone and len(pieces) > FEWEST and all(0 < len(piece.split()) < _MANY_WORDS for piece in pieces)
 
 
-def _unpacked(cell: str, what: str) -> Choices | object:
-    """Split a text cell into choices, or return the JSON or Python list that it holds."""
-    value = literal(cell)
-    if isinstance(value, list | tuple | Mapping):
-        return value
-    if cut := labelling.cut_at_labels(cell):
-        texts, below = _without_tail(cut.texts)
-        above = (LINE_ABOVE,) * bool(cut.before.strip())
-        return Choices(texts, cut.labels, cut=BY_LABEL, unread=above + below)
-    for separator in _SEPARATORS:
-        pieces = [piece for piece in bare(cell).split(separator) if not is_blank(piece)]
-        if len(pieces) > 1:
-            return Choices(undressed(pieces, cut=True), cut=separator)
-    raise ItemError(
-        f"{what} is {rows.json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
-    )
+_cut = lru_cache(1)(labelling.cut_at_labels)
+
+
+def _from_labelled_text(cell: str, what: str, _: str | None) -> Choices:
+    cut = _cut(cell)
+    assert cut is not None, what
+    texts, below = _without_tail(cut.texts)
+    return Choices(texts, cut.labels, cut=BY_LABEL, unread=(LINE_ABOVE,) * bool(cut.before.strip()) + below)
+
+
+def _pieces(cell: str) -> tuple[str, list[str]]:
+    """Return the first separator that cuts a text into several pieces, and the pieces, or "" and none."""
+    cuts = ((one, [piece for piece in bare(cell).split(one) if not is_blank(piece)]) for one in _SEPARATORS)
+    return next(((separator, pieces) for separator, pieces in cuts if len(pieces) > 1), ("", []))
+
+
+def _from_pieces(cell: str, what: str, _: str | None) -> Choices:
+    separator, pieces = _pieces(cell)
+    return Choices(undressed(pieces, cut=True), cut=separator)
+
+
+def _from_list(listed: Sequence[object], what: str, _: str | None) -> Choices:
+    texts, unread = _beside_labels(rows.text_list(listed, what))
+    return Choices(texts, unread=unread)
+
+
+def _from_parallel(value: Mapping[str, Any], what: str, _: str | None) -> Choices:
+    if "text" not in value:
+        return Choices(rows.text_list(value["choices"], what), marks=tuple(value["labels"]))
+    texts = rows.text_list(value["text"], what)
+    return _labelled(texts, value["label"], what) if "label" in value else Choices(texts)
+
+
+def _is_parallel(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return "text" in value or all(isinstance(value.get(name), list) for name in ("choices", "labels"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FormRule:
+    """Form in which the options of a row are written. `read` takes a value, its name, and the member that marks the key."""
+
+    form: str
+    matches: Callable[[Any], bool]
+    read: Callable[[Any, str, str | None], Choices]
+
+
+FORM_RULES = (
+    FormRule("parallel lists of texts and labels or marks", _is_parallel, _from_parallel),
+    FormRule(
+        "an object from labels to options, or from options to scores",
+        lambda v: isinstance(v, Mapping),
+        _from_object,
+    ),
+    FormRule(
+        "a list of objects",
+        lambda v: isinstance(v, list | tuple) and bool(v) and isinstance(v[0], Mapping),
+        lambda v, what, mark: _from_objects([*map(rows.as_object, v)], what, mark),
+    ),
+    FormRule(
+        "one text with labels",
+        lambda v: isinstance(v, str) and labelling.cut_at_labels(v) is not None,
+        _from_labelled_text,
+    ),
+    FormRule("one text with separators", lambda v: isinstance(v, str) and bool(_pieces(v)[1]), _from_pieces),
+    FormRule("a list", lambda v: not isinstance(v, str) and v is not None, _from_list),
+)
+"""Forms in order, the most specific first. The form of most rows is that of the file."""
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -320,44 +379,6 @@ def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
                 return (*texts[:-1], last.strip()), (LINE_BELOW,)
             return texts, (KEPT_BELOW,)
     return texts, ()
-
-
-def reader_of(fields: FieldMap) -> Read:
-    """Return a function that reads rows by a complete field map."""
-    stem, choices, key = fields.stem or "stem", fields.choices or "choices", fields.key
-    in_choices = key is None or key in several(choices)
-
-    def read(cells: rows.Cells) -> rows.RawItem:
-        found = read_choices(cells, choices, key)
-        question, passage = rows.asked_text(cells, stem), ""
-        if fields.passage and (above := rows.cell_or_none(cells, fields.passage)) is not None:
-            turns = above if isinstance(above, list) else [above]
-            passage = "\n".join(rows.require_text(turn, f"`{fields.passage}`") for turn in turns)
-        whole, question_at = after(passage, question)
-        marked = in_choices or (bool(found.marks) and rows.cell_or_none(cells, key or "") is None)
-        right = found.right if marked or found.marks else None
-        return rows.RawItem(
-            stem=whole,
-            choices=found.texts,
-            key=right if marked else own_label(rows.cell_value(cells, key or ""), choices, found.labels),
-            key_is="index" if marked else fields.key_is,
-            labels=found.labels,
-            id=rows.cell_label(cells, fields.id),
-            topic=rows.cell_label(cells, fields.topic),
-            passage=passage,
-            question_at=question_at,
-            marked=right,
-            cut=found.cut,
-            unread=found.unread,
-        )
-
-    return read
-
-
-def after(passage: str, question: str) -> tuple[str, int]:
-    """Put the passage, if any, before the question. Return the stem and the index at which the question begins."""
-    stem = f"{passage}\n\n{question}" if passage.strip() else question
-    return stem, len(stem) - len(question)
 
 
 def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence[str]) -> object:

@@ -116,12 +116,23 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """Choice of the columns of a part, with the rule that made it. `candidates` are other columns that rules named."""
+
+    part: str
+    columns: tuple[str, ...]
+    rule: str
+    reason: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Recognised:
     """Description of how one file was read: layout, field map, and number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
     red"), which were removed. `cut` is the separator of choices that came in one cell. `unread` says what of the file was
-    left out."""
+    left out, and `why` says which rule chose each part."""
 
     file: str
     layout: str
@@ -130,6 +141,7 @@ class Recognised:
     labelled: int = 0
     cut: str = ""
     unread: tuple[str, ...] = ()
+    why: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from robustify.base.errors import DataError, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.columns import known_name
+from robustify.reading.vocabulary import known_name
 
 _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""

@@ -1,0 +1,343 @@
+"""Evidence of how the keys of a file count and what all its rows carry, and checks of the file as a whole.
+
+Rows that are valid alone may not fit together. Each entry of `CHECKS` is a reason to refuse a file. Columns that could all
+be the key are accepted if they name the same options, and can tell whether numbers count from 0 or from 1.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from robustify.base.errors import DataError
+from robustify.base.texts import edges, undressed
+from robustify.items.item import MOST
+from robustify.reading.loaders import answer_keys, listed_options, rows
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rows import RawItem
+from robustify.reading.loaders.rules import Columns, several
+from robustify.reading.marks import labelling
+from robustify.reading.marks.labelling import cut_at_labels, only_labels
+from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
+
+_ROWS_OF_LETTERS = 10
+"""Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
+_COLONS = (":", "：")
+_PROMPT_LEAD, _PROMPT_TAIL = "Question: ", "\nAnswer:"
+_SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
+_MARK = "the mark in the choices"
+_ROWS_THAT_AGREE = 3
+"""Least number of rows in which a second column can tell how the numbers of the first count."""
+OptionsNamed = Mapping[str, Sequence[frozenset[int]]]
+"""For each other column that may be the key: the options that it may name, by row."""
+_NONE, *_ONLY = frozenset[int](), *(frozenset((at,)) for at in range(MOST))
+"""Sets of no option and of each option, because a set for each row takes 216 bytes."""
+
+
+class UncertainBaseError(DataError):
+    """Error for a file whose numeric keys may count from 0 or from 1. Other files of the benchmark may tell."""
+
+
+class Evidence:
+    """Statistics of the rows of a file, collected in one pass. `checked` columns may be the key, and they and the marks in
+    options must agree with it, unless it is None. `beside` columns may differ, which a note says."""
+
+    def __init__(
+        self, fields: FieldMap, checked: Sequence[str] | None = None, beside: Sequence[str] = ()
+    ) -> None:
+        self.fields, self._keys, self.ids = fields, answer_keys.WrittenKeys(), array("q")
+        self.checked, self.beside = checked, (*beside,)
+        self.written: Sequence[answer_keys.WrittenKey] = []
+        self._named: dict[str, list[frozenset[int]]] = {
+            _MARK: [],
+            **{f"`{one}`": [] for one in (*(checked or ()), *beside)},
+        }
+        self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
+        self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = 0
+        self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
+
+    def again(self, raws: Iterable[RawItem]) -> "Evidence":
+        """Collect the evidence of changed rows of the same file."""
+        evidence = Evidence(self.fields, self.checked, self.beside)
+        evidence.n_unreviewed = self.n_unreviewed
+        for raw in raws:
+            evidence.add(raw)
+        return evidence
+
+    def add(self, raw: RawItem) -> None:
+        """Count a row."""
+        assert isinstance(self.written, list)
+        self.written.append(self._keys.of(raw))
+        self._named[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
+        for cell, options in zip(raw.rivals, [*self._named.values()][1:], strict=False):
+            key = listed_options.own_label(cell, self.fields.choices, raw.labels)
+            options.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
+        self.cuts[raw.cut] += 1
+        self.n_with_lead += is_led(raw)
+        if raw.unread:
+            self.unread.update([*dict.fromkeys(raw.unread)])
+        if raw.cut not in ("", listed_options.BY_LABEL):
+            self.sizes.add(len(raw.choices))
+        if only_labels(raw.choices):
+            self.n_sure_letters += raw.choices[0].strip() == "A" or cut_at_labels(raw.stem) is not None
+            self.n_letters += not raw.choices[0].strip().isdecimal()
+        if isinstance(raw.key, str) and len(raw.key) < answer_keys.LONGEST_MARK:
+            self.short_keys.add(raw.key.strip())
+        self.passages = self.passages or bool(raw.passage.strip())
+        if len(self.stems) < 2:
+            self.stems.add(raw.stem)
+        self.ids.append(hash(raw.id))
+
+    @property
+    def must_agree(self) -> OptionsNamed:
+        """Options that the checked columns, or marks in the options, name as correct in each row."""
+        if self.checked is None:
+            return {}
+        names = (_MARK, *(f"`{name}`" for name in self.checked))
+        return {name: self._named[name] for name in names if any(self._named[name])}
+
+    @property
+    def kinds(self) -> Counter[answer_keys.WrittenKey]:
+        """Number of rows with each kind of key."""
+        return Counter(self.written)
+
+    def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[str]:
+        """Yield a note for each column beside the key that names another option in some rows, and an option in most."""
+        for name in self.beside:
+            pairs = zip(keys, self._named[f"`{name}`"], strict=True)
+            both = [(one.index, other) for one, other in pairs if other and not one.fault]
+            n = sum(index not in other for index, other in both)
+            if n and 2 * len(both) > len(keys):
+                key = self.fields.key
+                yield f"`{name}` names another option than `{key}` in {n:,} of {len(keys):,} rows; `{key}` counts"
+
+
+def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
+    """Return the other columns that may be the key. If the key column is called correct, return only others called so."""
+    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
+    ranks = NAMES["key"][:1] if is_named(fields.key or "", "key", slice(1)) else NAMES["key"]
+    others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
+    if fields.key is None or fields.key in several(fields.choices):
+        others = []
+    return [*others, *({LOGGED_TARGET} & {*names})]
+
+
+def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
+    """Return the other columns with a name for a key that are nearly as full as the key, but may differ from it."""
+    taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
+    if fields.key is None or fields.key in several(fields.choices):
+        return []
+    full = 0.9 * columns.filled.get(fields.key, 0)
+    others = [name for name in every_named(columns.names, "key") if name not in taken]
+    return [name for name in others if columns.filled[name] >= full]
+
+
+def counts_from_1(evidence: Evidence) -> bool:
+    """Return whether numeric keys agree with some other column in every row if they count from 1, but with none if they
+    count from 0. If so, they are counted from 1."""
+    written, others = evidence.written, evidence.must_agree
+    if not others or len(written) < _ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
+        return False
+    kinds = {*written}
+    forms = ({key: replace(key, key_is=form) for key in kinds} for form in ("index", "number"))
+    from_0, from_1 = ([*map(of.__getitem__, written)] for of in forms)
+    agree = [
+        not any(key.fault for key in keys)
+        and any(all(k.index in one for k, one in zip(keys, other, strict=True)) for other in others.values())
+        for keys in (answer_keys.read_keys(from_0), answer_keys.read_keys(from_1))
+    ]
+    if agree == [False, True]:
+        evidence.written = from_1
+        evidence.fields = evidence.fields.model_copy(update={"key_is": "number"})
+        return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Evidence of a file, with the lines and keys of its rows. `weak_stem` is set if the column of the question was chosen
+    by a less usual name."""
+
+    evidence: Evidence
+    lines: Sequence[int]
+    keys: Sequence[answer_keys.ReadKey]
+    weak_stem: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Reason to refuse a file as a whole. `find` returns what is wrong and what to do, or None. `error` is its type."""
+
+    name: str
+    reason: str
+    find: Callable[[Case], str | None]
+    error: type[DataError] = DataError
+
+
+def _one_stem(case: Case) -> str | None:
+    stem = case.evidence.fields.stem
+    if not case.weak_stem or len(case.lines) < _ROWS_THAT_AGREE or len(case.evidence.stems) > 1:
+        return None
+    return (
+        f" `{stem}` is the same in all rows, so it may not be the question. Name the question's field with `--map "
+        f"stem=NAME`, for example `--map stem={stem}`."
+    )
+
+
+def _only_letters(case: Case) -> str | None:
+    evidence, n = case.evidence, len(case.lines)
+    most = max(evidence.n_sure_letters, evidence.n_letters * (evidence.n_letters >= _ROWS_OF_LETTERS))
+    if most * 2 <= n:
+        return None
+    return (
+        f" in {most} of {n} rows, the options are only letters, and their text is in the stem or missing. Use a version of "
+        "the benchmark that includes the text of each option."
+    )
+
+
+def _base(case: Case) -> str | None:
+    forms = answer_keys.uncertain_base(case.evidence.kinds)
+    unsure = " the keys are whole numbers and never 0, so they may count from 1"
+    return unsure + answer_keys.key_hint(forms) if forms else None
+
+
+def _last_number(case: Case) -> str | None:
+    if not answer_keys.never_the_last(case.evidence.kinds):
+        return None
+    hint = answer_keys.key_hint(("label", "index"))
+    return f" no key is the number of the last option, so keys may count from 0{hint}"
+
+
+def _one_text(case: Case) -> str | None:
+    n, n_texts = len(case.lines), case.evidence.unread[listed_options.ONE_TEXT]
+    if 2 * n_texts <= n:
+        return None
+    return (
+        f" in {n_texts} of {n} rows, the wrong options are one text, perhaps several with commas between them. Write a "
+        "list, separate them with `|` or `;`, or give each a column of its own."
+    )
+
+
+def _separators(case: Case) -> str | None:
+    if len(case.evidence.cuts) < 2 and len(case.evidence.sizes) < 2:
+        return None
+    return (
+        " the options are in one cell, and rows differ in separator or number of options. The separator may be part of an "
+        "option. Put each option in its own column."
+    )
+
+
+def _other_keys(case: Case) -> str | None:
+    key, good = case.evidence.fields.key, sum(not one.fault for one in case.keys)
+    mend = f", for example `--map key={key}`" * (good == len(case.keys))
+    for name, others in case.evidence.must_agree.items():
+        triples = zip(case.lines, case.keys, others, strict=True)
+        both = [(line, one.index, other) for line, one, other in triples if other and not one.fault]
+        differ = [one for one in both if one[1] not in one[2]]
+        if differ and name != f"`{LOGGED_TARGET}`" and len(both) * 2 > good:
+            line, index, other = differ[0]
+            return (
+                f"{line}: `{key}` names choice {index + 1}, but {name} names choice {min(other) + 1} "
+                f"({len(differ)} such rows). Name the key column{mend}."
+            )
+    return None
+
+
+CHECKS = (
+    Check("one stem", "a column of a less usual name that never changes is rather an instruction", _one_stem),
+    Check("only letters", "options such as A and B are rather the labels of options", _only_letters),
+    Check("base", "numbers that are never 0 rather count from 1", _base, UncertainBaseError),
+    Check(
+        "last number", "numbered options whose last is never right are rather counted from 0", _last_number
+    ),
+    Check("one text", "a text with commas may list several wrong options", _one_text),
+    Check("separators", "rows with different separators may have one inside an option", _separators),
+    Check("other keys", "two columns with usual names for a key should name the same options", _other_keys),
+)
+"""In order. The first that finds something refuses the file."""
+
+
+def require_clear(name: str, case: Case) -> None:
+    """Refuse a file whose rows are valid one by one but unclear as a whole."""
+    for check in CHECKS:
+        if (wrong := check.find(case)) is not None:
+            raise check.error(f"{name}:{wrong}")
+
+
+def bare_items(raws: rows.Raws, led: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
+    """Remove what surrounds all stems or choices of a file, such as labels. `led` rows are `is_led`. Return the items,
+    whether labels were removed, and notes."""
+    plain = _bare_stems(raws)
+    if led * 2 > len(raws):
+        # The first choice is a line such as "Options:".
+        plain = rows.changed(plain, _without_lead)
+    labelled = all(_labelled_inside(raw) is not None for raw in plain)
+    unlabelled = rows.changed(plain, _without_labels) if labelled else plain
+    bare = _evened(unlabelled)
+    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
+
+
+def _bare_stems(raws: rows.Raws) -> rows.Raws:
+    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
+    lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
+    tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
+    if not lead and not tail:
+        return raws
+    return rows.changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
+
+
+def is_led(raw: rows.RawItem) -> bool:
+    """Return whether the first choice alone ends in a colon, and the choices have no labels."""
+    if raw.labels or not raw.choices or not raw.choices[0].rstrip().endswith(_COLONS):
+        return False
+    return not any(text.rstrip().endswith(_COLONS) for text in raw.choices[1:])
+
+
+def _without_lead(raw: rows.RawItem) -> rows.RawItem:
+    return (
+        replace(raw, choices=raw.choices[1:], unread=(*raw.unread, listed_options.LINE_ABOVE))
+        if is_led(raw)
+        else raw
+    )
+
+
+def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
+    """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
+    if raw.cut == listed_options.BY_LABEL:
+        return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
+    found = labelling.split_labels(raw.choices)
+    return None if found is None or _rival_marks(raw, found) else found
+
+
+def _without_labels(raw: rows.RawItem) -> rows.RawItem:
+    if (one := _labelled_inside(raw)) is None:
+        return raw
+    return replace(
+        raw,
+        choices=one.texts,
+        labels=raw.labels or tuple(label.upper() for label in one.labels),
+        key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
+    )
+
+
+def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
+    """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
+    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
+    return (
+        labelling.bare_mark(str(raw.key)) in ours
+        and ours != theirs
+        and {*ours} == {*theirs}
+        and not found.in_order
+    )
+
+
+def _evened(raws: rows.Raws) -> rows.Raws:
+    """Remove the white space with which all choices of a file begin or end, such as the blank after each comma."""
+    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
+        return raws
+    every = [choice for raw in raws for choice in raw.choices]
+    texts = iter(even := undressed(every))
+    if even[0] == every[0]:
+        return raws
+    return rows.changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))

@@ -1,0 +1,235 @@
+"""Rules that decide which column holds which part of an item. The first rule of a part that names a column wins.
+
+If a rule names several columns that could each be the part, the file is refused, and nothing is guessed. `validate --why`
+prints the rule behind each part, with the other candidates. To let a file be read in a new way, add a name to
+`vocabulary.txt`, a published layout to `layouts.yaml`, or a rule here.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from robustify.base.errors import DataError
+from robustify.reading.loaders.loaded import Decision, FieldMap
+from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
+from robustify.reading.vocabulary import (
+    NAMES,
+    WRONG_PREFIXES,
+    choice_columns,
+    every_named,
+    is_named,
+    usual_names,
+)
+
+Value = str | tuple[str, ...]
+"""Column, or several columns with one option each."""
+_ROWS_LOOKED_AT = 1000
+"""Number of rows in which empty columns are looked for, spread over the file."""
+_OPTIONAL = ("id", "topic", "passage")
+
+
+def several(choices: Value | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns of a part as a tuple."""
+    return (choices,) if isinstance(choices, str) else tuple(choices or ())
+
+
+class ColumnError(DataError):
+    """Error for a part of an item whose column is missing or ambiguous."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Column names of a table, the most common first, and the number of rows with a value in each.
+
+    `example` is a row with the most common names."""
+
+    names: tuple[str, ...]
+    filled: Mapping[str, int]
+    example: Cells
+
+    @classmethod
+    def of(cls, table: SourceTable) -> "Columns":
+        """Collect the column names of a table. The first rows may be bad, so the most common names come first."""
+        rows, shapes, examples = table.rows, Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
+        for row in rows[:1] if table.names else rows:
+            shapes[shape := tuple(row.cells)] += len(rows) if table.names else 1
+            examples.setdefault(shape, row.cells)
+        usual = shapes.most_common(1)[0][0]
+        some = islice(rows, 0, None, max(1, shapes.total() // _ROWS_LOOKED_AT))
+        pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
+        filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
+        names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
+        return cls(tuple(names), filled, examples[usual])
+
+
+@dataclass(slots=True)
+class Schema:
+    """Columns of a table, the user's field map, and the parts that are decided so far."""
+
+    columns: Columns
+    fields: FieldMap
+    parts: dict[str, Value | None] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def every(self) -> list[str]:
+        """Return the columns that the user does not map and that are neither options nor the question."""
+        mapped = (getattr(self.fields, part) for part in ("stem", "choices", "key", *_OPTIONAL))
+        decided = (self.parts.get(part) for part in ("stem", "choices"))
+        taken = {column for value in (*mapped, *decided) for column in several(value)}
+        return [column for column in self.columns.names if column not in taken]
+
+    def filled(self) -> list[str]:
+        """Return those of `every` that have a value in some row."""
+        return [column for column in self.every() if self.columns.filled[column]]
+
+    def usual(self) -> list[str]:
+        """Return those of `filled` that the most common kind of row has, without the key."""
+        return [c for c in self.filled() if c in self.columns.example and c != self.parts.get("key")]
+
+    def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
+        """Return the series of columns with one option each."""
+        found = choice_columns(self.every(), *([prefixes] if prefixes else []))
+        return [one for one in found if prefixes or any(self.columns.filled[column] for column in one)]
+
+
+Find = Callable[[Schema], Sequence[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way to find the column of a part. `find` returns all candidates. If there are several, the first is the part, or
+    with `alone`, the file is refused."""
+
+    part: str
+    name: str
+    reason: str
+    find: Find
+    alone: bool = False
+
+
+def _options_by_name(columns: Callable[[Schema], list[str]]) -> Find:
+    def find(schema: Schema) -> Sequence[Value]:
+        series = schema.series()
+        single = {column for one in series for column in one}  # "Option S" is not "options"
+        usual = usual_names([column for column in columns(schema) if column not in single], NAMES["choices"])
+        # Beside the columns A to D, only a column with the most usual name holds the options.
+        return usual if usual and (not series or is_named(usual[0], "choices", slice(1))) else []
+
+    return find
+
+
+def _right_and_wrong(columns: Callable[[Schema], list[str]]) -> Find:
+    def find(schema: Schema) -> Sequence[Value]:
+        own, series = columns(schema), schema.series(WRONG_PREFIXES)
+        wrong = usual_names(own, NAMES["wrong"]) or [column for one in series[:1] for column in one]
+        right = usual_names([column for column in own if column not in wrong], NAMES["right"])
+        return [(right[0], *wrong)] if right and wrong else []
+
+    return find
+
+
+def _right_option(schema: Schema) -> Sequence[Value]:
+    choices = schema.parts.get("choices")
+    decided = any(one.part == "choices" and one.rule == RIGHT_AND_WRONG for one in schema.decisions)
+    return [choices[0]] if decided and isinstance(choices, tuple) else []
+
+
+def _full_keys(schema: Schema) -> Sequence[Value]:
+    """Return the usual keys that are nearly as full as the fullest, because a sparse column never wins over a full one."""
+    named = every_named(schema.usual(), "key")
+    most = max((schema.columns.filled[column] for column in named), default=0)
+    return [column for column in named if 10 * schema.columns.filled[column] >= 9 * most]
+
+
+def _stems(schema: Schema) -> Sequence[Value]:
+    return usual_names(schema.usual(), NAMES["stem"])
+
+
+def _first_by_name(part: str) -> Find:
+    # A column that is null in the first rows may have values later in the file.
+    return lambda schema: (
+        usual_names(schema.filled(), NAMES[part]) or usual_names(schema.every(), NAMES[part])
+    )
+
+
+def _passages(schema: Schema) -> Sequence[Value]:
+    named = _first_by_name("passage")(schema)
+    if not named:
+        return []
+    question, above = (
+        cell_or_none(schema.columns.example, str(one)) for one in (schema.parts["stem"], named[0])
+    )
+    whole_prompt = isinstance(question, str) and isinstance(above, str) and question in above
+    return [] if whole_prompt else named
+
+
+RIGHT_AND_WRONG = "right and wrong"
+_MOST_OPEN = "most rows have no options"
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "choices",
+        "usual name",
+        "one column has a usual name for all options",
+        _options_by_name(Schema.usual),
+        True,
+    ),
+    Rule("choices", "series", "columns are labelled A, B, C or 1, 2, 3", Schema.series, True),
+    Rule(
+        "choices",
+        RIGHT_AND_WRONG,
+        "one column has the right option, others wrong ones",
+        _right_and_wrong(Schema.usual),
+    ),
+    Rule("choices", "usual name in some rows", _MOST_OPEN, _options_by_name(Schema.filled), True),
+    Rule("choices", RIGHT_AND_WRONG, _MOST_OPEN, _right_and_wrong(Schema.filled)),
+    Rule("key", RIGHT_AND_WRONG, "the column with the right option is the key", _right_option),
+    Rule("key", "usual name", "the most usual name for a key among the full columns", _full_keys),
+    Rule("stem", "usual name", "one column has a usual name for the question", _stems, True),
+    Rule("id", "usual name", "the first column with a usual name for an ID", _first_by_name("id")),
+    Rule("topic", "usual name", "the first column with a usual name for a topic", _first_by_name("topic")),
+    Rule(
+        "passage",
+        "usual name",
+        "the first column with a usual name for a passage, unless it is a prompt",
+        _passages,
+    ),
+)
+"""In order. Only the key, the ID, the topic, and the passage may be missing, and options may mark the key themselves."""
+
+
+def decide(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[Decision, ...]]:
+    """Find the parts that a field map lacks by the rules. Return the whole map, and the decisions.
+
+    An ID, topic, or passage that `fields` sets to null stays out. The key is None if no rule finds it. Raise `ColumnError`,
+    which names the part, if another part is missing or several columns could be the part."""
+    schema = Schema(columns, fields)
+    for part in dict.fromkeys(rule.part for rule in RULES):
+        value = getattr(fields, part)
+        if value is not None or (part in fields.model_fields_set and part in _OPTIONAL):
+            schema.parts[part] = value
+            if value is not None:
+                schema.decisions.append(
+                    Decision(part, several(value), "mapped", "named with --map or `fields`")
+                )
+            continue
+        schema.parts[part] = _found_by_rules(schema, part)
+    return FieldMap.model_validate({**schema.parts, "key_is": fields.key_is}), tuple(schema.decisions)
+
+
+def _found_by_rules(schema: Schema, part: str) -> Value | None:
+    """Return the column of a part by the first rule that finds any, and note the decision with the other candidates."""
+    named = [(rule, rule.find(schema)) for rule in RULES if rule.part == part]
+    for rule, values in named:
+        if len(values) > 1 and rule.alone:
+            if isinstance(values[0], tuple):
+                raise ColumnError("several series of columns could be the choices")
+            raise ColumnError(f"{' and '.join(f'`{one}`' for one in values)} could each be the {part}")
+        if values:
+            every = [several(one) for _, others in named for one in others]
+            others = tuple(dict.fromkeys(",".join(one) for one in every if one != several(values[0])))
+            schema.decisions.append(Decision(part, several(values[0]), rule.name, rule.reason, others))
+            return values[0]
+    if part in ("choices", "stem"):
+        raise ColumnError(f"no field has one of the usual names for the {part}")
+    return None

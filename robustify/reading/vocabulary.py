@@ -1,0 +1,88 @@
+"""Usual names of columns (`vocabulary.txt`), and series of columns with one option each, such as A, B, C."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from string import ascii_lowercase
+
+Ranks = tuple[tuple[str, ...], ...]
+"""Synonyms by rank. A later rank counts only if no name of an earlier one is present."""
+_ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
+_COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
+_BETWEEN = re.compile(r"[\s_-]+")
+_OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topic", "passage"))
+"""Parts of an item that a column may hold."""
+
+
+@lru_cache(4096)
+def name_key(name: str) -> str:
+    """Normalize a column name for comparison, ignoring case, accents, spaces, hyphens, and underscores."""
+    return _BETWEEN.sub("", name).casefold().translate(_PLAIN)
+
+
+def _read() -> dict[str, Ranks]:
+    ranks: dict[str, Ranks] = {}
+    for line in files(__package__).joinpath("vocabulary.txt").read_text(encoding="utf-8").splitlines():
+        part, _, names = line.partition(": ")
+        if names and not line.startswith("#"):
+            ranks[part] = (*ranks.get(part, ()), tuple(names.split()))
+    return ranks
+
+
+NAMES = _read()
+"""Names of each part, by rank."""
+LOGGED_TARGET = "target of the log"
+"""Column of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
+OPTION_PREFIXES = frozenset(("", *NAMES["option_prefix"][0]))
+WRONG_PREFIXES = frozenset(NAMES["wrong_prefix"][0])
+_KNOWN = frozenset(name_key(name) for part in _OF_AN_ITEM for rank in NAMES[part] for name in rank)
+
+
+def known_name(name: str) -> bool:
+    """Return whether a column of this name is known as a part of an item."""
+    return name_key(name) in _KNOWN or column_label(name)[0] != ""
+
+
+def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
+    """Return whether a column has a usual name for a part, of certain ranks."""
+    return bool(usual_names([name], NAMES[part][ranks]))
+
+
+def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+    """Return the columns named by the first rank that names any, ignoring case and separators."""
+    by_name: dict[str, list[str]] = {}
+    for column in columns:
+        by_name.setdefault(name_key(column), []).append(column)
+    named = ([column for name in map(name_key, rank) for column in by_name.get(name, ())] for rank in ranks)
+    return next(filter(None, named), [])
+
+
+def every_named(columns: Iterable[str], part: str) -> list[str]:
+    """Return all columns with a usual name for a part, the most usual names first."""
+    every = [*columns]
+    return [column for rank in NAMES[part] for column in usual_names(every, [rank])]
+
+
+@lru_cache(4096)
+def column_label(name: str) -> tuple[str, str]:
+    """Return the prefix and the label of an option column, such as `option` and `B`, or two empty texts."""
+    match = _COLUMN.fullmatch(name)
+    prefix = name_key(match[1]) if match else ""
+    return (prefix, match[2]) if match and prefix in OPTION_PREFIXES | WRONG_PREFIXES else ("", "")
+
+
+def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES) -> list[tuple[str, ...]]:
+    """Return series of option columns, such as A B C D, or option1 option2. Each has two or more, from A, 0, or 1."""
+    series: dict[str, dict[str, str]] = {}
+    for name in names:
+        prefix, label = column_label(name)
+        if label and prefix in prefixes:
+            series.setdefault(prefix, {})[label.casefold()] = name
+    return [
+        tuple(members[at] for at in order[: len(members)])
+        for members in series.values()
+        for order in _ORDERS
+        if len(members) > 1 and set(members) == set(order[: len(members)])
+    ]
