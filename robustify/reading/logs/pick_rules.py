@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import rows
-from robustify.reading.vocabulary import choice_columns, usual_names
 from robustify.reading.logs import log
+from robustify.reading.vocabulary import choice_columns, usual_names
 
 # Names in one tuple are equivalent. A later tuple is used only if no name of an earlier one exists.
 USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
