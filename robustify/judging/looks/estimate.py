@@ -11,9 +11,9 @@ not known, and looks are the mean of u (p_key - p0_key), where p0 has b = 0. The
   kappa. Fails if only weak models find items with a cue easier.
 
 The smallest counts. Claiming it only if the lower limits of two or more are above 0 is an intersection-union test (Berger
-1982), whose level holds if any of them is sound. Items on which most other models share a wrong option leave the fits and
-add no looks. An unreadable answer may have been any option, so that intervals span the extremes. Tied options share their
-credit, but are no picks.
+1982), whose level holds if any of them is sound. So does that of the interval, which spans those of all sources. Items on
+which most other models share a wrong option leave the fits and add no looks. An unreadable answer may have been any option,
+so that intervals span the extremes. Tied options share their credit, but are no picks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,7 +181,10 @@ def _estimate(model: _Asked, own: Slope | None) -> Estimate:
         return Estimate(no_looks(_too_few(model.options, groups), wrong, model.unanswered), np.zeros(n))
     every = [first, *(of.sources(wrong_slope(of.options, of.rows, of.typical)) for of in model.filled())]
     df, group, score = model.df, model.options.group, model.score()
-    ends = [{name: _least(of, group, df) for name, of in sources.items()} for sources in every]
+    ends = [
+        {name: _span(result.interval(group, df) for result in of) for name, of in sources.items()}
+        for sources in every
+    ]
     smallest = {name: min(of, key=lambda result: result.value) for name, of in first.items()}
     sources = {
         name: LooksSource(value=of.value, n=model.answered, ci=_span(e[name] for e in ends), picks=of.picks)
@@ -189,14 +192,14 @@ def _estimate(model: _Asked, own: Slope | None) -> Estimate:
     }
     least = min(smallest.values(), key=lambda result: result.value)
     less = [
-        _most([score.less(result) for of in sources.values() for result in of], group, df)
-        for sources in every
-    ]
+        score.less(result).interval(group, df)
+        for sources in every for of in sources.values() for result in of
+    ]  # fmt: skip
     state, reason = _state(sources, ends[0], model.unanswered)
     part = Looks(
         value=least.value,
         n=model.answered,
-        ci=_span((min(low for low, _ in of.values()), min(high for _, high in of.values())) for of in ends),
+        ci=_span(end for of in ends for end in of.values()),
         state=state,
         sources=sources,
         wrong_picks=wrong,
@@ -249,19 +252,8 @@ def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) 
     return Difference(mean, n, (mean - half, mean + half), error)
 
 
-def _least(of: Iterable[_Found], group: Ints, df: int) -> Interval:
-    """Return the smaller of each end of several intervals."""
-    lows, highs = zip(*(result.interval(group, df) for result in of), strict=True)
-    return min(lows), min(highs)
-
-
-def _most(of: Iterable[_Found], group: Ints, df: int) -> Interval:
-    """Return the larger of each end of several intervals."""
-    lows, highs = zip(*(result.interval(group, df) for result in of), strict=True)
-    return max(lows), max(highs)
-
-
 def _span(intervals: Iterable[Interval]) -> Interval:
+    """Return the smallest lower and the largest upper limit. This interval covers the truth if any of them does."""
     lows, highs = zip(*intervals, strict=True)
     return min(lows), max(highs)
 

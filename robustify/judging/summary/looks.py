@@ -17,8 +17,9 @@ class LooksSource(Quantity):
 
 class Looks(Quantity):
     """Share of items that a model got right by looks, by the source with the smallest. It is `claimed` if at least two
-    sources have a lower limit above 0, and an association if only `wrong` picks are known. The interval has 95 %, so that
-    its lower limit alone is one-sided at 97.5 %. With `unanswered` rows, it spans all answers that they could have been.
+    sources have a lower limit above 0, and an association if only `wrong` picks are known. The 95 % interval spans
+    those of all sources, so that it holds if any of them is sound. Its lower limit alone is one-sided at 97.5 %. With
+    `unanswered` rows, it also spans all answers that they could have been.
     `less` is the score less this share, with its own interval. `reason` says why the run cannot tell."""
 
     state: LooksState
