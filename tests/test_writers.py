@@ -115,6 +115,11 @@ def test_the_whole_set_is_measured(rows: list[dict[str, Any]]) -> None:
     raw = {m: of["all"] for m, of in found["ranking"]["parts"]["missed"]["models"].items()}
     assert (raw["sure"]["value"], raw["sure"]["n"]) == (1.0, 149)
     assert set(found["models"]["comparing"]["better_on_hits"]["each"]) == {"sure", "guesses"}
+    looks, placebo = found["looks"], found["looks"]["placebo"]
+    assert looks["models"]["guesses"]["n"] == 149  # one answer was not read
+    assert looks["models"]["sure"]["value"] is None  # without wrong picks, looks cannot be estimated
+    assert (looks["claimed"], placebo["claimed"], looks["of"]) == (0, 0, 2)
+    assert abs(placebo["reader"]["value"] - placebo["reader"]["chance"]) < 0.1 < looks["reader"]["value"]
     assert found["added"]["difference"]["shortest_answer"]["n"] == 80
 
 

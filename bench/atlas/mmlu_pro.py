@@ -9,6 +9,7 @@ clustered by these groups. No language model is asked. The parts of the file are
 - `cues`: what keys have more or less often than expected.
 - `spaces`: by source, items, those whose key has a space at an end, and those with such a distractor.
 - `added`: three of the added distractors against MMLU's own three, beside the same keys, with the encoder.
+- `looks`: points that models owe to options that look like keys, and the same with a placebo reader.
 - `models`: what a probe's hits and picks do to models that see the question (`better_on_hits`, `lured`).
 - `ranking`: scores on all items, on those that the best probe misses, and on those that the filter keeps.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
+from bench.atlas.by_looks import by_looks
 from bench.atlas.fitted import Entry, tie_fair
 from bench.atlas.others import Scores, by_part
 from bench.atlas.writers import added, cues_in_words
@@ -68,6 +70,7 @@ def mmlu_pro(_work: Path) -> Entry:
         "cues": {part: cues_in_words(of) for by in names.values() for part, of in _parts(items, by)},
         "spaces": {part: _spaces(of) for part, of in _parts(raw, family)},
         "added": added(),
+        "looks": by_looks(items, answered),
         "models": {
             FOLLOWED: {
                 "better_on_hits": better_on_hits(scores, _hit(followed, key, k), stratum, groups),

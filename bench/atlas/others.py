@@ -1,7 +1,7 @@
 """Published answers judged without asking a model: results/atlas/predictions.json and larger.json.
 
 HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question. They give orders with and
-without the flagged items, and each model's gain on items whose key is the longest option.
+without the flagged items, and each model's gain on items whose key is the longest option. `looks` is as in mmlu_pro.json.
 
 Larger models answered without the question or image. For each set, larger.json has
 
@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from bench.atlas.by_looks import by_looks
 from bench.atlas.fitted import Entry
-from robustify.base.arrays import Floats
+from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.views import Hidden
 from robustify.judging.accuracy import all_scored, heuristic_gap
@@ -88,9 +89,24 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         for model, won in credits(five.answers).items()
     }
     return {
-        "mmlu-ten": _with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+        "mmlu-ten": {
+            **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+            "looks": by_looks(helm.items or (), _picks(helm)),
+        },
         "truthfulqa-binary": _with_question(renamed, open_run(work / "free-truthfulqa-binary")),
     }
+
+
+def _picks(run: Run) -> dict[str, Ints]:
+    """Return each model's first pick with the question on each item of a run (n,), -1 if it was not read."""
+    place = {item.id: i for i, item in enumerate(run.items or ())}
+    found: dict[str, Ints] = {}
+    for view, model, template in run.answers.askings():
+        if view == "full":
+            block = run.answers.block(view, model, template).first()
+            found[model] = np.full(len(place), -1)
+            found[model][[place[run.answers.items[i]] for i in block.item.tolist()]] = block.pick
+    return found
 
 
 def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]:
