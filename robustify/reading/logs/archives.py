@@ -37,7 +37,7 @@ from robustify.reading.logs.log import (
 )
 from robustify.reading.logs.requested import NO_TEXTS, last_question, listed_options
 from robustify.reading.marks.labelling import only_labels
-from robustify.reading.marks.reply_parts import runs_on
+from robustify.reading.marks.picks import runs_on
 
 _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 

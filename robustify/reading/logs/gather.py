@@ -1,5 +1,6 @@
 """Merging of the logs of several models into items and one answer table. Rows without any item text are joined by ID."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         for _, reply, match in rows
         for row in answer_rows(reply, catalogue.items[match.at], match.order)
     )
-    notes = [*_match_notes(rows, catalogue, set_aside), *_reply_notes(rows, answers)]
+    repeats = _rotation_notes(*_repeated(items))
+    notes = [*repeats, *_match_notes(rows, catalogue, set_aside), *_reply_notes(rows, answers)]
     return Gathered(
         items=items,
         topics={item.id: item.topic for item in items},
@@ -193,6 +195,41 @@ def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
         yield f"{model}, view {view}: rows without a readable answer: {n}"
 
 
+_ROTATION = re.compile(
+    r"(?P<base>.+?)[-_.:#]?(?:rot(?:ation|ated)?|perm(?:utation|uted)?|circular|cycle|shift|order)[-_.:#]?\d+",
+    re.I,
+)
+_CIRCULAR = 1_000_000
+"""VLMEvalKit adds a multiple of this to the index of each rotated copy."""
+
+
+def rotation_groups(names: Sequence[str]) -> dict[str, str]:
+    """Map the IDs of rotated copies of a question, such as `q1_rot0` and `q1_rot1`, or `7` and `1000007`, to one name."""
+    numbers = {name: int(name) for name in names if name.isdecimal()}
+    bases = {name: str(n % _CIRCULAR) for name, n in numbers.items()}
+    if not (
+        len(numbers) == len(names)
+        and any(n >= _CIRCULAR for n in numbers.values())
+        and {*bases.values()} <= {*names}
+    ):
+        bases = {name: found["base"] for name in names if (found := _ROTATION.fullmatch(name))}
+    sizes = Counter(bases.values())
+    return {name: base for name, base in bases.items() if sizes[base] > 1}
+
+
+def _rotation_notes(n: int, n_questions: int) -> list[str]:
+    """Return a note that items repeat questions in other orders of their options, so that they are no independent items."""
+    note = f"{n} items repeat {n_questions} questions in other orders of their options, so they are not independent"
+    return [note] * bool(n)
+
+
+def _repeated(items: Sequence[Item]) -> tuple[int, int]:
+    """Return how many items share their question and options with others, and the number of these questions."""
+    sizes = Counter((unspaced(i.stem), tuple(sorted(map(unspaced, i.choices)))) for i in items)
+    again = [size for size in sizes.values() if size > 1]
+    return sum(again), len(again)
+
+
 def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gathered:
     """Combine logs whose items are known only by ID and key."""
     first: dict[str, tuple[str, LoggedItem]] = {}
@@ -209,6 +246,7 @@ def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gath
             faults.append(f"{here}: {differs} {there}, which is the same item")
     if faults:
         raise DataError.gather(faults)
+    groups = rotation_groups([*first])
     position = {name: at for at, name in enumerate(first)}
     rows = [
         (log, reply, MatchedItem(position[reply.item.name], own(reply.item.k)))
@@ -223,8 +261,12 @@ def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gath
     return Gathered(
         items=None,
         topics={name: item.topic for name, (_, item) in first.items()},
-        groups={},
+        groups=groups,
         answers=answers,
         set_aside=tuple(unread),
-        notes=(absent, *_reply_notes(rows, answers)),
+        notes=(
+            absent,
+            *_rotation_notes(len(groups), len(set(groups.values()))),
+            *_reply_notes(rows, answers),
+        ),
     )

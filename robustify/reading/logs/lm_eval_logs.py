@@ -111,7 +111,13 @@ def replies_in_rows(
     how = asked_as(head.file, head.kind, asked, options, from_prompts=run.from_prompts)
     make = partial(log.LogReply, model=options.name or run.model, view=how.view, template=how.template)
     run_on = {row.line for row in rows if row.line in items and runs_on(row.cells, items[row.line])}
-    way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written(row.cells) for row in rows), run_on)
+    way = _Way(
+        make,
+        apart,
+        how.view in TEXT_VIEWS,
+        Naming.of((written(row.cells) for row in rows), letters=how.labels),
+        run_on,
+    )
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
         lambda row, item: _reply(row, prompts[row.line], item, way),

@@ -31,7 +31,7 @@ from robustify.reading.logs.pick_rules import (
     require_parts,
 )
 from robustify.reading.logs.shown import assumed
-from robustify.reading.marks.reply_parts import runs_on
+from robustify.reading.marks.picks import runs_on
 
 KIND = "picks"
 _LEAST = 1e-12

@@ -4,7 +4,7 @@ from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, as_object
 from robustify.reading.logs import log
 from robustify.reading.logs.requested import scored_texts
-from robustify.reading.marks import reply_parts
+from robustify.reading.marks import picks
 
 
 def log_likelihoods(cells: Cells) -> list[float]:
@@ -69,7 +69,7 @@ def other_targets(cells: Cells, item: log.LoggedItem) -> str:
 def runs_on(cells: Cells, item: log.LoggedItem) -> bool:
     """Return whether the reply of a row runs on into another question."""
     reply = None if is_scored(cells) else innermost(cells.get("resps", cells.get("filtered_resps")))
-    return isinstance(reply, str) and reply_parts.runs_on(reply, item.choices)
+    return isinstance(reply, str) and picks.runs_on(reply, item.choices)
 
 
 def n_replies(cells: Cells) -> int:

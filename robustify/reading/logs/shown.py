@@ -3,6 +3,7 @@ in which the items of a log were asked. What cannot be seen is said."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.items.views import View, names, template
 from robustify.reading.logs.log import LoggedItem, LogOptions
-from robustify.reading.marks.labelling import cut_at_labels, only_labels
+from robustify.reading.marks.labelling import LETTERS, cut_at_labels, only_labels, series_named
 
 _LOOKED_AT = 50
 _LONG, _ENOUGH_WORDS, _FEW = 12, 0.8, 0.1
@@ -50,12 +51,12 @@ class Prompt(HoldsText):
 @dataclass(frozen=True, slots=True)
 class Shown:
     """Parts of an item that its prompt shows. `passage` is None if the item has none. `n_options` counts the options whose
-    texts are in the prompt, and `n_labels` the labels of the options that it lists."""
+    texts are in the prompt, and `labels` are those of the options that it lists."""
 
     question: bool
     passage: bool | None
     n_options: int
-    n_labels: int
+    labels: tuple[str, ...]
 
 
 def parts_shown(prompt: Prompt) -> Shown:
@@ -70,7 +71,7 @@ def parts_shown(prompt: Prompt) -> Shown:
         _contains(seen, question),
         _contains(seen, passage) if passage else None,
         sum(folded(choice) in before for choice in item.choices),
-        len(listed.labels) if listed else 0,
+        listed.labels if listed else (),
     )
 
 
@@ -105,12 +106,14 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedAs:
-    """View and template of a log. `digest` is set if the template is one of robustify, and `notes` state assumptions."""
+    """View and template of a log. `digest` is set if the template is one of robustify, `labels` are those of the
+    options if the prompts label them in another way than by Latin letters, and `notes` state assumptions."""
 
     view: View
     template: str
     digest: str = ""
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
 
 
 def asked_as(
@@ -149,7 +152,10 @@ def asked_as(
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:
         notes += _options_notes(seen, parts)
-    return AskedAs(view, kind, notes=tuple(notes))
+    series = Counter(one for part in parts if (one := series_named(part.labels)) not in (None, LETTERS))
+    labels, n = series.most_common(1)[0] if series else (None, 0)
+    labels = labels if 2 * n > len(seen) else None
+    return AskedAs(view, kind, notes=tuple(notes), labels=labels)
 
 
 def _is_shown(one: Shown, options: LogOptions) -> bool:
@@ -176,7 +182,7 @@ def _view(n_asking: int, n: int, *, by_text: bool, options: LogOptions) -> tuple
 def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[str]:
     """Return notes on prompts that ask for a letter but lack options."""
     pairs = list(zip(seen, parts, strict=True))
-    without = [one for prompt, one in pairs if not one.n_options and one.n_labels < prompt.item.k]
+    without = [one for prompt, one in pairs if not one.n_options and len(one.labels) < prompt.item.k]
     some = [(one, prompt.item.k) for prompt, one in pairs if 0 < one.n_options < prompt.item.k]
     notes = []
     if without:

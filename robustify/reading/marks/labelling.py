@@ -75,6 +75,12 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
     return None
 
 
+def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the series whose first marks the labels are, in order, or None if there is none."""
+    plain = tuple(map(as_mark, labels))
+    return next((series for series in _EVERY if plain and series[: len(plain)] == plain), None)
+
+
 @lru_cache(1024)
 def only_labels(texts: tuple[str, ...]) -> bool:
     """Return whether the texts are only the first labels of a series, in order, such as `A.` and `B.`."""
@@ -195,6 +201,9 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
     plain = [as_mark(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
         for series in [wanted] if wanted else _EVERY:
+            if start and plain[start - 1] == "0" and series is COUNTED[1]:
+                # The options are numbered from 0.
+                continue
             n = len(commonprefix([plain[start:], [*series]]))  # noqa: RUF071 (marks, not paths)
             run = marks[start : start + n]
             whole = n == len(wanted) if wanted else n > 1 and start + n == len(marks)

@@ -87,8 +87,9 @@ _JOINED = _compiled(
     rf"(?P<with>{_SAID['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_SAID['joined']}\s))"
 )
 _NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
-_LONGEST, _MOST_CLAIMS = 1000, 16
-"""Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
+_LONGEST, _MOST_CLAIMS, _SHORT = 1000, 16, 8
+"""Longest claim from which markup and lead words are taken, in characters, number of announcements that count, and
+length of a reply that cannot run on."""
 
 
 def read_pick(
@@ -99,6 +100,16 @@ def read_pick(
     `options` are empty texts if only their number is known. `labels` are the marks of the options. Without them, letters of
     any alphabet and roman numbers count, but no digits. `prefer` decides if a text is both a mark and another option."""
     return _Reader(tuple(options), None if labels is None else tuple(map(as_mark, labels)), prefer).read(text)
+
+
+def runs_on(reply: str, options: Sequence[str]) -> bool:
+    """Return whether another question follows in a reply, certainly, or after an answer."""
+    if len(reply) < _SHORT:
+        return False
+    first, *others = reply_parts(split_reasoning(reply).text, options)
+    if not first.text or not others:
+        return False
+    return any(part.certain for part in others) or isinstance(read_pick(first.text, options), Picked)
 
 
 def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | NoPick | None:
@@ -146,7 +157,7 @@ class _Reader(HoldsText):
     def _own_answer(self, reply: str) -> Reading:
         """Read the answer to the item, and not those to questions that the model made up after it. A reply may first repeat
         the question of the item."""
-        if "\n" not in reply and ":" not in reply:
+        if not {"\n", ":", "：", "<", "["} & set(reply):
             return self._answer(reply)
         first, *others = reply_parts(reply, self.options)
         own, found = first.text, self._answer(first.text) if first.text else NoPick("another question")

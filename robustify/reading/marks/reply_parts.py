@@ -1,6 +1,7 @@
 """Part of a reply that answers the question: without reasoning, without wrapping (JSON, a code fence, a list), and without
 questions that the model made up after its answer."""
 
+import ast
 import json
 import re
 from collections.abc import Sequence
@@ -24,11 +25,12 @@ _CLOSES = re.compile(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95", re.IGNORECAS
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
-_RESULTS, _BESIDE = (
-    {"answer", "final_answer", "result", "letter", "choice", "option"},
-    {"reasoning", "explanation", "confidence"},
-)
-_FENCE = re.compile(r"```(?:json|python|text)?[ \t]*\n(?P<in>[^`]{1,2000})\n?[ \t]*```", re.IGNORECASE)
+_RESULTS = {
+    "answer", "final_answer", "correct_answer", "result", "letter", "choice", "option", "prediction", "answer_letter",
+    "answer_choice", "correct_option", "selected_option",
+}  # fmt: skip
+_BESIDE = {"reasoning", "explanation", "confidence"}
+_FENCE = re.compile(r"```(?:json|python|text)?\s*(?P<in>[^`]{1,2000})\n?[ \t]*```", re.IGNORECASE)
 _QUOTED = re.compile(r"'([^'\n]{0,500})'|\"([^\"\n]{0,500})\"")
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_QUOTED.pattern})[\s,;]*)+[\])}}]")
 _MOST_QUESTIONS, _MOST_LINES = 8, 2000
@@ -86,13 +88,27 @@ def json_answer(text: str) -> str | None:
     in the only code fence of a reply."""
     fenced = [found["in"].strip() for found in _FENCE.finditer(text)] if "```" in text else []
     text = fenced[0] if len(fenced) == 1 else text
+    return _only_result(_object(text)) if text.startswith("{") else None
+
+
+def _object(text: str) -> object:
+    """Return an object in JSON or in Python's form, or None."""
     try:
-        found = json.loads(text) if text.startswith("{") else None
+        return json.loads(text)
     except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text) if len(text) < _MOST_LINES else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
-    names = set(found or ()) - _BESIDE
-    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
+
+
+def _only_result(found: object) -> str | None:
+    names = set(found) - _BESIDE if isinstance(found, dict) else set()
+    value = found[names.pop()] if isinstance(found, dict) and len(names) == 1 and names <= _RESULTS else None
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(value, dict):
+        return _only_result(value)
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
@@ -152,12 +168,6 @@ def reply_parts(reply: str, options: Sequence[str]) -> list[ReplyPart]:
         ReplyPart(reply[start:end].strip(), at > 0 and starts[start])
         for at, (start, end) in enumerate(pairwise([*cuts, len(reply)]))
     ]
-
-
-def runs_on(reply: str, options: Sequence[str]) -> bool:
-    """Return whether a question follows the beginning of a reply."""
-    first, *others = reply_parts(split_reasoning(reply).text, options)
-    return bool(first.text) and any(part.certain for part in others)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:

@@ -10,6 +10,7 @@ import pytest
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
+from robustify.reading.logs.gather import rotation_groups
 from robustify.reading.logs.pick_rules import RULES, USUAL, Profile, decide
 from robustify.runs.run import write_items
 from tests.support.fake_logs import boxes, jsonl, sheet
@@ -406,3 +407,25 @@ def test_every_rule_of_a_table_has_a_name_and_a_reason_and_can_decide() -> None:
         "key": "usual name",
         "pick": "per model",
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "bases"),
+    [
+        (
+            ["0", "1", "1000000", "1000001", "2000000"],
+            {"0": "0", "1000000": "0", "2000000": "0", "1": "1", "1000001": "1"},
+        ),
+        (["q1_rot0", "q1_rot1", "q2_rot0"], {"q1_rot0": "q1", "q1_rot1": "q1"}),
+        (["a-perm1", "a-perm2"], {"a-perm1": "a", "a-perm2": "a"}),
+        (["q1-01", "q1-02", "order-1", "border1"], {}),
+        (["5", "1000007", "2000009"], {}),
+    ],
+)
+def test_ids_of_rotated_copies_are_one_group(tmp_path: Path, names: list[str], bases: dict[str, str]) -> None:
+    assert rotation_groups(names) == bases
+    rows = [
+        {"model": "m", "view": "full", "item": name, "key": "AB"[at % 2], "pick": "A"}
+        for at, name in enumerate(names)
+    ]
+    assert gather([log_of(tmp_path / "a.csv", rows)], None).groups == bases

@@ -1,7 +1,7 @@
 """What prompts show decides the view of a log, and what they lack is said: lm-eval, Inspect, lighteval, and archives."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +215,21 @@ def test_a_filter_that_took_the_answer_to_another_question_is_not_believed(tmp_p
     assert not log.faults
     assert any("run on into another question" in note and note.endswith(": 6") for note in log.notes)
     assert gather([log], None).answers.table["correct"].to_pylist() == [float(i.key == 1) for i in boxes()]
+
+
+@pytest.mark.parametrize(
+    "labels", ["1234", "0123", "abcd", "أبجد", ["i", "ii", "iii", "iv"], ["I", "II", "III", "IV"]]
+)
+@pytest.mark.parametrize("form", ["{}", "({}) {}", "The answer is {}.", "**{}. {}**"])
+def test_replies_use_the_labels_of_their_prompts(tmp_path: Path, labels: Sequence[str], form: str) -> None:
+    items, picks = boxes(8), [1, 0, 3, 2, 2, 1, 0, 3]
+    rows = []
+    for at, (item, pick) in enumerate(zip(items, picks, strict=True)):
+        row = written_row(
+            item, at, form.format(labels[pick], item.choices[pick]), "none", float(item.key == pick)
+        )
+        listed = "".join(f"{label}. {choice}\n" for label, choice in zip(labels, item.choices, strict=True))
+        row["arguments"]["gen_args_0"]["arg_0"] = f"{item.stem}\n{listed}Answer:"
+        rows.append(row)
+    log = read_log(jsonl(tmp_path / "samples_boxes.jsonl", rows), LogOptions())
+    assert [reply.pick for reply in log.replies] == picks

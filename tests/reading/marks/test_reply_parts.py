@@ -95,6 +95,17 @@ def test_other_words_and_wrappings_name_the_second_option(reply: str) -> None:
     assert index(reply) == 1
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Es la opción B.", "因此，正确的选项是B", '```{"answer": "B"}```', '{"answer": {"letter": "B"}}', "{'answer': 'B'}",
+        '```json\n{"correct_answer": "B"}\n```', "Poprawna odpowiedź to B", "सही उत्तर B है", "B</s><s>[INST] next [/INST] A",
+    ],
+)  # fmt: skip
+def test_more_wrappings_name_the_second_option(reply: str) -> None:
+    assert index(reply) == 1
+
+
 def test_lists_of_several_picks_name_none() -> None:
     assert [index(text) for text in ("['A', 'B']", '["A", "C"]', "[]")] == ["several options"] * 2 + ["empty"]
     assert index("['a']", ["['a']", "['b']", "a", "b"]) == 0
