@@ -218,8 +218,8 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
 
 
 def _rotation_notes(n: int, n_questions: int) -> list[str]:
-    """Return a note that items repeat questions in other orders of their options, so that they are no independent items."""
-    note = f"{n} items repeat {n_questions} questions in other orders of their options, so they are not independent"
+    """Return a note that items repeat questions, as in rotated copies, so that they are no independent items."""
+    note = f"{n} items repeat {n_questions} questions with the same options, in any order, so they are not independent"
     return [note] * bool(n)
 
 
