@@ -1,10 +1,12 @@
 """Make benchmarks, judge them on all cores, and write results/calibration: `make calibrate`.
 
 `--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `grid`, `looks`) makes one
-part. The results do not depend on the number of cores.
+part. `--says TEXT` repeats only the scenarios of fdr.json whose names contain it, and keeps the others. The results do
+not depend on the number of cores.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -27,11 +29,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS / "calibration")
     parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--says", default="")
     given = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     given.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with ProcessPoolExecutor(given.jobs) as pool:
+        if given.says:
+            known = json.loads((given.out / "fdr.json").read_text())
+            write_json(given.out / "fdr.json", fdr(pool, given.scale, known, given.says)["fdr"])
+            return 0
         for part in [given.only] if given.only else PARTS:
             with left_out(part):
                 for name, content in PARTS[part](pool, given.scale).items():

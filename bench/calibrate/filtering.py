@@ -5,7 +5,7 @@ complete pipeline: votes, cross-fitted ranking, cutoff. All scenarios were fixed
 reported.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.calibrate.grid import Files, alarm_verdict, rounded
 from bench.simulate import dependent
-from bench.simulate.dependent import DEPENDENT, UNSEEN, longer_scripts
+from bench.simulate.dependent import DEPENDENT, LATER
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
@@ -35,7 +35,7 @@ REPEATS = {False: 100, True: 25}
 WORLD_REPEATS = 200
 SEEDS = 500_000_000
 NAMES = 12
-BUILDERS = DEPENDENT | {UNSEEN: longer_scripts}
+BUILDERS = DEPENDENT | LATER
 SCENARIOS: dict[str, dict[str, Any]] = {
     "four options": {},
     "two options": {"options": (2,)},
@@ -150,22 +150,34 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
     return len(found)
 
 
-def fdr(pool: Executor, scale: float) -> Files:
-    """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power."""
+def fdr(pool: Executor, scale: float, known: Mapping[str, Any] | None = None, says: str = "") -> Files:
+    """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power. With a
+    `known` content, only the scenarios whose names contain `says` are simulated again."""
+    before = [*known["simulations"], known["unseen"], *known.get("later", ())] if known else []
     rows = []
-    for i, scenario in enumerate([*scenarios(), _of_world(UNSEEN)]):
+    for i, scenario in enumerate([*scenarios(), *map(_of_world, LATER)]):
+        if known and says not in scenario.says:
+            rows.append(before[i])
+            continue
         repeats = max(2, round(scale * scenario.repeats))
         seeds = range(SEEDS + 10_000 * i, SEEDS + 10_000 * i + repeats)
         rows.append(measured(scenario, list(pool.map(filtered, [scenario] * repeats, seeds, chunksize=8))))
+    if known:
+        named = known["names_permuted"]
+        return {"fdr": _file(rows, named)}
     small = Simulation(items=60, shortcut_rate=0.5, planted=("length",), outside=0, tested=0)
     sets = [
         draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
     ]
     named = {"items": 60, "copies": NAMES, "sets": len(sets), "verdicts": max(map(names_permuted, sets))}
-    *simulations, unseen = rows
-    return {
-        "fdr": {"format": 2, "q": Q, "names_permuted": named, "simulations": simulations, "unseen": unseen}
-    }
+    return {"fdr": _file(rows, named)}
+
+
+def _file(rows: Sequence[dict[str, Any]], named: Mapping[str, Any]) -> dict[str, Any]:
+    first = len(rows) - len(LATER)
+    unseen, *later = rows[first:]
+    content = {"simulations": rows[:first], "unseen": unseen, "later": later}
+    return {"format": 2, "q": Q, "names_permuted": named, **content}
 
 
 def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:

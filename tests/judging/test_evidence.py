@@ -54,6 +54,7 @@ def ranking_of(
         parts={name: at_option(whole, np.array(top)) for name, whole in parts.items()},
         surface={name: at_option(whole, np.array(top)) for name, whole in surface.items()},
         independent=n,
+        families=np.arange(n),
     )
 
 

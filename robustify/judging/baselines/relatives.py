@@ -193,10 +193,12 @@ _DRAWN = 20_000
 class Parallels:
     """Likely translations among the items. `pairs` (p,), (p,) are the items of each pair, the most similar
     first. `unnamed` is the number of items that look parallel although no passage says so, None if the set is
-    too large to seek them. Without pairs, nothing shows which of these items belong together."""
+    too large to seek them. Without pairs, nothing shows which of these items belong together. `alphabets` is their
+    effective number: one over the probability that two random items share one."""
 
     pairs: Pairs
     unnamed: int | None
+    alphabets: float = 1.0
 
 
 def parallels(items: Sequence[Item], order: Ints) -> Parallels:
@@ -226,7 +228,8 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
 
     pairs, looks = paired(np.ones_like(equal)), paired(unnamed)
     looks = looks if looks.any() else alphabets.too_often(a, b, unnamed)
-    return Parallels((a[pairs], b[pairs]), len(np.union1d(a[looks], b[looks])))
+    number = 1 / (1 - alphabets.expected) if alphabets.expected < 1 else float(len(items))
+    return Parallels((a[pairs], b[pairs]), len(np.union1d(a[looks], b[looks])), number)
 
 
 def _near(profile: Floats) -> Pairs:

@@ -3,7 +3,7 @@
 Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the
 key with a known probability c, so that hits by chance are estimated from misses. The cutoff is Selective SeqStep+
 (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458). Of
-near-duplicates, only one counts for it.
+near-duplicates, only one counts for it. Items of a family are hits or misses together, so that its margin is a family.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, coded
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import FLAGGED, KEPT, UNDECIDED
-from robustify.judging.stats.intervals import Interval, Rate
+from robustify.judging.stats.intervals import Interval, Rate, group_sums
 
 _NO_HIT = Rate(None, 0, None)
 PRIOR, PENALTY = np.array([-1.0, 1.5]), 0.1
@@ -34,7 +34,7 @@ class Cutoff:
     """Cutoff of a ranking of `n` items, with the numbers of hits and misses above it. Their strength is at
     least `threshold` (None: no item is above).
 
-    `decoys` D is the number of chance hits that the misses represent, plus a safety margin of one miss per cutoff.
+    `decoys` D is the number of chance hits that the misses represent, plus a safety margin of `margin` misses.
     `false_share` D / H is the share of hits due to chance, at most the requested q. `groups` is the number of
     independent groups of items if it is too small for any cutoff, and otherwise None.
     """
@@ -46,6 +46,7 @@ class Cutoff:
     decoys: float = 0.0
     false_share: Rate = _NO_HIT
     groups: int | None = None
+    margin: float = 1.0
 
 
 def hits_per_miss(null: Floats) -> Floats:
@@ -55,54 +56,58 @@ def hits_per_miss(null: Floats) -> Floats:
 
 
 def lowest_cutoff(
-    strength: Floats, hit: Bools, rho: Floats, q: float, independent: int | None = None
+    strength: Floats, hit: Bools, rho: Floats, q: float, independent: int | None = None, margin: float = 1.0
 ) -> Cutoff:
     """Return the lowest cutoff at which the estimated share of chance hits, D / H, is at most q. Arrays are
     (n,). Ties are never split.
 
-    D is the largest rho plus the sum of rho over the misses above. The false discovery rate is at most q in finite samples
-    if all rho are equal and the ranking was made without these items' keys (Barber and Candes 2015, theorem 3). For unequal
-    rho, the same follows at a fixed cutoff, but only simulations show it at the selected one. A cutoff needs rho / q hits.
-    If items repeat each other, their hits are one, so that fewer `independent` groups (by default, items) allow no cutoff.
+    D is the largest rho times `margin`, plus the sum of rho over the misses above. The false discovery rate is at most q in
+    finite samples if all rho are equal and the ranking was made without these items' keys (Barber and Candes 2015, theorem
+    3). For unequal rho, the same follows at a fixed cutoff, but only simulations show it at the selected one. A cutoff
+    needs rho / q hits. If items repeat each other, their hits are one, so that fewer `independent` groups (by default,
+    items) allow no cutoff. If families of m items are hits or misses together, the proof holds for families, with a margin
+    of m misses.
     """
     n = len(strength)
     if not n:
         return Cutoff(0)
     if independent is not None and independent < min(np.ceil(rho.max() / q - ROUNDING), n):
-        return Cutoff(n, groups=independent)
+        return Cutoff(n, groups=independent, margin=margin)
+    least = margin * float(rho.max())
     order = np.argsort(-strength, kind="stable").astype(np.int32)
     last = np.append(np.diff(strength[order]) < 0, True)
     won = hit[order]
     hits = np.cumsum(won, dtype=np.int32)
     decoys = np.where(won, 0.0, rho[order])
     decoys = np.cumsum(decoys, out=decoys)
-    decoys += rho.max()
+    decoys += least
     at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
     if not len(at):
-        return Cutoff(n, decoys=float(rho.max()))
+        return Cutoff(n, decoys=least, margin=margin)
     end = int(at[-1])
     h, d = int(hits[end]), float(decoys[end])
     misses = end + 1 - h
-    ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
-    share = Rate(d / h, h, false_share_interval(h, misses, ratio))
-    return Cutoff(n, float(strength[order[end]]), h, misses, d, share)
+    ratio = (d - least) / misses if misses else float(rho[order[: end + 1]].mean())
+    share = Rate(min(1.0, d / h), h, false_share_interval(h, misses, ratio, margin))
+    return Cutoff(n, float(strength[order[end]]), h, misses, d, share, margin=margin)
 
 
-def false_share_interval(hits: int, misses: int, rho: float) -> Interval:
+def false_share_interval(hits: int, misses: int, rho: float, family: float = 1.0) -> Interval:
     """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
 
     Hits without a shortcut have probability c = rho / (1 + rho), so those before a number of misses are negative binomial.
-    The limits are its quantiles for this many misses, and for one more. It is valid for a cutoff fixed in advance.
+    The limits are its quantiles for this many misses, and for one more, counted in families of `family` items. It is valid
+    for a cutoff fixed in advance.
     """
     if not hits:
         return 0.0, 1.0
     c = rho / (1 + rho)
-    low = _negative_binomial(0.025, misses, c) if misses else 0
-    high = _negative_binomial(0.975, misses + 1, c)
+    low = family * _negative_binomial(0.025, misses / family, c) if misses else 0
+    high = family * _negative_binomial(0.975, misses / family + 1, c)
     return min(1.0, low / hits), min(1.0, high / hits)
 
 
-def _negative_binomial(level: float, misses: int, c: float) -> int:
+def _negative_binomial(level: float, misses: float, c: float) -> int:
     """Return the `level` quantile of the number of successes (of probability c) before the given number of misses."""
     if c >= 1:
         return 1 << 31
@@ -129,14 +134,7 @@ class Decision:
     @cached_property
     def posterior(self) -> Floats:
         """Calibrated probability that the top option is the key, fitted on other folds (n,). NaN without a top."""
-        ranking, (ranked, hit, enter) = self.ranking, _entered(self.ranking, self.key)
-        share, won, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
-        for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
-            # An item's own hit must not affect the probability of its shortcut.
-            mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
-            sure = ranking.probable[enter][others]
-            share[mine] = shortcut_share(sure, won[others], null[others], ranking.probable[mine])
-        return share + (1 - share) * ranking.null
+        return hit_probability(self.ranking, self.key)
 
     @cached_property
     def shortcut(self) -> Floats:
@@ -144,11 +142,35 @@ class Decision:
         return np.where(self.hit, shortcut_if_hit(self.posterior, self.ranking.null), np.nan)
 
 
+def hit_probability(ranking: Ranking, key: Ints) -> Floats:
+    """Return the calibrated probability that the top is the key (n,), fitted on the other folds. NaN without a top."""
+    ranked, hit, enter = _entered(ranking, key)
+    share, hits, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
+    for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
+        # An item's own hit must not affect the probability of its shortcut.
+        mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
+        sure = ranking.probable[enter][others]
+        share[mine] = shortcut_share(sure, hits[others], null[others], ranking.probable[mine])
+    return share + (1 - share) * ranking.null
+
+
+def family_size(ranking: Ranking, key: Ints) -> float:
+    """Return how many items are hits or misses together: the design effect of the hits beyond their probability over the
+    families, or the size of families that nothing pairs, if it is larger. At least 1."""
+    _, hit, enter = _entered(ranking, key)
+    beyond = (hit - hit_probability(ranking, key))[enter]
+    beyond = beyond[known := ~np.isnan(beyond)]
+    square = float(beyond @ beyond)
+    together = group_sums(beyond, ranking.families[enter][known])
+    return max(1.0, ranking.unpaired, float(together @ together) / square if square else 1.0)
+
+
 def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     """Flag items so that the expected share of flags due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     rho = hits_per_miss(ranking.null[enter])
-    cutoff = lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent)
+    margin = family_size(ranking, key)
+    cutoff = lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent, margin)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     would = above[:, None] & (np.arange(ranking.width) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
@@ -194,7 +216,8 @@ def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff
     # What is sorted once is sorted fast again.
     enter = enter[np.argsort(-ranking.strength[enter], kind="stable")]
     rho = hits_per_miss(ranking.null[enter])
-    return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent) for q in shares]
+    margin, strength = family_size(ranking, key), ranking.strength[enter]
+    return [lowest_cutoff(strength, hit[enter], rho, q, ranking.independent, margin) for q in shares]
 
 
 def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:

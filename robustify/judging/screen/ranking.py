@@ -63,7 +63,8 @@ class Ranking:
     of the probability that the top is the key without a shortcut. `group` (n,) represents the item's near-duplicates and is
     chosen without keys. `complete` (n,) marks items that every voter answered. `parts` and `surface` are centered
     contributions (n,) to the logit of the top by name, and `surface` sums to its part. An audit has neither
-    these nor probabilities.
+    these nor `p_pick` and `p_key`. `families` (n,) are the groups that share a fold, and `unpaired` is the likely size of
+    families that nothing pairs: translations in other alphabets.
     """
 
     items: tuple[str, ...]
@@ -81,6 +82,8 @@ class Ranking:
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
     independent: int
+    families: Ints
+    unpaired: float = 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,9 +151,7 @@ class Ranker:
             top=top,
             p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan) if explained else nothing,
             p_key=p_key if explained else nothing,
-            probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan)
-            if explained
-            else nothing,
+            probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan),
             strength=strength,
             reachable=reachable if known_of.all() else np.where(known_of[:, None], reachable, np.inf),
             null=null,
@@ -160,6 +161,8 @@ class Ranker:
             parts={name: at_option(table, top) for name, table in parts.items()},
             surface={name: at_option(table, top) for name, table in surface.items()},
             independent=self._independent,
+            families=self._families,
+            unpaired=self._unpaired,
         )
 
     def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -183,10 +186,25 @@ class Ranker:
     @cached_property
     def _folds(self) -> list[Ints]:
         settings = self._settings
-        together = self._passages if self._items is None else copies.fold_groups(self._items)
+        together = self._families
         seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(together) < MANY else 1)
         content = self._content
         return [copies.balanced_folds(together, content, settings.folds, s) for s in seeds.tolist()]
+
+    @property
+    def _families(self) -> Ints:
+        return self._passages if self._items is None else copies.fold_groups(self._items)
+
+    @cached_property
+    def _unpaired(self) -> float:
+        """Effective number of alphabets, as far as items are not in a group already."""
+        if self._items is None:
+            return 1.0
+        group = copies.independent_groups(self._items)
+        alone = np.bincount(group, minlength=1)[group] == 1
+        return 1 + float(alone.mean() if len(alone) else 0) * (
+            copies.parallel_items(self._items).alphabets - 1
+        )
 
     @cached_property
     def _fitted_rows(self) -> list[list[Ints]]:

@@ -133,7 +133,8 @@ class VoterAgreement(Part):
 class DecoyCut(Part):
     """Cutoff that `criterion: fdr` sets in the ranking for the false share `q`. `ranked` counts the items that entered,
     one per group of near-duplicates. `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. Misses represent
-    `decoys` chance hits. `groups` counts the independent groups if they are too few to evaluate anything (0 if unknown)."""
+    `decoys` chance hits, with `margin` misses for safety. `groups` counts the independent groups if they are too few to
+    evaluate anything (0 if unknown)."""
 
     q: Share
     ranked: int
@@ -143,6 +144,7 @@ class DecoyCut(Part):
     decoys: float
     false_share: Quantity
     groups: int | None = None
+    margin: float = 1.0
 
 
 class CutAt(Part):

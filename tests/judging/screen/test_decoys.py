@@ -1,11 +1,15 @@
 """The cut: its arithmetic, its share of false flags in simulations, and what it says when nothing can be found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from robustify.base.arrays import Bools, Floats
+from bench.simulate.dependent import DEPENDENT, LATER, UNSEEN
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers
+from robustify.judging.context import Facts, Rules, context
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
     Cutoff,
@@ -78,6 +82,55 @@ def test_the_interval_covers_the_share_of_false_flags_at_a_fixed_cut() -> None:
         low, high = false_share_interval(int(hit.sum()), int((~hit).sum()), 1 / 3)
         covered.append(low <= (hit & ~real).sum() / hit.sum() <= high)
     assert np.mean(covered) >= 0.93
+
+
+def families(rng: np.random.Generator, sizes: Ints) -> tuple[Floats, Bools, Bools, Ints]:
+    """Families whose items are hits or misses together and rank alike; a third has a shortcut."""
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    real = rng.random(len(sizes)) < 1 / 3
+    weight, hit = rng.normal(size=len(sizes)) + 1.5 * real, real | (rng.random(len(sizes)) < 0.25)
+    return weight[of] + 0.01 * rng.normal(size=len(of)), hit[of], real[of], of
+
+
+@pytest.mark.parametrize(("size", "margin"), [(4, 4.0), (4, 1.0), (8, 8.0)])
+def test_a_margin_of_a_family_keeps_the_promise_and_one_miss_does_not(size: int, margin: float) -> None:
+    rng, shares, covered = np.random.default_rng(3), [], []
+    for _ in range(400):
+        weight, hit, real, _ = families(rng, np.full(360 // size, size))
+        cut = lowest_cutoff(weight, hit, np.full(len(hit), 1 / 3), 0.1, margin=margin)
+        flagged = hit & (weight >= (np.inf if cut.threshold is None else cut.threshold))
+        shares.append(float((flagged & ~real).sum() / max(1, flagged.sum())))
+        fixed = hit & (weight > 0.5)
+        misses = int((~hit & (weight > 0.5)).sum())
+        low, high = false_share_interval(int(fixed.sum()), misses, 1 / 3, margin)
+        covered.append(low <= (fixed & ~real).sum() / fixed.sum() <= high)
+    error = np.std(shares) / np.sqrt(len(shares))
+    if margin == size:
+        assert np.mean(shares) <= 0.1 + 3 * error
+        assert np.mean(covered) >= 0.93
+    else:
+        assert np.mean(covered) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("world", "least", "most"), [("plain", 1.0, 1.5), ("five variants with other numbers", 3.5, 6.0)]
+)
+def test_the_size_of_families_is_found(world: str, least: float, most: float) -> None:
+    found = []
+    for seed in range(3):
+        items = (DEPENDENT | LATER)[world](240, np.random.default_rng(seed)).items
+        found.append(context(Answers.of([]), Facts("made up"), Rules(), items).decision.cutoff.margin)
+    assert least <= np.mean(found) <= most
+
+
+def test_translations_that_nothing_pairs_have_a_margin_of_their_alphabets() -> None:
+    items = LATER[UNSEEN](240, np.random.default_rng(0)).items
+    assert context(Answers.of([]), Facts("made up"), Rules(), items).decision.cutoff.margin == pytest.approx(
+        4, abs=0.2
+    )
+    declared = [replace(item, group=f"g{n}") for n, item in enumerate(items[:120])]
+    twice = declared + [replace(item, id=f"{item.id}b") for item in declared]
+    assert context(Answers.of([]), Facts("made up"), Rules(), twice).ranking.unpaired == 1
 
 
 def test_the_interval_by_hand() -> None:
