@@ -19,6 +19,8 @@ MOST_YAML = 1 << 18
 """Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
 _MOST_DEEP = 20
 _HEAD = 4096
+_CONFIG_KEY = re.compile(r"^(?:data|models|extends|sensitivity|adapter):", re.MULTILINE)
+_ITEM_LIST = re.compile(r"^(?:[\w ]+:\s*\n)?[ \t]*-\s+[\w\"' ]+:(?:\s|$)", re.MULTILINE)
 _TEXT = "tag:yaml.org,2002:str"
 
 
@@ -36,16 +38,13 @@ def is_config(name: str) -> bool:
 
 
 def lists_items(name: str) -> bool:
-    """Return whether a YAML file begins with a list of mappings, or with a name and such a list, as a quiz does."""
+    """Return whether a YAML file is a list of mappings, or a mapping with such a list and no key of a config."""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:
         head = file.read(_HEAD)
-    lines = [line for line in head.decode("utf-8", "replace").split("\n") if re.match(r"\s*[^\s#]", line)]
-    lines = lines[1:] if lines and lines[0].strip() == "---" else lines
-    one, *more = lines[:2] or [""]
-    listed = more if re.fullmatch(r"(?!(?:data|models|extends|alternatives)\b)\w+:\s*", one) else [one]
-    return any(re.match(r"\s*-\s+[\w\"' ]+:(?:\s|$)", line) for line in listed)
+    text = head.decode("utf-8", "replace")
+    return _ITEM_LIST.search(text) is not None and _CONFIG_KEY.search(text) is None
 
 
 def name_of(path: str) -> str:
@@ -82,11 +81,12 @@ def _known() -> dict[str, Path]:
     return {path.name: path for path in sorted(shipped().glob("*.yaml"))}
 
 
-def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
+def read_yaml(raw: bytes, name: str, what: str = "keys and values", *, texts: bool = False) -> Any:
     """Read plain values from YAML, and refuse aliases, tags, repeated keys, and deep nesting. `what` describes the
-    expected content in errors. Raise `UsageError`, which names the line, if the YAML is invalid."""
+    expected content in errors. With `texts`, every value is a text, so that `No` does not become false. Raise `UsageError`,
+    which names the line, if the YAML is invalid."""
     try:
-        return yaml.load(raw, _Strict)
+        return yaml.load(raw, _Texts if texts else _Strict)
     except (yaml.YAMLError, ValueError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         # PyYAML's messages may repeat a word of the file.
@@ -127,6 +127,10 @@ class _Strict(yaml.SafeLoader):
                 raise _Refused(f"the key{shown} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+class _Texts(_Strict):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
 def faults(

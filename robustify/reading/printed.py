@@ -59,8 +59,26 @@ def literal(text: str) -> object:
     return None
 
 
+def unquoted(text: str) -> str:
+    """Return the text between quotation marks, if a whole text is written as one, and any other text unchanged."""
+    token = _TOKEN.fullmatch(text.rstrip())
+    with suppress(_NotPrinted):
+        value = _parsed(token["text"]) if token and token["text"] else text
+        return value if isinstance(value, str) else text
+    return text
+
+
 class _NotPrinted(ValueError):
     """Raised at the first token that no printed value has."""
+
+
+def _parsed(token: str) -> object:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(token)
+    except (ValueError, SyntaxError):
+        raise _NotPrinted from None
 
 
 class _Parser:
@@ -92,9 +110,9 @@ class _Parser:
         token = self._next()
         self.at = token.end()
         if token["text"]:
-            return self._parsed(token["text"])
+            return _parsed(token["text"])
         if token["number"]:
-            return self._parsed(token["number"].lstrip("+"))
+            return _parsed(token["number"].lstrip("+"))
         if token["word"]:
             return self._word(token["word"])
         match token["sign"]:
@@ -104,15 +122,6 @@ class _Parser:
             case "{":
                 return self._object()
         raise _NotPrinted
-
-    @staticmethod
-    def _parsed(token: str) -> object:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.literal_eval(token)
-        except (ValueError, SyntaxError):
-            raise _NotPrinted from None
 
     def _word(self, word: str) -> object:
         if word in _WORDS:

@@ -133,14 +133,6 @@ def _own(cells: rows.Cells) -> rows.RawItem:
     )
 
 
-def _truthfulqa_mc1(cells: rows.Cells) -> rows.RawItem:
-    wrong = [part.strip() for part in rows.cell_text(cells, "Incorrect Answers").split(";") if part.strip()]
-    choices = (rows.cell_text(cells, "Best Answer"), *wrong)
-    return rows.RawItem(
-        rows.cell_text(cells, "Question"), choices, 0, "index", topic=rows.cell_label(cells, "Category")
-    )
-
-
 def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
     contexts = rows.text_list(rows.cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
@@ -265,10 +257,6 @@ LAYOUTS = (
         ("Question", "Best Answer", "Best Incorrect Answer"),
         stem="Question", choices=("Best Answer", "Best Incorrect Answer"), key="Best Answer", topic="Category",
     ),
-    BenchmarkLayout(
-        "truthfulqa_mc1", "TruthfulQA.csv: the best answer (key 0), then every incorrect answer.",
-        ("Question", "Best Answer", "Incorrect Answers"), _truthfulqa_mc1,
-    ),
     _flat(
         "siqa", "Social IQa: a situation, a question, three answers, the label from 1.",
         ("context", "question", "answerA", "answerB", "answerC", "label"),
@@ -282,7 +270,6 @@ LAYOUTS = (
         "winogrande_contexts", "WinoGrande as two contexts with one continuation, joined to a sentence with a gap.",
         ("context_options", "continuation", "gold"), _winogrande_contexts,
     ),
-    _flat("commonsenseqa", _NESTED, ("question.question_concept", "question.choices"), **_PARTS),
     _flat("arc", _NESTED, ("question.choices",), **_PARTS),
     BenchmarkLayout(
         "prose", "AQuA and LLM-Adapters: the choices are inside `instruction`, lettered or numbered, the key in `answer`.",

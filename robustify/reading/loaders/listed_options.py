@@ -20,7 +20,7 @@ from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.rules import several
 from robustify.reading.marks import labelling
-from robustify.reading.printed import literal
+from robustify.reading.printed import literal, unquoted
 from robustify.reading.vocabulary import NAMES, choice_columns, column_label, name_key, usual_names
 
 _TAIL = re.compile(
@@ -246,8 +246,13 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
     cut = ""
     cell: Any
     for name, value, (cell, separator), text in zip(names, values, cells, bare, strict=True):
+        if name == key and isinstance(value, str) and name_key(name).endswith("s") and lists:
+            # `correct_answers` in one text beside wrong ones in one text
+            cell = _pieces(value)[1] or None
         if cell is None and isinstance(value, str):
+            value = unquoted(value) if lists else value
             inner = literal(value) if lists and value.lstrip()[:1] in ("[", "(") else None
+            text = value if lists else text
             whole = isinstance(inner, list | tuple) and all(isinstance(one, str) for one in inner)
             cell = inner if whole else text
             if name != key and not whole and _may_be_several(name, value, alone):

@@ -174,7 +174,8 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
             return json_rows(name, text)
         case _ if name.endswith((".yaml", ".yml")):
             return document_rows(
-                name, read_yaml(whole_text(text).encode("utf-8", "surrogateescape"), name, "items")
+                name,
+                read_yaml(whole_text(text).encode("utf-8", "surrogateescape"), name, "items", texts=True),
             )
         case _ if tables.in_blocks(text):
             return tables.block_rows(whole_text(text))

@@ -254,20 +254,23 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
             f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV."
         ) from None
     rows_ = [record for record in records if any(record[1])]
-    above = _titles_above(rows_)
+    above = _titles_above(name, rows_)
     table = _records_table(name, _Records(lambda: rows_[above:]))
     notes = [f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`"] * (len(sheets) > 1)
     notes += [f"{counted(above, 'row')} above the header, with a single filled cell, not read"] * (above > 0)
     return replace(table, notes=(*notes,))
 
 
-def _titles_above(records: Sequence[_Record]) -> int:
-    """Count the rows with a single filled cell that stand above the header of a sheet, such as its title."""
+def _titles_above(name: str, records: Sequence[_Record]) -> int:
+    """Count the rows with a single filled cell that stand above the header of a sheet, such as its title. Raise `DataError`
+    if other rows stand above it."""
     for at, (_, cells) in enumerate(records[:_MOST_ABOVE]):
         if _header_words(cells) > 1:
+            if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:at]):
+                raise DataError(
+                    f"{name}: the header is on row {records[at][0]}; expected it on row 1. Remove the rows above it."
+                )
             return at
-        if sum(bool(cell.strip()) for cell in cells) > 1:
-            break
     return 0
 
 

@@ -380,7 +380,7 @@ def choice_text(value: object, what: str) -> str:
         return str(number)
     if isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
         return repr(value)
-    return require_text(value, what)
+    return shown_text(value, what)
 
 
 def whole(value: object) -> int | None:

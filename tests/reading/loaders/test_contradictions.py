@@ -223,3 +223,30 @@ def test_an_image_in_a_question_is_named_and_not_dropped(tmp_path: Path) -> None
     ]
     stems = {item.stem for item in loaded(tmp_path / "x", rows).items}
     assert stems == {"What is this?\n(image_url, not shown)"}
+
+
+def test_a_quiz_in_yaml_keeps_its_texts(tmp_path: Path) -> None:
+    rows = "".join(
+        f"  - question: Is {n}?\n    options: [Yes, No, 1.50]\n    answer: {('Yes', 'No', '1.50')[n]}\n"
+        for n in range(3)
+    )
+    for head in ("questions:\n", "title: My quiz\nquestions:\n", ""):
+        (tmp_path / "quiz.yaml").write_text(
+            head + (rows if head else rows.replace("\n  ", "\n").removeprefix("  "))
+        )
+        assert right(load(Source(path=str(tmp_path / "quiz.yaml")))) == ["Yes", "No", "1.50"]
+
+
+def test_quotation_marks_and_second_answers_in_one_text_are_seen(tmp_path: Path) -> None:
+    quoted = made(correct_answer=lambda place, _: f'"{place}"', incorrect_answers=others)
+    assert right(loaded(tmp_path / "x", quoted)) == [*PLACES]
+    two = made(
+        correct_answers=lambda place, _: f"{place}; the town",
+        incorrect_answers=lambda _, rest: "; ".join(rest),
+    )
+    with pytest.raises(DataError, match="several right answers"):
+        loaded(tmp_path / "x", two)
+    parts = made(
+        options=lambda place, rest: [[{"type": "text", "text": one}] for one in (place, *rest)], answer="A"
+    )
+    assert right(loaded(tmp_path / "x", parts)) == [*PLACES]

@@ -23,7 +23,7 @@ LAYOUTS = {
     "arc/ARC-Challenge-Test.jsonl": "arc",
     "arc/arc_easy.jsonl": "fields",
     "arct/train.tsv": "arct",
-    "commonsenseqa/dev_rand_split.jsonl": "commonsenseqa",
+    "commonsenseqa/dev_rand_split.jsonl": "arc",
     "openbookqa/openbook_qa.jsonl": "fields",
     "truthfulqa/TruthfulQA.csv": "truthfulqa_binary",
     "truthfulqa/truthful_qa_test.jsonl": "fields",

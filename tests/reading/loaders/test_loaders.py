@@ -61,7 +61,7 @@ ROWS: dict[str, Case] = {
     "own": ("robustify", {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}, BLUE),
     "arc, numbers": ("arc", {"question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"}, BLUE),
     "commonsenseqa": (
-        "commonsenseqa",
+        "arc",
         {"question": {"question_concept": "lamp", "stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"},
         BLUE,
     ),
@@ -436,7 +436,7 @@ def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchm
     assert read([row]).items[0].topic == "cups"
     assert read([row], topic="lamps").items[0].topic == "lamps"
     found = read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]))
-    assert (found.layout, found.items[0].topic) == ("truthfulqa_mc1", "Lamps")
+    assert (found.layout, found.items[0].topic) == ("fields", "Lamps")
     assert read([row], name="Lamps 1.0").name == "Lamps 1.0"
     assert read(csv_text(MMLU[:1]), "b_test.csv", topic="lamps").items[0].topic == "lamps"
 
