@@ -17,7 +17,7 @@ from bench.results import RESULTS, Tree
 from robustify.base.arrays import Bools, Floats
 from robustify.base.files import write_json
 from robustify.judging.audit.people import auroc
-from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
+from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
 from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors

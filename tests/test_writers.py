@@ -12,6 +12,7 @@ import pytest
 from bench import cases
 from bench.atlas import blind, mmlu_pro, table, writers
 from robustify.items.item import Item
+from robustify.judging.readers import ReaderFits
 from tests.test_atlas import RESULTS, windows
 
 
@@ -33,11 +34,11 @@ def test_a_key_from_which_the_others_were_made_is_found_unless_keys_are_redrawn(
     assert blind._number("−3.40 × 10^-2") == (pytest.approx(-0.034), 2, 2, 1)
     items = [Item(r["id"], r["stem"], tuple(r["choices"]), r["key"]) for r in made(100)]
     (key, k), groups = blind.keys_of(items), np.arange(100)
-    found = blind.blind(items, groups, kinds=("form",))
+    found = blind.blind(items, groups, readers=("form",))
     assert set(found) == {"form", "logit", "comparing"}
     assert np.mean(blind.favorites(found["comparing"], k) == key) > 0.9
     redrawn = np.random.default_rng(1).integers(0, 10, len(items))
-    by_chance = blind.comparing(blind.comparisons(items), k, redrawn, groups % 5)
+    by_chance = ReaderFits(blind.comparing(), items, key=redrawn).logits(groups % 5)
     assert np.mean(blind.favorites(by_chance, k) == redrawn) < 0.25
 
 

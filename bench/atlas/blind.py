@@ -14,12 +14,12 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.items.scoring import best
-from robustify.judging.audit.probing import FROM_TEXT, Kind, compared, probed
-from robustify.judging.baselines.artifact_probe import crossfit, padded
-from robustify.judging.baselines.conditional_logit import boosting, centred
-from robustify.judging.baselines.features import amounts, matrix
+from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.baselines.relatives import joined
+from robustify.judging.readers import READERS, Reader, ReaderFits
+from robustify.judging.readers.fits import OptionTable, boosting, by_item, classifier
+from robustify.judging.readers.option_features import compared
 
 NUMBER = re.compile(
     r"(-?\d[\d,]*\.?\d*)(?:\s*[×x*]\s*10\s*\^?\s*[{(]?\s*(-?\d+)|e([-+]?\d+))?", re.IGNORECASE
@@ -31,19 +31,26 @@ NONE = -9.0
 """Value of a feature that an option does not have."""
 
 
+FROM_TEXT = ("form", "words", "characters")
+"""Readers that need no encoder. The other one is called `logit` in the results."""
+
+
 def blind(
-    items: Sequence[Item], groups: Ints, table: Floats | None = None, kinds: Sequence[Kind] = FROM_TEXT,
+    items: Sequence[Item], groups: Ints, table: Floats | None = None, readers: Sequence[str] = FROM_TEXT,
     vectors: Floats | None = None, compare: bool = True,
 ) -> dict[str, Floats]:  # fmt: skip
     """Return the cross-fitted logits (n, K) of the auditors, the conditional logit, and `comparing` if it is asked for."""
     fold = balanced_folds(groups, content_hashes(items), 5, 0)
-    key, k = keys_of(items)
-    there = np.arange(int(k.max())) < k[:, None]
-    logit = padded(crossfit(matrix(items), k, key, fold)[:, None], there)[:, :, 0]
-    found = {**probed(items, fold, kinds, vectors=vectors), "logit": logit}
+    chosen = {name: READERS[name] for name in readers} | {"logit": READERS["probe"]}
     if compare:
-        found["comparing"] = comparing(comparisons(items) if table is None else table, k, key, fold)
-    return found
+        chosen["comparing"] = comparing(table)
+    return {name: ReaderFits(reader, items, vectors).logits(fold) for name, reader in chosen.items()}
+
+
+def comparing(table: Floats | None = None) -> Reader:
+    """Return the reader of `comparisons`, which may be given as a `table` (sum of k, f). It learns from all items."""
+    fit = classifier(lambda: boosting(150, 8))
+    return Reader(lambda items, _: comparisons(items) if table is None else table, fit, most=None)
 
 
 def groups_of(items: Sequence[Item], sources: Sequence[str]) -> Ints:
@@ -65,20 +72,9 @@ def favorites(logits: Floats, k: Ints) -> Ints:
 
 def comparisons(items: Sequence[Item]) -> Floats:
     """Return the features of all options (sum of k, f), which do not depend on the keys."""
-    k = np.array([item.k for item in items])
-    there = np.arange(int(k.max())) < k[:, None]
+    mask = OptionTable.of(items).mask
     raw = np.hstack([amounts(items), np.concatenate([relations(item.choices) for item in items])])
-    return compared(padded(raw, there), there)[there]
-
-
-def comparing(table: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
-    """Return cross-fitted logits (n, K), centered within the item, from the features `table` (sum of k, f)."""
-    there = np.arange(int(k.max())) < k[:, None]
-    is_key, logits = (np.arange(there.shape[1]) == key[:, None])[there], np.zeros(len(table))
-    for f in np.unique(fold).tolist():
-        test = np.repeat(fold == f, k)
-        logits[test] = boosting(150, 8).fit(table[~test], is_key[~test]).decision_function(table[test])
-    return centred(padded(logits[:, None], there)[:, :, 0], there)
+    return compared(by_item(raw, mask), mask)[mask]
 
 
 def relations(choices: Sequence[str]) -> Floats:

@@ -14,10 +14,10 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything, kept_by
-from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
+from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.atlas.blind import blind, comparisons, favorites, groups_of, keys_of
+from bench.atlas.blind import FROM_TEXT, blind, comparisons, favorites, groups_of, keys_of
 from bench.atlas.by_looks import by_looks
 from bench.atlas.fitted import Entry, tie_fair
 from bench.atlas.others import Scores, by_part
@@ -30,7 +30,6 @@ from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
-from robustify.judging.audit.probing import FROM_TEXT, Kind
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.stats.intervals import NORMAL, bootstrap, rate
@@ -97,11 +96,11 @@ def placebos(
     wrong = (rng.random(len(items)) * (k - 1)).astype(np.int64)
     drawn, wrong = (rng.random(len(items)) * k).astype(np.int64), wrong + (wrong >= key)
 
-    def fitted(keys: Ints, kinds: Sequence[Kind]) -> Logits:
+    def fitted(keys: Ints, readers: Sequence[str]) -> Logits:
         called = [
             item.with_choices(item.choices, one) for item, one in zip(items, keys.tolist(), strict=True)
         ]
-        return blind(called, groups, table, kinds)
+        return blind(called, groups, table, readers)
 
     return (fitted(drawn, FROM_TEXT), drawn), (fitted(wrong, ())[FOLLOWED], wrong)
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.atlas.blind import blind, keys_of
+from bench.atlas.blind import FROM_TEXT, blind, keys_of
 from bench.atlas.fitted import Entry, tie_fair
 from bench.cases import items_at, json_lines, picks_at
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
-from robustify.judging.audit.probing import KINDS
 from robustify.judging.baselines.heuristics import guess, listed_credit
 from robustify.judging.baselines.near_duplicates import fold_groups
 from robustify.judging.context import Facts, Rules, context
@@ -119,7 +118,8 @@ def credits_of(
     key, k = keys_of(items)
     texts = [choice for item in items for choice in item.choices]
     vectors = text_vectors(texts, cache_folder(), keep=True) if encode else None
-    probes = blind(items, groups, kinds=KINDS, vectors=vectors, compare=compare)
+    readers = (*FROM_TEXT, "meaning") if vectors is not None else FROM_TEXT
+    probes = blind(items, groups, readers=readers, vectors=vectors, compare=compare)
     return {name: tie_fair(logits, key, k) for name, logits in probes.items()} | listed_credit(items, LENGTHS)
 
 

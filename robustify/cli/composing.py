@@ -48,7 +48,7 @@ composing = together(
     ),
     _about("--as-typed", "Keep quotes, dashes, spaces, final periods, and first letters of options."),
     _about(
-        "--auditor characters|meaning...",
+        "--auditor READER...",
         "Prove the set by this auditor (repeatable) [default: characters and meaning].", to="auditors",
     ),
     _about("--meaning", "Let the encoder take part in choosing. It is then no proof."),

@@ -13,7 +13,7 @@ from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import LEAST_LIKENESS, likeness_by_words
+from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
 from robustify.reading.loaders import Source, load
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import (

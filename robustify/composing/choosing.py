@@ -18,9 +18,9 @@ from robustify.composing.pool import Pool
 from robustify.composing.refitting import CandidateSets, Probes, candidate_sets
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.audit.probing import Kind, gains
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
+from robustify.judging.readers.gains import gains
 from robustify.judging.summary.scored import Gain
 
 MOST_ROUNDS = 16
@@ -63,7 +63,7 @@ class Composition:
 
     picks: tuple[tuple[int, ...], ...]
     trace: tuple[Mapping[str, Gain], ...]
-    least: Mapping[Kind, float]
+    least: Mapping[str, float]
 
 
 def chosen(
@@ -91,10 +91,10 @@ class _Game:
         self._probes, self._sets, self._how = probes, probes.sets, how
         self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
         self._rng = np.random.default_rng(how.seed)
-        self._moments: deque[Floats] = deque(maxlen=_ROUNDS_KEPT * 2 * len(probes.kinds))
+        self._moments: deque[Floats] = deque(maxlen=_ROUNDS_KEPT * 2 * len(probes.readers))
         self.trace: list[Mapping[str, Gain]] = []
-        self.least: dict[Kind, float] = {}
-        self._recent: dict[Kind, Floats] = {}
+        self.least: dict[str, float] = {}
+        self._recent: dict[str, Floats] = {}
 
     def played(self) -> Ints:
         """Change the weights until the probes find no keys, and return the index of each item's final set (n,)."""
@@ -108,19 +108,19 @@ class _Game:
         picked, seed = self._drawn(), 1_000 * self._how.seed + number
         at, sets, won = np.arange(len(picked)), self._sets, dict[str, Floats]()
         change, there, key = np.zeros(self._log_weight.shape), sets.there, np.zeros_like(picked)
-        for kind in self._probes.kinds:
-            logits = centred(self._probes.scores(kind, picked, seed), there)
+        for reader in self._probes.readers:
+            logits = centred(self._probes.scores(reader, picked, seed), there)
             slope = _sharpness(logits[at, picked], there[at, picked], key)
             log_p = log_softmax(np.where(there, slope * logits, -np.inf), axis=2)[:, :, 0]
             change += log_p + np.log(sets.k)
             credits = _credits(logits, sets)
             self._moments += [credits - 1 / sets.k, np.exp(log_p) - 1 / sets.k]
-            won[kind] = credits[at, picked]
+            won[reader] = credits[at, picked]
             # The least credits of best replies to the mean of recent probes are a bound, as in any game of two players.
-            recent = self._recent.get(kind, credits)
-            self._recent[kind] = recent + _NEW * (credits - recent)
-            least = np.where(sets.open, self._recent[kind], np.inf).min(axis=1)
-            self.least[kind] = max(self.least.get(kind, 0.0), float(least.mean()))
+            recent = self._recent.get(reader, credits)
+            self._recent[reader] = recent + _NEW * (credits - recent)
+            least = np.where(sets.open, self._recent[reader], np.inf).min(axis=1)
+            self.least[reader] = max(self.least.get(reader, 0.0), float(least.mean()))
         self._log_weight = np.where(sets.open, self._log_weight - STEP * change, -np.inf)
         return gains(won, sets.k[at, picked])
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints
+from robustify.base.errors import UsageError
 from robustify.base.redaction import HoldsText
 from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.consulting import Consulted
@@ -19,25 +20,19 @@ from robustify.composing.pool import OWN, Candidate, Pool
 from robustify.composing.writers import Bound, CandidateRequest, bounds, requests
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.audit.probing import KINDS, Kind, gains, probed
-from robustify.judging.baselines.artifact_probe import (
-    MOST_ENCODED,
-    ProbeSettings,
-    folds,
-    likeness_by_words,
-    padded,
-)
-from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, drawn
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.near_duplicates import independent_groups, unit_hashes
 from robustify.judging.cloze import keeps_order
+from robustify.judging.readers import READERS, ReaderFits, independent_readers
+from robustify.judging.readers.fits import OptionTable, item_sample
+from robustify.judging.readers.gains import gains
+from robustify.judging.readers.reader_rows import MOST_ENCODED, ProbeSettings, folds, likeness_by_words
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.result import State
 from robustify.judging.summary.scored import Gain
 
 AFTER, BEFORE, PEOPLE = "after", "before", "people"
 """Versions of a set. `PEOPLE` has the distractors of one writer of the pools."""
-AUDITORS: tuple[Kind, ...] = ("characters", "meaning")
-"""Auditors of the proof, unless others are named."""
 SLACK = 0.02
 """Gain over chance of an auditor above which the headline says what is left."""
 _WORDS, _MEANING, _MODELS = _READERS = ("words of the question", "meaning of the question", "models")
@@ -145,14 +140,19 @@ def compose(
     pools: Sequence[Pool],
     how: Choosing,
     vectors: Vectors,
-    auditors: Sequence[Kind] = AUDITORS,
+    auditors: Sequence[str] = (),
     people: str = OWN,
 ) -> Composed:
     """Choose the distractors of items from their pools, and let `auditors` test the result.
 
-    `items` are as they were read, and those of `pools` may have other typography. If `people` is a writer in the pools, a
-    further version has this writer's distractors.
+    By default, the auditors are the `independent_readers`. `items` are as they were read, and those of
+    `pools` may have other typography. If `people` is a writer in the pools, a further
+    version has this writer's distractors.
     """
+    took_part = {"form", "words", *["meaning"] * how.meaning}
+    if others := {*auditors} - took_part - {*independent_readers()}:
+        raise UsageError(f"auditor {min(others)}: expected one of {', '.join(independent_readers())}.")
+    auditors = auditors or independent_readers()
     # A stem that names an option by its letter keeps its options. Candidates never refer to others.
     free = [
         at
@@ -175,8 +175,7 @@ def compose(
             item if at not in picks else _shown(item, theirs[at]) if len(theirs[at]) == item.k - 1 else None
             for at, item in enumerate(after)
         ]
-    took_part = {"form", "words", *["meaning"] * how.meaning}
-    kinds = {kind: kind not in took_part for kind in KINDS if kind in {*took_part, *auditors}}
+    kinds = {name: name not in took_part for name in READERS if name in {*took_part, *auditors}}
     return Composed(
         items=tuple(after),
         pools=tuple(pools),
@@ -213,7 +212,7 @@ def _answered(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -
 
 
 def proof(
-    versions: Mapping[str, Sequence[Item | None]], kinds: Mapping[Kind, bool], vectors: Vectors,
+    versions: Mapping[str, Sequence[Item | None]], kinds: Mapping[str, bool], vectors: Vectors,
     answered: Mapping[str, Floats] | None = None,
 ) -> Proof:  # fmt: skip
     """Audit the versions of a composed set. Each version has an item or None at each of n places.
@@ -265,29 +264,27 @@ def _finders(
     return found
 
 
-def _credits(items: Sequence[Item], kinds: Sequence[Kind], vectors: Vectors) -> dict[str, Floats]:
+def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -> dict[str, Floats]:
     """Return how well each auditor and reader finds each key, from 0 to 1. It is (n,), and NaN for an item not seen."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
-    scores = probed(items, fold, [kind for kind in kinds if kind != "meaning"]) if fitted else {}
+    readers = {name: READERS[name] for name in auditors} if fitted else {}
+    scores = {name: ReaderFits(one, items).logits(fold) for name, one in readers.items() if not one.encoded}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
-    found = _won(items, scores | {_WORDS: _wide(items, np.array(likeness))})
-    at = drawn(np.ones(len(items), dtype=bool), MOST_ENCODED)
-    some = [items[i] for i in at.tolist()]
-    texts = [*(choice for item in some for choice in item.choices), *(item.stem for item in some)]
+    found = _won(items, scores | {_WORDS: OptionTable.of(items).by_item(np.array(likeness))})
+    at = item_sample(np.ones(len(items), dtype=bool), MOST_ENCODED)
+    sample = [items[i] for i in at.tolist()]
+    texts = [*(choice for item in sample for choice in item.choices), *(item.stem for item in sample)]
     if (vectors_of := vectors(texts)) is not None:
-        options, stems = vectors_of[: -len(some)], vectors_of[-len(some) :]
-        like = (options * np.repeat(stems, [item.k for item in some], axis=0)).sum(axis=1)
-        scores = {_MEANING: _wide(some, like)}
-        if fitted and "meaning" in kinds:
-            scores |= probed(some, fold[at], ["meaning"], vectors=options)
-        found |= {name: _spread(credits, at, len(items)) for name, credits in _won(some, scores).items()}
+        options, stems = vectors_of[: -len(sample)], vectors_of[-len(sample) :]
+        likeness_by_meaning = (options * np.repeat(stems, [item.k for item in sample], axis=0)).sum(axis=1)
+        scores = {
+            name: ReaderFits(one, sample, options).logits(fold[at])
+            for name, one in readers.items()
+            if one.encoded
+        }
+        scores[_MEANING] = OptionTable.of(sample).by_item(likeness_by_meaning)
+        found |= {name: _spread(credits, at, len(items)) for name, credits in _won(sample, scores).items()}
     return found
-
-
-def _wide(items: Sequence[Item], values: Floats) -> Floats:
-    """Convert a flat array with a value per option to one row per item (n, K)."""
-    k = np.array([item.k for item in items], dtype=np.int64)
-    return padded(values[:, None], np.arange(int(k.max(initial=1))) < k[:, None])[:, :, 0]
 
 
 def _won(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -18,12 +18,12 @@ import numpy.typing as npt
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.redaction import HoldsText
 from robustify.composing.pool import OWN, Pool
-from robustify.judging.audit.probing import Kind, classifier, compared, tf_idf
-from robustify.judging.baselines.artifact_probe import padded
-from robustify.judging.baselines.conditional_logit import tree_nodes
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, independent_groups
 from robustify.judging.baselines.option_texts import CHUNK
+from robustify.judging.readers import READERS
+from robustify.judging.readers.fits import Classifier, OptionTable, by_item, logistic
+from robustify.judging.readers.option_features import compared, tf_idf_words
 
 MOST_SETS, FEWEST_SETS = 126, 12
 """Most candidate sets of an item, and fewest where many items share the memory."""
@@ -133,7 +133,7 @@ def _form(
         items = [
             pools[one].item.with_choices(tuple(sets.texts[r] for r in rows[:k]), 0) for one, rows, k in shown
         ]
-        yield i, j, compared(padded(amounts(items), there[i, j]), there[i, j])
+        yield i, j, compared(by_item(amounts(items), there[i, j]), there[i, j])
 
 
 class Probes:
@@ -144,29 +144,33 @@ class Probes:
         items = [pool.item for pool in pools]
         # Relatives do not share a fold, because composed items have other relatives, by which auditors find more.
         self._groups, self._content = independent_groups(items), content_hashes(items)
-        self.kinds: tuple[Kind, ...] = ("form", "words", *(("meaning",) if vectors is not None else ()))
+        self.readers = ("form", "words", *(("meaning",) if vectors is not None else ()))
+        # On whole vectors, the conditional logit of `meaning` would take six times as long.
+        self._fits = {name: READERS[name].fit for name in self.readers} | {"meaning": logistic(0.1)}
 
-    def scores(self, kind: Kind, picked: Ints, seed: int) -> Floats:
+    def scores(self, reader: str, picked: Ints, seed: int) -> Floats:
         """Return cross-fitted logits of all options in all candidate sets (n, S, K). The fits use the sets `picked`
         (n,), and `seed` determines the folds."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         fold = balanced_folds(self._groups, self._content, FOLDS, seed)
-        sets, model = self.sets, classifier(kind, 0)
-        there, out = sets.there, np.zeros(sets.option.shape)
-        with threadpool_limits(1):
-            for f in np.unique(fold).tolist():
-                train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-                shown = there[train, picked[train]]
-                is_key = np.nonzero(shown)[1] == 0
-                if kind == "form":
-                    model.fit(np.moveaxis(self._codes[train, :, picked[train]], 1, 2)[shown], is_key)
-                    out[test] = boosted_logits(model, self._codes[test])
-                else:
-                    x: Any = self._words if kind == "words" else self._vectors
-                    model.fit(x[sets.row[train, picked[train]][shown]], is_key)
-                    out[test] = model.decision_function(x)[sets.row[test]]
-        return np.where(there, out, 0.0)
+        sets, out = self.sets, np.zeros(self.sets.option.shape)
+        for f in np.unique(fold).tolist():
+            train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+            rows, mask = sets.row[train, picked[train]], sets.there[train, picked[train]]
+            # The first option of each set is the key.
+            options, every = (
+                OptionTable(mask.sum(axis=1), np.zeros_like(train)),
+                np.ones(len(train), dtype=bool),
+            )
+            if reader == "form":
+                x = np.moveaxis(self._codes[train, :, picked[train]], 1, 2)[mask]
+            else:
+                x = self._of_texts(reader)[rows[mask]]
+            model = self._fits[reader](x, options)(every)
+            if reader == "form" and isinstance(model, Classifier):
+                out[test] = boosted_logits(model.estimator, self._codes[test])
+            else:
+                out[test] = model(self._of_texts(reader))[sets.row[test]]
+        return np.where(sets.there, out, 0.0)
 
     @cached_property
     def _codes(self) -> Codes:
@@ -174,7 +178,10 @@ class Probes:
 
     @cached_property
     def _words(self) -> Any:
-        return tf_idf("words", self.sets.texts)
+        return tf_idf_words(self.sets.texts)
+
+    def _of_texts(self, reader: str) -> Any:
+        return self._words if reader == "words" else self._vectors
 
 
 def boosted_logits(model: Any, x: Codes) -> Floats:
@@ -186,7 +193,7 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
     left is the row's.
     """
     n, features, s, k = x.shape
-    trees = [_splits(nodes) for nodes in tree_nodes(model)]
+    trees = [_splits(tree.nodes) for (tree,) in model._predictors]
     out, step = np.zeros((n, s * k), dtype=np.float32), max(1, _AT_ONCE // (s * k))
     for start in range(0, n, step):
         part = out[start : start + step]

@@ -13,10 +13,10 @@ from robustify.items.answers import Answers, Block
 from robustify.items.item import Item
 from robustify.items.scoring import FULL_OF, VIEW_OF, Mode, as_compared
 from robustify.items.views import VIEWS, Hidden
-from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
 from robustify.judging.screen.decoy_filter import Decision, flags
 from robustify.judging.screen.item_index import ItemIndex, item_index

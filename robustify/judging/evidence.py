@@ -15,14 +15,14 @@ import numpy.typing as npt
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
-from robustify.judging.baselines.conditional_logit import drawn
 from robustify.judging.baselines.features import first_numbers
 from robustify.judging.baselines.wording import ABSOLUTES, HEDGES, NEGATIONS, UNIT, words_of
 from robustify.judging.baselines.words import KeyWords
 from robustify.judging.context import Context, Parts
 from robustify.judging.lint import cues
 from robustify.judging.lint.findings import cues_of, marks_of
+from robustify.judging.readers.fits import item_sample
+from robustify.judging.readers.reader_rows import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
 from robustify.judging.screen.decoy_filter import Decision
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
@@ -293,7 +293,7 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
     """Return the cue that departs most from chance in the keys, if any. At most `MOST_FITTED` items are read."""
-    some = [items[at] for at in drawn(np.ones(len(items), dtype=bool)).tolist()]
+    some = [items[at] for at in item_sample(np.ones(len(items), dtype=bool)).tolist()]
     found = cues_of(marks_of(some), some)
     code = max(found, key=lambda one: abs(found[one].keys - found[one].expected), default="")
     if not code:

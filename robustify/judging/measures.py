@@ -16,12 +16,12 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything
-from robustify.judging.baselines.artifact_probe import NAME as PROBE
-from robustify.judging.baselines.artifact_probe import VIEW as PROBE_VIEW
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.looks.owed import looks_of
+from robustify.judging.readers.reader_rows import NAME as PROBE
+from robustify.judging.readers.reader_rows import VIEW as PROBE_VIEW
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
 from robustify.judging.stats.intervals import effective_size, rate

@@ -20,10 +20,10 @@ from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item, no_collector
 from robustify.items.views import View, template
-from robustify.judging.baselines.artifact_probe import encoded, probe
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
+from robustify.judging.readers.reader_rows import encoded, probe
 from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.text_overlap import Overlap
 from robustify.models.engines.protocols import Progress, no_progress

@@ -17,7 +17,7 @@ from robustify.base.settings_files import Settings
 from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.items.views import inferring_prompt
-from robustify.judging.baselines.artifact_probe import (
+from robustify.judging.readers.reader_rows import (
     ProbeSettings,
     encoded,
     likeness_by_words,

@@ -38,9 +38,9 @@ from robustify.base.settings_files import shipped as shipped
 from robustify.freeform.schema import FreeSettings
 from robustify.items.scoring import Mode
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
-from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.cloze import ClozeSettings
 from robustify.judging.context import Limits
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.text_overlap import ContaminationSettings
 from robustify.models.asking import Asking

@@ -10,9 +10,9 @@ from robustify.composing.choosing import Choosing, Composition, chosen, placed
 from robustify.composing.pool import Candidate, Pool, pooled
 from robustify.composing.refitting import boosted_logits, candidate_sets, coded_form
 from robustify.items.item import Item
-from robustify.judging.audit.probing import classifier, compared
-from robustify.judging.baselines.artifact_probe import padded
 from robustify.judging.baselines.features import NAMES, amounts
+from robustify.judging.readers.fits import boosting, by_item
+from robustify.judging.readers.option_features import compared
 
 _NOUNS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("rn", "ll", "sk", "t", "m")]
 
@@ -112,7 +112,7 @@ def test_trees_give_the_logits_of_the_library() -> None:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 64, (30, 7, 10, 3)).astype(np.uint8)
     rows = np.moveaxis(x, 1, 3).reshape(-1, 7)
-    library = classifier("form", 0).fit(rows, rows[:, 0] * 2 + rows[:, 1] + rng.normal(0, 30, 900) > 90)
+    library = boosting(60, 8).fit(rows, rows[:, 0] * 2 + rows[:, 1] + rng.normal(0, 30, 900) > 90)
     own = boosted_logits(library, x)
     assert own.shape == (30, 10, 3)
     assert np.ptp(own.ravel() - library.decision_function(rows)) < 1e-4
@@ -130,7 +130,7 @@ def test_the_form_of_a_set_is_what_its_auditor_sees() -> None:
             for pool, option in zip(pools, sets.option[:, nth].tolist(), strict=True)
         ]
         there = sets.there[:, nth]
-        seen = compared(padded(amounts(items), there), there)
+        seen = compared(by_item(amounts(items), there), there)
         for f in range(seen.shape[2]):
             place, levels = np.unique(seen[there][:, f], return_inverse=True)
             code = np.array([codes[:, f, nth][there][levels == at].max() for at in range(len(place))])

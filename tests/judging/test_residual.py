@@ -17,10 +17,10 @@ from robustify.judging.audit.auditor import AuditorRates
 from robustify.judging.audit.auditor import audited as rate_of
 from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
-from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.baselines.heuristics import SEES_STEM, guess
 from robustify.judging.context import Context, Facts, Limits, Rules, context
 from robustify.judging.judgement import judge
+from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.report.page_tables import auditors
 from tests.support.fake_answers import Bench, bench, items_of, rows

@@ -9,7 +9,7 @@ from robustify.base.errors import UsageError
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
-from robustify.judging.baselines.artifact_probe import likeness_by_words
+from robustify.judging.readers.reader_rows import likeness_by_words
 from robustify.models.replies import Replies
 from robustify.pipeline.by_meaning import Inferring, inferred_by, like_the_real
 from robustify.pipeline.steps import rejudge

@@ -1,8 +1,7 @@
 """Auditors of the kept items: how accurate they are compared with chance, and the probe that is fitted afresh.
 
-The probe is a ridge regression that predicts the keys of kept items from their choices' texts. A choice is open if the item
-would also have been kept with that choice as the key. Each block of items is predicted by a fit on all others. Cross-fitted
-hits have no simple null distribution, so it is estimated by refits with permuted keys (Ojala and Garriga 2010).
+The probe is a ridge regression that predicts the keys of kept items from their choices' texts (`RidgeFits`). A choice is
+open if the item would also have been kept with that choice as the key.
 """
 
 import math
@@ -10,18 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from robustify.base.arrays import Bools, Floats, Ints, by_rows
+from robustify.base.arrays import Bools, Ints, by_rows
 from robustify.items.item import Item
 from robustify.items.scoring import credit
-from robustify.judging.baselines.artifact_probe import ProbeSettings
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.features import matrix
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
+from robustify.judging.readers.permuted_keys import RidgeFits
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.consensus import Screened
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.votes import KEPT
@@ -38,13 +36,8 @@ from robustify.judging.summary.quantity import Quantity, ReasonValue
 from robustify.judging.summary.result import AuditorResult
 
 POWER = 0.8
-BLOCKS = 10
-RIDGE = 50.0
-"""Ridge penalty: the artifact probe's logistic penalty, 10, over the variance of a key among four choices, 0.19."""
-FEWEST_REFITS = 199
-_CELLS = 1 << 26
-"""Product of choices and refits above which fewer refits are made."""
-_AT_ONCE = 1 << 23
+FOLDS = 10
+"""Folds of the fresh probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,61 +133,6 @@ class AuditorRates:
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
 
 
-@dataclass(frozen=True)
-class _Design:
-    """Design of a cross-fit: the features of the choices, and the block of each item. Neither depends on the keys.
-
-    `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
-    their number, at least 2, and `block` (n,) is nondecreasing. `tiebreak` (r,) decides between equal scores.
-    """
-
-    x: Floats
-    size: Ints
-    block: Ints
-    tiebreak: Floats
-
-    @cached_property
-    def _starts(self) -> Ints:
-        return np.asarray(np.cumsum(self.size) - self.size)
-
-    @cached_property
-    def _blocks(self) -> list[tuple[slice, slice, Any]]:
-        """Items and feature rows of each block, with the Cholesky factor for a ridge fit on all other blocks."""
-        edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
-        row = np.append(self._starts, len(self.x))[edge]
-        places = [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
-        products = [self.x[rows].T @ self.x[rows] for _, rows in places]
-        total = sum(products) + RIDGE * np.eye(self.x.shape[1])
-        return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
-
-    def hits(self, key: Ints) -> Bools:
-        """Return whether a fit on all other blocks picks each item's key, under each of c assignments of keys (n, c).
-
-        `key` (n, c) is the position among the item's open choices.
-        """
-        at, out = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
-        sums = []
-        for items, rows, _ in self._blocks:
-            chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
-            np.put_along_axis(chosen, at[items] - rows.start, 1.0, axis=0)
-            sums.append(self.x[rows].T @ chosen)
-        total = np.sum(sums, axis=0)
-        for (items, rows, factor), mine in zip(self._blocks, sums, strict=True):
-            out[items] = self._right(items, rows, cho_solve(factor, total - mine), at)
-        return out
-
-    def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
-        # Scores are rounded so that options with equal features tie on any machine.
-        scores = np.round(self.x[rows] @ weights, 9) + 1e-10 * self.tiebreak[rows, None]
-        first, size = self._starts[items] - rows.start, self.size[items]
-        top = scores[first]
-        # A loop over options is many times faster than `np.maximum.reduceat` along columns.
-        for option in range(1, int(size.max(initial=0))):
-            more = np.flatnonzero(size > option)
-            top[more] = np.maximum(top[more], scores[first[more] + option])
-        return np.asarray(np.take_along_axis(scores, at[items] - rows.start, axis=0) >= top)
-
-
 def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
     """Rank the items by a hash of their ID, with the items of each group next to each other. Ranks and groups are (n,)."""
     smallest: dict[int, str] = {}
@@ -278,23 +216,33 @@ class FreshProbe:
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """
-        if (found := self._design(kept)) is None:
+        size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
+        usable = self.first(kept) & (size > 1)
+        if self.items is None or np.count_nonzero(usable) < FEWEST_ITEMS:
             return None
-        (design, at, key), settings = found, self.settings
-        n, rows, right = len(at), len(design.x), int(np.count_nonzero(design.hits(key[:, None])))
-        refits = int(np.clip(_CELLS // rows, min(FEWEST_REFITS, settings.refits), settings.refits))
-        rng, step, counts = np.random.default_rng(settings.seed), max(1, _AT_ONCE // rows), list[Ints]()
-        for start in range(0, refits, step):
-            drawn = rng.random((n, min(step, refits - start)))
-            counts.append(design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0))
-        by_chance, guess = np.concatenate(counts), 1 / design.size
-        p = (1 + int(np.count_nonzero(by_chance >= right))) / (1 + refits)
-        effect = max(1.0, float(by_chance.var() / (guess * (1 - guess)).sum()))
-        rate, even = (
-            Rate(right / n, n, clopper_pearson(right / effect, n / effect)),
-            float(np.mean(1 / kept.k[at])),
+        rank, _, groups = (table[kept.mask] for table in self._order)
+        order = np.argsort(rank, kind="stable")
+        rows = order[usable[order]]
+        starts = np.cumsum([0, *(item.k for item in self.items)])[:-1][kept.mask]
+        x = matrix(self.items)[(starts[rows][:, None] + option)[kept.open[rows]]]
+        key, size = (kept.open[rows] & (option < kept.key[rows][:, None])).sum(axis=1), size[rows]
+        mean = np.add.reduceat(x, np.cumsum(size) - size) / size[:, None]
+        # Items of a group are adjacent, and no fold splits them.
+        new = np.append(True, np.diff(groups[rows]) != 0)
+        fold = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0)) * FOLDS // len(rows)
+        fits = RidgeFits(x - np.repeat(mean, size, axis=0), size, fold, self.settings.seed)
+        hits, by_chance = (
+            int(np.count_nonzero(fits.hits(key[:, None]))),
+            fits.hits_by_chance(self.settings.refits),
         )
-        return AuditRate(rate, float(guess.mean()), even, p=p, refits=refits, effect=effect)
+        n, guess = len(rows), 1 / size
+        effect = max(1.0, float(by_chance.var() / (guess * (1 - guess)).sum()))
+        accuracy = Rate(hits / n, n, clopper_pearson(hits / effect, n / effect))
+        p, even = (
+            (1 + int(np.count_nonzero(by_chance >= hits))) / (1 + len(by_chance)),
+            float(np.mean(1 / kept.k[rows])),
+        )
+        return AuditRate(accuracy, float(guess.mean()), even, p=p, refits=len(by_chance), effect=effect)
 
     def first(self, kept: Kept) -> Bools:
         """Mark one item of each group of near-duplicates, or all items if no text is known (n,).
@@ -307,26 +255,6 @@ class FreshProbe:
             order = np.lexsort((rank, -kept.would.sum(axis=1)))
             out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
         return out
-
-    def _design(self, kept: Kept) -> tuple[_Design, Ints, Ints] | None:
-        # With the item indices and key positions (m,).
-        if self.items is None:
-            return None
-        size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
-        rank, _, groups = (table[kept.mask] for table in self._order)
-        order = np.argsort(rank, kind="stable")
-        at = order[(self.first(kept) & (size > 1))[order]]
-        if len(at) < FEWEST_ITEMS:
-            return None
-        starts = np.cumsum([0, *(item.k for item in self.items)])[:-1][kept.mask]
-        raw = matrix(self.items)[(starts[at][:, None] + option)[kept.open[at]]]
-        key, size = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1), size[at]
-        mean = np.add.reduceat(raw, np.cumsum(size) - size) / size[:, None]
-        tiebreak = np.random.default_rng(self.settings.seed).random(len(raw))
-        # Items of a group are adjacent, and no block splits them.
-        new = np.append(True, np.diff(groups[at]) != 0)
-        block = np.maximum.accumulate(np.where(new, np.arange(len(at)), 0)) * BLOCKS // len(at)
-        return _Design(raw - np.repeat(mean, size, axis=0), size, block, tiebreak), at, key
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:

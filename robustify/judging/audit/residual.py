@@ -23,10 +23,10 @@ from robustify.judging.audit.auditor import (
     everything,
     kept_by,
 )
-from robustify.judging.baselines.artifact_probe import MEANING
 from robustify.judging.baselines.heuristics import SEES_STEM, heuristic_scores
 from robustify.judging.baselines.heuristics import VIEW as HEURISTIC
 from robustify.judging.context import Context
+from robustify.judging.readers.reader_rows import MEANING
 from robustify.judging.screen.screen_rules import FDR
 from robustify.judging.screen.votes import KEPT, cast_votes, first_template, models_asked
 from robustify.judging.stats.intervals import Rate

@@ -1,10 +1,7 @@
 """Conditional logit that predicts an item's key from features of its options (McFadden 1974), with a ridge
 penalty. With cross-fitting, every item is predicted by a fit that saw no item of its fold."""
 
-from collections.abc import Callable
 from functools import reduce
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -13,66 +10,6 @@ from robustify.base.arrays import Bools, Floats, Ints
 FEWEST_ITEMS = 50
 """Fewest items in a cross-fit. Without two of five folds, the fewest items for one fit remain."""
 FEWEST_TRAINING_ITEMS = 30
-MOST_FITTED = 20_000
-"""Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
-
-Fit = Callable[[Bools, Bools], Floats]
-"""Function of two masks (n,), for training and test items. Returns logits of the test items (t, K), centered per item."""
-
-
-def cross_fitted(fit: Fit, fold: Ints) -> Floats:
-    """Predict each item with a model fitted on all folds but its own. Return logits (n, K), given `fold` (n,)."""
-    return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
-
-
-def nested(fit: Fit, fold: Ints) -> Floats:
-    """Predict all items once per fold, with models that never saw that fold (folds, n, K). Folds f are in ascending
-    order. Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
-    names = np.unique(fold).tolist()
-    return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
-
-
-def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Return, for each fold, the logits of fits that never saw it (folds + 1, n, K). The plain cross-fit comes last."""
-    index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
-    out: Floats | None = None
-    for pair in left_out:
-        test = np.isin(fold, pair)
-        logits = fit(~test, test)
-        if out is None:
-            out = np.full((len(index) + 1, len(fold), logits.shape[1]), np.nan)
-        for f in pair:
-            # Items of the other fold of the pair, or of f if it is alone, all from a fit without f.
-            of = fold[test] == (f if len(pair) == 1 else next(g for g in pair if g != f))
-            rows = np.flatnonzero(test)[of]
-            out[index[f], rows] = logits[of]
-            if len(pair) == 1:
-                out[-1, rows] = logits[of]
-    return np.empty((1, 0, 0)) if out is None else out
-
-
-Fits = dict[bytes, Floats]
-"""Coefficients (f,) of the same features and ridge by the keys and training items of a fit."""
-
-
-def coefficients(
-    x: Floats, key: Ints, there: Bools, ridge: float, train: Bools, fits: Fits | None = None
-) -> Floats:
-    """Fit the coefficients on the training items, or on a sample of `MOST_FITTED` of them. If `fits` is given, it keeps
-    them, so that no fit is repeated. `train` (n,) is a mask."""
-    fits, mark = {} if fits is None else fits, train.tobytes() + key.tobytes()
-    if mark not in fits:
-        rows = drawn(train)
-        fits[mark] = fitted(x[rows], key[rows], there[rows], ridge)
-    return fits[mark]
-
-
-def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of the masked items, or of a reproducible sample of `most` of them (n,)."""
-    rows = np.flatnonzero(train)
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
-    return rows
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
@@ -131,16 +68,3 @@ def centred(values: Floats, there: Bools) -> Floats:
     known = np.where(there, values, 0.0)
     mean = known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True)
     return np.asarray(np.where(there, known - mean, 0.0))
-
-
-def boosting(rounds: int, leaves: int, seed: int = 0, **more: float) -> Any:
-    """Return an unfitted gradient boosting classifier that predicts from one option whether it is the key."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-
-    fixed = {"max_bins": 64, "early_stopping": False, "random_state": seed}
-    return HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=leaves, **fixed, **more)
-
-
-def tree_nodes(model: Any) -> list[Any]:
-    """Return the nodes of each tree in a fitted `boosting` classifier, as arrays of scikit-learn's node records."""
-    return [tree.nodes for (tree,) in model._predictors]

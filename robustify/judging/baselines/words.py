@@ -15,12 +15,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, get_index_dtype
 from scipy.special import bdtr, bdtrc
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Ints
 from robustify.base.texts import EDGES, folded
 from robustify.items.item import Item
-from robustify.judging.baselines.conditional_logit import Fit, centred, drawn
 from robustify.judging.baselines.option_texts import Options, code_points
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
+from robustify.judging.readers.fits import Learner, Model, OptionTable, item_sample
 from robustify.judging.stats.tests import LEVEL
 
 LENGTHS = (3, 4, 5)
@@ -39,39 +39,38 @@ _FIRST, _LAST = "\x02", "\x03"
 Codes = npt.NDArray[np.uint64]
 
 
-def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """Return a fit function that scores options by the words and letter sequences that keys contain too often. It returns
-    logits (t, 2 K) for both thresholds of `LEAST`. `key` is (n,), `there` (n, K), and `known` (n,) marks the items to fit.
+def columns_as_written(items: Sequence[Item]) -> csr_array:
+    """Return the `columns` of the options as they are written, for `score_test`."""
+    return columns(items, FEWEST_OPTIONS, _as_written)
+
+
+def score_test(x: csr_array, options: OptionTable) -> Learner:
+    """Prepare a fit of the words and letter sequences that keys contain too often. `x` (sum of k, columns) are `columns` of
+    the options. A model returns two logits of an option, one for each threshold of `LEAST`.
 
     If m of the k options of an item contain a column, its key does with probability m / k under the null. U is the
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
     Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
-    present = columns(items, FEWEST_OPTIONS, _as_written)
-    chosen = drawn(known)
-    row = np.zeros(there.shape, dtype=np.int64)
-    row[there] = np.arange(present.shape[0])
-    at_key = present[row[chosen, key[chosen]]]
-    k = there[chosen].sum(axis=1)
+    chosen = item_sample(options.key >= 0)
+    rows = np.repeat(np.isin(np.arange(len(options.k)), chosen), options.k)
+    at_key = x[np.flatnonzero(rows & options.is_key)]
+    k = options.k[chosen]
     item = np.repeat(np.arange(len(chosen), dtype=np.int32), k)
     option = np.arange(len(item), dtype=np.int32)
-    each = csr_array((1 / k[item], (item, option)), shape=(len(chosen), len(item)))
-    share = csr_array(each @ present[row[chosen][there[chosen]]])
+    mean_of_item = csr_array((1 / k[item], (item, option)), shape=(len(chosen), len(item)))
+    share = csr_array(mean_of_item @ x[np.flatnonzero(rows)])
     spread = csr_array((share.data - share.data**2, share.indices, share.indptr), shape=share.shape)
 
-    def fit(train: Bools, test: Bools) -> Floats:
-        of = train[chosen].astype(np.float64)
-        over, variance = of @ at_key - of @ share, of @ spread
-        z = over / np.sqrt(np.maximum(variance, ROUNDING))
+    def learn(train: Bools) -> Model:
+        weight = train[chosen].astype(np.float64)
+        excess, variance = weight @ at_key - weight @ share, weight @ spread
+        z = excess / np.sqrt(np.maximum(variance, ROUNDING))
         clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
-        adds = np.where(clear, over / (variance + RIDGE), 0.0).T
-        logits = np.zeros((len(LEAST), *there[test].shape))
-        rows = row[test][there[test]]
-        parts = np.array_split(rows, 1 + len(rows) // _CHUNK)
-        logits[:, there[test]] = np.concatenate([present[part] @ adds for part in parts]).T
-        return np.concatenate(list(centred(logits, there[test])), axis=1)
+        coefficients = np.where(clear, excess / (variance + RIDGE), 0.0).T
+        return lambda rows: np.asarray(rows @ coefficients)
 
-    return fit
+    return learn
 
 
 def _as_written(text: str) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import expit
 
 from robustify.base.arrays import Bools, Floats, Ints, tied
-from robustify.judging.baselines.conditional_logit import boosting, fitted, log_probabilities
+from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
+from robustify.judging.readers.fits import boosting
 from robustify.judging.screen.votes import TIED, UNANSWERED
 
 Certainty = Callable[[Mapping[str, Floats], Bools, Ints, Floats], Floats]

@@ -16,19 +16,18 @@ from robustify.base.arrays import ROWS, Bools, Floats, Ints, by_rows, group_numb
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines import near_duplicates as copies
-from robustify.judging.baselines.artifact_probe import SHRINKAGE, ProbeSettings, form_fits, padded
 from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
     centred,
-    coefficients,
-    drawn,
     fitted,
     log_probabilities,
-    nested,
 )
-from robustify.judging.baselines.features import NAMES, matrix
-from robustify.judging.baselines.words import LEAST, scorer
+from robustify.judging.baselines.features import NAMES
+from robustify.judging.baselines.words import LEAST, columns_as_written, score_test
+from robustify.judging.readers import READERS, Reader, ReaderFits
+from robustify.judging.readers.fits import Linear, item_sample, nested_cross_fit
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -50,6 +49,8 @@ FEWEST_OF_KIND, SMALLEST_KIND = 100, 0.05
 _Columns = Mapping[str, Floats | MeanPreference]
 _OF_KIND = " of its kind"
 """End of the name of a column that is fitted on items of the same kind only."""
+_SEQUENCES = Reader(lambda items, _: columns_as_written(items), score_test, most=None)
+"""Reader of words and letter sequences, with two logits per option. Its fit samples the items once for all folds."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,7 +120,6 @@ class Ranker:
         self._groups, self._settings = groups or {}, settings or ProbeSettings()
         self._preferences = VoterPreferences(answers, index)
         self._there = self._preferences.there
-        self._fits = form_fits(items or ())
 
     def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
         """Rank the items by the answers that the rules' voters gave in both modes. Items that are too few for a fit are
@@ -210,7 +210,7 @@ class Ranker:
     def _fitted_rows(self) -> list[list[Ints]]:
         """Training items for each fold of each partition."""
         folds = ((fold, np.flatnonzero(np.bincount(fold)).tolist()) for fold in self._folds)
-        return [[drawn((fold != f) & self._known) for f in numbers] for fold, numbers in folds]
+        return [[item_sample((fold != f) & self._known) for f in numbers] for fold, numbers in folds]
 
     @cached_property
     def _passages(self) -> Ints:
@@ -235,8 +235,8 @@ class Ranker:
         return np.asarray(order[first][np.searchsorted(kinds, alike)], dtype=np.int64)
 
     @cached_property
-    def _features(self) -> Floats | None:
-        return None if self._items is None else padded(matrix(self._items), self._there)
+    def _form(self) -> ReaderFits | None:
+        return None if self._items is None else ReaderFits(READERS["probe"], self._items, key=self._index.key)
 
     @cached_property
     def _kinds(self) -> Ints:
@@ -251,45 +251,49 @@ class Ranker:
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
         """Logits of each named fit on the options' texts (folds, n, K), for each partition into folds."""
-        if self._features is None:
+        if self._form is None or self._items is None:
             return [{} for _ in self._folds]
-        x, known = self._features, self._known
-        by_words = scorer(self._items or (), self._index.key, self._there, known)
-        out = []
+        sequences = ReaderFits(_SEQUENCES, self._items, key=self._index.key)
+        partitions = []
         for fold in self._folds:
-            columns = {
-                "surface": nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
-            }
+            columns_by_name = {"surface": nested_cross_fit(self._form.predict, fold)}
             if (self._kinds >= 0).any():
-                columns[f"surface{_OF_KIND}"] = nested(
-                    lambda train, test: (x[test] * self._of_kind(train & known, test)).sum(axis=2), fold
-                )
-            words = np.split(nested(by_words, fold), len(LEAST), axis=2)
-            out.append(columns | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)})
-        return out
+                columns_by_name[f"surface{_OF_KIND}"] = nested_cross_fit(self._predict_of_kind, fold)
+            words = np.moveaxis(nested_cross_fit(sequences.predict, fold), 3, 0)
+            columns_by_name |= {
+                f"words {least}": centred(logits, self._there)
+                for least, logits in zip(LEAST, words, strict=True)
+            }
+            partitions.append(columns_by_name)
+        return partitions
 
     def _coefficients(self, train: Bools) -> Floats:
-        """Return the features' coefficients, fitted on the items in the mask `train` (f,)."""
-        assert self._features is not None
-        return coefficients(self._features, self._index.key, self._there, SHRINKAGE, train, self._fits)
+        """Return the coefficients of the features of form, fitted on the items in the mask `train` (f,)."""
+        assert self._form is not None
+        model = self._form.model(train)
+        assert isinstance(model, Linear)
+        return model.coefficients
 
-    def _of_kind(self, train: Bools, rows: Bools | Ints) -> Floats:
+    def _of_kind(self, train: Bools, items: Bools | Ints) -> Floats:
         """Return the features' coefficients for each item, fitted on the training items of its kind (m, 1, f)."""
-        assert self._features is not None
-        kind, sampled = self._kinds[rows], np.zeros_like(train)
+        kind, chosen = self._kinds[items], np.zeros_like(train)
         # All kinds together are fitted on no more items than the pooled fit.
-        sampled[drawn(train)] = True
-        out = np.zeros((len(kind), 1, self._features.shape[2]))
-        for one in np.unique(kind[kind >= 0]).tolist():
-            out[kind == one] = self._coefficients(sampled & (self._kinds == one))
+        chosen[item_sample(train & self._known)] = True
+        out = np.zeros((len(kind), 1, 2 * len(NAMES)))
+        for number in np.unique(kind[kind >= 0]).tolist():
+            out[kind == number] = self._coefficients(chosen & (self._kinds == number))
         return out
+
+    def _predict_of_kind(self, train: Bools, test: Bools) -> Floats:
+        assert self._form is not None
+        return np.asarray((self._form.x[test] * self._of_kind(train, test)).sum(axis=2))
 
     def _fitted(
         self, preferences: MeanPreferences | None, folds: Sequence[Ints], *, explained: bool = True
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
         """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature.
         Contributions are left out unless `explained`."""
-        there, known, x = self._there, self._known, self._features
+        there, known, x = self._there, self._known, None if self._form is None else self._form.x
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         shown = np.empty((*there.shape, 0))
         if x is not None and preferences is not None and len(there) < MANY:
@@ -312,7 +316,7 @@ class Ranker:
         for fold, by_text, fitted_rows in zip(folds, self._by_text, self._fitted_rows, strict=False):
             fit = certainty.CrossFit(fold, there)
             for i, f in enumerate(np.flatnonzero(np.bincount(fold)).tolist()):
-                mine, others = np.flatnonzero(fold == f), (fold != f) & known
+                mine, others = np.flatnonzero(fold == f), fold != f
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 rows = fitted_rows[i]
                 weights = self._weights(columns, rows)

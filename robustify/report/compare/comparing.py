@@ -12,9 +12,9 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints
 from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
-from robustify.judging.baselines.artifact_probe import NAME, VIEW
 from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.measures import SET, Measure, PerItem, of_section
+from robustify.judging.readers.reader_rows import NAME, VIEW
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import rate

@@ -11,9 +11,9 @@ import pytest
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import VIEWS, View, template
-from robustify.judging.baselines.artifact_probe import ProbeSettings, probe
 from robustify.judging.baselines.near_duplicates import near_duplicates
 from robustify.judging.lint.findings import cues_of, marks_of
+from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.restricted.ids import item_id
 
 WORDS = [

@@ -8,8 +8,8 @@ import pytest
 
 from robustify.base.texts import folded
 from robustify.items.item import Item
-from robustify.judging.baselines.conditional_logit import cross_fitted
-from robustify.judging.baselines.words import LEAST, LENGTHS, KeyWords, columns, scorer
+from robustify.judging.baselines.words import FEWEST_OPTIONS, LEAST, LENGTHS, KeyWords, columns, score_test
+from robustify.judging.readers.fits import OptionTable
 from tests.support.fake_answers import WORDS, bench, items_of
 
 
@@ -47,23 +47,29 @@ def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
         )
         for name, key in zip(b.ids, b.key, strict=True)
     ]  # fmt: skip
-    there = np.ones((200, 4), dtype=bool)
-    both = cross_fitted(scorer(items, b.key, there, np.ones(200, dtype=bool)), np.arange(200) % 5)
-    for logits in np.split(both, len(LEAST), axis=1):
-        assert logits.sum(axis=1) == pytest.approx(np.zeros(200), abs=1e-9)
+    x, options = columns(items, FEWEST_OPTIONS), OptionTable.of(items)
+    learn, fold = score_test(x, options), np.repeat(np.arange(200) % 5, 4)
+    logits = np.zeros((800, len(LEAST)))
+    for f in range(5):
+        logits[fold == f] = learn(np.arange(200) % 5 != f)(x[np.flatnonzero(fold == f)])
+    for column in logits.T:
         # Without any association that counts, all options are alike and the first is taken.
-        right = (logits.argmax(axis=1) == b.key).mean()
+        right = (column.reshape(200, 4).argmax(axis=1) == b.key).mean()
         assert right > 0.9 if cued else right < 0.36
 
 
 def test_only_items_that_are_known_are_fitted_on() -> None:
     b = bench(100, 1, seed=4)
     items = items_of(b, seed=4)
-    there, known = np.ones((100, 4), dtype=bool), np.arange(100) < 60
-    other = np.where(known, b.key, (b.key + 1) % 4)
-    train = np.arange(100) % 2 == 0
-    one = scorer(items, b.key, there, known)(train, ~train)
-    assert (one == scorer(items, other, there, known)(train, ~train)).all()
+    x, known, train = columns(items, FEWEST_OPTIONS), np.arange(100) < 60, np.arange(100) % 2 == 0
+    models = [
+        score_test(x, OptionTable(b.k, key))(train)
+        for key in (np.where(known, b.key, -1), np.where(known, b.key, b.key - 4))
+    ]
+    assert (models[0](x) == models[1](x)).all()
+    other = score_test(x, OptionTable(b.k, np.where(train, b.key, (b.key + 1) % 4)))(train)
+    every = score_test(x, OptionTable(b.k, b.key))(train)
+    assert (other(x) == every(x)).all()
 
 
 # Words that stand in keys: named only where chance does not explain them

@@ -7,7 +7,7 @@ import pytest
 
 from robustify.base.arrays import Floats
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import (
+from robustify.judging.readers.reader_rows import (
     MEANING_TEMPLATE,
     MOST_ENCODED,
     MOST_OPTIONS,

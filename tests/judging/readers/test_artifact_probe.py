@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from robustify.items.item import Item
-from robustify.judging.baselines.artifact_probe import NAME, TEMPLATE, VIEW, ProbeSettings, probe
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.features import matrix, standardised
+from robustify.judging.readers.reader_rows import NAME, TEMPLATE, VIEW, ProbeSettings, probe
 
 SETTINGS = ProbeSettings()
 

@@ -1,0 +1,171 @@
+"""Fits that learn from the keys of items to tell keys from other options, and their cross-fit.
+
+A cross-fit predicts every item with a fit that saw no item of its fold. The fits of this module are a conditional logit
+and the classifiers of scikit-learn. They see an option's features alone, neither its question nor its position.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from robustify.base.arrays import Bools, Floats, Ints
+from robustify.items.item import Item
+from robustify.judging.baselines.conditional_logit import fitted
+
+MOST_FITTED = 20_000
+"""Most items in one fit, about a thousand per feature of the probe. They are item_sample with a fixed seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class OptionTable:
+    """Number of options `k` and index of the `key` of n items (n,). A key is -1 if unknown.
+
+    Features of options are either a matrix with one row per option (sum of k, f), or an array (n, K, f) with zeros for
+    options that do not exist.
+    """
+
+    k: Ints
+    key: Ints
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> "OptionTable":
+        """Return the table of items, whose keys are all known."""
+        return cls(*np.array([(item.k, item.key) for item in items], dtype=np.int64).reshape(-1, 2).T)
+
+    @cached_property
+    def mask(self) -> Bools:
+        """Whether each option exists (n, K)."""
+        return np.asarray(np.arange(int(self.k.max(initial=1))) < self.k[:, None])
+
+    @cached_property
+    def is_key(self) -> Bools:
+        """Whether each option is the key of its item (sum of k,)."""
+        return np.asarray((np.arange(self.mask.shape[1]) == self.key[:, None])[self.mask])
+
+    def by_item(self, rows: Floats) -> Floats:
+        """Arrange values of options by item, with zeros for missing options. (sum of k, ...) becomes (n, K, ...)."""
+        return by_item(rows, self.mask)
+
+
+def by_item(rows: Floats, mask: Bools) -> Floats:
+    """Arrange values of the options in a mask (n, K) by item, with zeros elsewhere. (options, ...) becomes (n, K, ...)."""
+    if mask.all():
+        return rows.reshape(*mask.shape, *rows.shape[1:])
+    out = np.zeros((*mask.shape, *rows.shape[1:]))
+    out[mask] = rows
+    return out
+
+
+Model = Callable[[Any], Floats]
+"""Function of features of options (..., f) that returns their logits (...,)."""
+Learner = Callable[[Bools], Model]
+"""Function that learns a model from the items in a mask (n,)."""
+Fit = Callable[[Any, OptionTable], Learner]
+"""Function of the features of a set's options and of its option table, which prepares what all models of the set share."""
+Predict = Callable[[Bools, Bools], Floats]
+"""Function of two masks (n,), for training and test items. Returns values of the test items' options (t, K, ...)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Linear model with coefficients (f,)."""
+
+    coefficients: Floats
+
+    def __call__(self, x: Any) -> Floats:
+        """Return the logits of options, up to a constant for each item."""
+        return np.asarray(x @ self.coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """Fitted classifier of scikit-learn that predicts from one option whether it is the key."""
+
+    estimator: Any
+
+    def __call__(self, x: Any) -> Floats:
+        """Return the logits of options (r,), given their features (r, f). It uses one thread."""
+        with _one_thread():
+            return np.asarray(self.estimator.decision_function(x))
+
+
+def conditional_logit(ridge: float) -> Fit:
+    """Return the fit of a conditional logit with a ridge penalty. Its features are an array (n, K, f)."""
+
+    def fit(x: Floats, options: OptionTable) -> Learner:
+        return lambda train: Linear(fitted(x[train], options.key[train], options.mask[train], ridge))
+
+    return fit
+
+
+def classifier(unfitted: Callable[[], Any]) -> Fit:
+    """Return the fit of a classifier of scikit-learn. Its features are a matrix with one row per option."""
+
+    def fit(x: Any, options: OptionTable) -> Learner:
+        def learn(train: Bools) -> Model:
+            estimator, rows = unfitted(), np.repeat(train, options.k)
+            with _one_thread():
+                return Classifier(estimator.fit(x[rows], options.is_key[rows]))
+
+        return learn
+
+    return fit
+
+
+def _one_thread() -> Any:
+    return _controller().limit(limits=1)
+
+
+@cache
+def _controller() -> Any:
+    """Find the libraries that use threads. Only those that are loaded are found, so a classifier must be made before."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+def boosting(rounds: int, leaves: int, **more: float) -> Any:
+    """Return an unfitted gradient boosting classifier, which predicts from one option whether it is the key."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+
+    fixed = {"max_bins": 64, "early_stopping": False, "random_state": 0}
+    return HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=leaves, **fixed, **more)
+
+
+def logistic(c: float) -> Fit:
+    """Return the fit of a logistic regression with the inverse ridge penalty `c`."""
+
+    def unfitted() -> Any:
+        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+
+        return LogisticRegression(C=c, max_iter=300)
+
+    return classifier(unfitted)
+
+
+def item_sample(items: Bools, most: int | None = MOST_FITTED) -> Ints:
+    """Return the indices of the masked items, or of a reproducible sample of `most` of them (n,)."""
+    indices = np.flatnonzero(items)
+    if most is not None and len(indices) > most:
+        indices = np.sort(np.random.default_rng(0).permutation(indices)[:most])
+    return indices
+
+
+def nested_cross_fit(predict: Predict, fold: Ints) -> Floats:
+    """Predict all items once per fold, with fits that never saw that fold (folds, n, K, ...). Folds f are in ascending
+    order. Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    numbers = np.unique(fold)
+    out: Floats = np.empty((1, 0, 0))
+    for f, g in combinations_with_replacement(range(len(numbers)), 2):
+        test = np.isin(fold, numbers[[f, g]])
+        values = predict(~test, test)
+        if not out.size:
+            out = np.zeros((len(numbers), len(fold), *values.shape[1:]))
+        for unseen, predicted in {(f, g), (g, f)}:
+            items = fold == numbers[predicted]
+            out[unseen, items] = values[items[test]]
+    return out

@@ -1,0 +1,38 @@
+"""Gains of readers over chance: groups count once, and credits without spread are told from luck."""
+
+import numpy as np
+import pytest
+
+from robustify.judging.readers.gains import gains
+from robustify.judging.stats.tests import holm
+
+
+def test_gains_count_groups_and_leave_out_unanswered_items() -> None:
+    draw = np.random.default_rng(0)
+    won = (draw.random(400) < 0.45).astype(float)
+    missing = np.where(np.arange(400) < 100, np.nan, won)
+    found = gains({"a": won, "b": missing, "none": np.full(400, np.nan)}, np.full(400, 4))
+    assert list(found) == ["a", "b"]
+    a = found["a"]
+    assert (a.n, found["b"].n, a.chance) == (400, 300, 0.25)
+    assert a.value == pytest.approx(won.mean() - 0.25)
+    assert [found[x].p_holm for x in "ab"] == holm([found[x].p for x in "ab"])
+    error = np.sqrt(won.var() / 400)
+    assert a.ci == pytest.approx((a.value - 1.96 * error, a.value + 1.96 * error), abs=1e-4)
+    copies = gains({"a": np.tile(won, 2)}, np.full(800, 4), groups=np.tile(np.arange(400), 2))["a"]
+    assert copies.ci == pytest.approx(a.ci)
+    assert a.power is not None
+    many = gains({"a": np.tile(won, 25)}, np.full(10_000, 4))["a"].power
+    assert many is not None
+    assert many > 0.9 > 0.3 > a.power
+
+
+def test_an_auditor_that_is_always_right_or_always_wrong_is_told_from_luck() -> None:
+    k = np.full(60, 4)
+    found = gains({"right": np.ones(60), "wrong": np.zeros(60), "lucky": np.full(60, 0.25)}, k)
+    assert found["right"].p_holm < 1e-9
+    assert found["right"].ci[0] > 0.6
+    assert found["wrong"].p > 0.99
+    assert found["lucky"].p == 0.5
+    (passage,) = gains({"right": np.ones(60)}, k, groups=np.zeros(60, dtype=np.int64)).values()
+    assert passage.p > 0.01, "the items of one passage are one observation"
