@@ -63,7 +63,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
         if shown is False or is_set("quiet"):
             return nullcontext(lambda _: None)
         if not total:
-            return step(label)
+            return step(label, shown)
         return _watched(label, total, UNMUTED, _bar if UNMUTED.isatty() else _lines)
 
     return watch
@@ -90,14 +90,15 @@ def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance
 
 
 @contextmanager
-def step(label: str) -> Iterator[Advance]:
-    """Print a line if a step without a count takes longer than `STEP_SECONDS`, and another every `EVERY_SECONDS`."""
+def step(label: str, shown: bool | None = None) -> Iterator[Advance]:
+    """Print a line every `EVERY_SECONDS` of a step without a count. On a terminal, or if progress is to be `shown`, the
+    first one comes after `STEP_SECONDS`."""
     from robustify.base.redaction import UNMUTED
 
     begun, ended, quiet = time.monotonic(), threading.Event(), is_set("quiet")
 
     def tell() -> None:
-        wait = STEP_SECONDS
+        wait = STEP_SECONDS if shown or UNMUTED.isatty() else EVERY_SECONDS
         while not ended.wait(wait) and not quiet:
             UNMUTED.write(f"robustify: {label} ... ({time.monotonic() - begun:.0f} s)\n")
             UNMUTED.flush()

@@ -246,7 +246,7 @@ def test_a_step_that_lasts_says_so_and_a_short_or_quiet_one_does_not(
     from robustify.cli import terminal
     from robustify.reading import loaders
 
-    monkeypatch.setattr(terminal, "STEP_SECONDS", 0.01)
+    monkeypatch.setattr(terminal, "EVERY_SECONDS", 0.01)
     load = loaders.load
 
     def slow(*given: object) -> object:
@@ -256,5 +256,5 @@ def test_a_step_that_lasts_says_so_and_a_short_or_quiet_one_does_not(
     monkeypatch.setattr(loaders, "load", slow)
     assert "reading the items ..." in robustify("validate", "cooking.csv").err
     assert "reading the items ..." not in robustify("validate", "cooking.csv", "-q").err
-    monkeypatch.setattr(terminal, "STEP_SECONDS", 600.0)
+    monkeypatch.setattr(terminal, "EVERY_SECONDS", 600.0)
     assert "..." not in robustify("validate", "cooking.csv").err
