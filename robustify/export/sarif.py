@@ -14,10 +14,11 @@ from robustify import __version__
 from robustify.base.errors import DataError
 from robustify.base.files import write_json
 from robustify.export.writing import exporter, refuse_restricted
+from robustify.items.item import Item
 from robustify.judging.lint.findings import Finding
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.reading.loaders import Source, load, load_many
-from robustify.report.explaining import evidence_of
+from robustify.report.explaining import evidence_of, mends
 from robustify.report.format import percent, plain
 from robustify.report.printing import cue_words
 from robustify.runs.run import Run
@@ -59,21 +60,24 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     places = dict(zip((item.id for item in bench.items), zip(files, bench.lines, strict=True), strict=True))
     found = [
         Finding(rule, "warning", *places.get(item, ("", 0)), item, f"{plain(item)}: {says}")
-        for rule, item, says in _flaws(run)
+        for rule, item, says in _flaws(run, {item.id: item for item in bench.items})
     ]
     write_json(path, sarif_log(found, SAYS))
     return [f"{path}: findings {len(found)}"]
 
 
-def _flaws(run: Run) -> Iterator[tuple[str, str, str]]:
+def _flaws(run: Run, items: Mapping[str, Item]) -> Iterator[tuple[str, str, str]]:
     """Yield the rule, item ID, and message of each flagged item, then of each defect in the file."""
-    hidden, labels = run.manifest["config"].get("hidden", "question"), cue_words("label")
+    hidden = run.manifest["config"].get("hidden", "question")
     for row in evidence_of(run):
         if row["verdict"] == FLAGGED:
             cue = (row.get("cues") or [{"cue": "none"}])[0]
-            chance, cause = row.get("p_shortcut"), plain(cue.get("says") or labels[cue["cue"]], 600)
+            chance, (mend, *_) = (
+                row.get("p_shortcut"),
+                mends(row | {"reason": ""}, items[row["item"]], cloze=False),
+            )
             sure = "" if chance is None else f" A shortcut gave it away with probability {percent(chance)}."
-            says = f"Can be answered without its {hidden}: {cause}.{sure}"
+            says = f"Can be answered without its {hidden}. {plain(mend, 600)}{sure}"
             yield f"{FLAGGED}/{cue['cue']}", row["item"], says
     for defect in run.manifest["data"]["defects"]:
         rule = f"{DEFECT}/{defect['kind']}"

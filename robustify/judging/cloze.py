@@ -88,11 +88,18 @@ _STATEMENTS = re.compile(
 def cross_reference(item: Item) -> str | None:
     """Return `cross_reference` if a choice refers to other choices by letter, number or position, otherwise None."""
     texts = [choice.strip().rstrip(".") for choice in item.choices]
-    by_letter = [_names_choices(text, item.k) for text in texts]
-    # If every choice consists of letters, they name things in the stem (bases, genes, points).
-    found = any(by_letter) and not all(by_letter)
-    refers = found or any(points_elsewhere(t) or _STATEMENTS.fullmatch(t) for t in texts)
+    refers = any(refer_to_others(item.choices)) or any(map(_STATEMENTS.fullmatch, texts))
     return "cross_reference" if refers else None
+
+
+def refer_to_others(choices: Sequence[str]) -> list[bool]:
+    """Return which choices refer to others by letter or position, such as "both A and B" or "all of the above"."""
+    texts = [choice.strip().rstrip(".") for choice in choices]
+    by_letter = [_names_choices(text, len(texts)) for text in texts]
+    # If every choice consists of letters, they name things in the stem (bases, genes, points).
+    return [
+        points_elsewhere(t) or (own and not all(by_letter)) for t, own in zip(texts, by_letter, strict=True)
+    ]
 
 
 _LISTED = re.compile(

@@ -16,11 +16,13 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
 from robustify.judging.baselines.features import first_numbers
-from robustify.judging.baselines.wording import ABSOLUTES, HEDGES, NEGATIONS, UNIT, words_of
+from robustify.judging.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, NEGATIONS, UNIT, words_of
 from robustify.judging.baselines.words import KeyWords
+from robustify.judging.cloze import refer_to_others
 from robustify.judging.context import Context, Parts
 from robustify.judging.lint import cues
 from robustify.judging.lint.findings import cues_of, marks_of
+from robustify.judging.lint.rules import clearest_cue
 from robustify.judging.readers.fits import item_sample
 from robustify.judging.readers.reader_rows import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
 from robustify.judging.screen.decoy_filter import Decision
@@ -147,6 +149,12 @@ def evidence(ctx: Context) -> Evidence | None:
         numbers = zip(total["numbers"], items, strict=True)
         every = np.array([x > 0 and not any(map(math.isnan, first_numbers(i.choices))) for x, i in numbers])
         total |= {"number_values": total["numbers"] * every, "numbers": total["numbers"] * ~every}
+    if items is not None and "pointer" in total:
+        points = np.array(
+            [p >= 0 and refer_to_others(i.choices)[p] for p, i in zip(pick, items, strict=True)]
+        )
+        for cue in total.keys() & set(TEXTUAL) - {"pointer"}:
+            total |= {"pointer": total["pointer"] + total[cue] * points, cue: total[cue] * ~points}
     cues = tuple(cue for cue in CUES if cue in total)
     carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
     likeness: dict[str, Floats] = {}
@@ -270,13 +278,29 @@ def cue_names(
     for at, pick, cue in found:
         uses = words.of(at, pick)[:1] if cue == "words" and words is not None else ()
         own = {f"{'has' if use.picked else 'has no'} “{use.word}”" for use in uses}
-        counts[cue].update(own.union(trait_names(cue, items[at].choices, pick)))
+        own.update(trait_names(cue, items[at].choices, pick))
+        if (
+            not own
+            and cue in TEXTUAL
+            and (clearest := clearest_cue(items[at].choices, items[at].question or items[at].stem, pick))
+        ):
+            own = {clearest[1]}
+        counts[cue].update(own)
     ranked = {cue: sorted(of.items(), key=lambda one: (-one[1], one[0])) for cue, of in counts.items()}
     return {cue: dict(names[:MOST_NAMES]) for cue, names in ranked.items() if names}
 
 
 def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str]:
     """Yield the traits in which the pick differs from other options. Listed words and pointing texts are quoted."""
+    options = [*choices[:pick], *choices[pick + 1 :]]
+    match cue:
+        case "word_length" | "function_words":
+            own, mean = averages(cue, choices[pick], options)
+            longer, more = ("longer", "more") if own > mean else ("shorter", "fewer")
+            yield f"has {longer} words" if cue == "word_length" else f"has {more} function words"
+        case "shared_words":
+            others = set().union(*map(words_of, options))
+            yield f"shares {'words' if others.intersection(words_of(choices[pick])) - FUNCTION_WORDS else 'no words'}"
     for trait in TRAITS.get(cue, ()):
         marks = trait.marks(choices, "")
         if len(set(marks)) < 2 or (trait.ahead and not marks[pick]):
@@ -289,6 +313,14 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
             yield from (f"{has} {name}" for text in texts for name in trait.names_in(text))
         else:
             yield trait.having if marks[pick] else trait.lacking
+
+
+def averages(cue: CueCode, picked: str, options: Sequence[str]) -> tuple[float, float]:
+    """Return the mean of a cue over the words of the picked option, and the average of that mean over the other options:
+    the letters of a word, or the share of function words."""
+    of = len if cue == "word_length" else FUNCTION_WORDS.__contains__
+    own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
+    return own, sum(others) / len(others)
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:

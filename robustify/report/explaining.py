@@ -3,7 +3,7 @@
 Sentences about cues and suggested edits describe the options of an item, and are true whatever model was fitted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import KeyWords, WordUse
-from robustify.judging.evidence import TRAITS, Evidence, trait_names
+from robustify.judging.evidence import TRAITS, Evidence, averages
+from robustify.judging.lint.rules import FIXES, clearest_cue
 from robustify.judging.screen.consensus import Verdict
 from robustify.judging.summary.screened import CueCode
 from robustify.report.format import counted, plain
@@ -60,10 +61,8 @@ def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[
             }  # fmt: skip
             cues = {found.cues[c]: adds[i][c] for c in named[i] if c >= 0}
             uses = words.of(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
-            is_key = pick == row["key"]
             row["cues"] = [
-                {"cue": c, "adds": x, "says": cue_sentence(c, item.choices, pick, is_key=is_key, uses=uses)}
-                for c, x in cues.items()
+                {"cue": c, "adds": x, "says": cue_sentence(c, item, pick, uses)} for c, x in cues.items()
             ]
             row |= {"words": list(map(asdict, uses))} if uses else {}
             row["adds"] = {cue: value for cue, value in zip(found.cues, adds[i], strict=True) if value}
@@ -88,7 +87,7 @@ def with_item(
         "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
         "stem": item.stem, "choices": list(item.choices), "cloze_excluded": why,
     }  # fmt: skip
-    return row | {"mends": list(mends(row, item.choices, item.key, cloze=why is None))}
+    return row | {"mends": list(mends(row, item, cloze=why is None))}
 
 
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
@@ -136,7 +135,7 @@ def flagged(run: Run) -> "pd.DataFrame":
     for row in rows:
         if row["verdict"] == "flagged":
             item, cues = items[row["item"]], row.get("cues") or [{"cue": "none"}]
-            mend, *_ = mends(row | {"reason": ""}, item.choices, item.key, cloze=False)
+            mend, *_ = mends(row | {"reason": ""}, item, cloze=False)
             found.append((lines.get(item.id), plain(item.id), labels[cues[0]["cue"]], mend))
     return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
 
@@ -167,55 +166,54 @@ def said_of(row: Row, *, whole: bool = False) -> list[str]:
     return markdown("item.j2", row=row, cues=cues, whole=whole).splitlines()
 
 
-_MOST_WORDS, _LONGEST_WORD, _LONGEST_NAME, _TENTH = 3, 40, 80, 0.1
+_MOST_WORDS, _LONGEST_WORD = 3, 40
 
 
-def cue_sentence(
-    code: CueCode, choices: Sequence[str], pick: int, *, is_key: bool, uses: Sequence[WordUse] = ()
-) -> str:
+def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] = ()) -> str:
     """Say, without a full stop, how a cue shows in an item's options. `uses` are words that favour the picked one."""
-    options = [choice if code == "outer_space" else choice.strip() for choice in choices]
-    picked = options.pop(pick)
-    subject = "the key" if is_key else "the option picked"
-    found: list[str] = []
+    return _fix_and_sentence(code, item, pick, uses)[1]
+
+
+def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse]) -> tuple[str, str]:
+    """Return what to do about a cue, and how it shows. If the options do not show it, return what `lint` says of the
+    option that was picked."""
+    choices = [one if code == "outer_space" else one.strip() for one in item.choices]
+    picked, options = choices[pick], [*choices[:pick], *choices[pick + 1 :]]
+    subject, fixes = "the key" if pick == item.key else "the option picked", cue_words("advice")
+    parts: list[tuple[str, str]] = []
     match code:
-        case "length":
-            found = [_length(subject, len(picked), [len(one) for one in options])]
+        case "text_votes" | "letter_votes":
+            return cue_words("mend")[code], cue_words("usual")[code]
         case "word_length":
-            own, mean = _averages(len, picked, options)
-            found = [
-                f"the words of {subject} have {own:.1f} letters on average, those of the others {mean:.1f}"
-            ]
+            own, mean = averages(code, picked, options)
+            says = f"the words of {subject} have {own:.1f} letters on average, those of the others {mean:.1f}"
+            parts = [(fixes[code], says)]
         case "function_words":
-            own, mean = (100 * x for x in _averages(FUNCTION_WORDS.__contains__, picked, options))
-            found = [f"{own:.0f} % of the words of {subject} are function words, of the others' {mean:.0f} %"]
+            own, mean = (100 * x for x in averages(code, picked, options))
+            says = f"{own:.0f} % of the words of {subject} are function words, of the others' {mean:.0f} %"
+            parts = [(fixes[code], says)]
         case "shared_words":
-            found = [_shared_words(subject, picked, options)]
-        case "words" if uses:
-            found = [_use(use) for use in uses]
+            parts = [(fixes[code], _shared_words(subject, picked, options))]
+        case "words":
+            parts = [(fixes[code], _use(use)) for use in uses]
         case _:
-            trimmed = [*options[:pick], picked, *options[pick:]]
-            found = [
-                one.unlike(subject, trimmed, pick, one.marks(trimmed, "")) for one in TRAITS.get(code, ())
-            ]
-    usual = cue_words("usual").get(code, f"options differ in {cue_words('label')[code]}")
-    return ", and ".join([*filter(None, found)][:2]) or usual
-
-
-def _length(subject: str, own: int, others: Sequence[int]) -> str:
-    if min(others) <= own <= max(others):
-        return f"{subject} has {counted(own, 'character')}, the others {min(others)} to {max(others)}"
-    most, next_ = ("longest", max(others)) if own > max(others) else ("shortest", min(others))
-    ratio = own / max(next_, 1)
-    alike = abs(ratio - 1) < _TENTH
-    by = f"by {counted(abs(own - next_), 'character')}" if alike else f"{ratio:.1f} x the next"
-    return f"{subject} is the {most}, {by}"
-
-
-def _averages(of: Callable[[str], int], picked: str, options: Sequence[str]) -> tuple[float, float]:
-    """Return the mean of `of` over the words of the picked option, and the average of that mean over the other options."""
-    own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
-    return own, sum(others) / len(others)
+            shown = (
+                (one, one.unlike(subject, choices, pick, one.marks(choices, "")))
+                for one in TRAITS.get(code, ())
+            )
+            parts = [(FIXES.get(one, fixes[code]), says) for one, says in shown if says]
+    if (
+        not parts
+        and code != "length"
+        and (clearest := clearest_cue(item.choices, item.question or item.stem, pick, subject))
+    ):
+        parts = [(FIXES[clearest[0]], clearest[2])]
+    sizes = [len(one) for one in options]
+    usual = f"{subject} has {counted(len(picked), 'character')}, the others {min(sizes)} to {max(sizes)}"
+    parts = parts[:2] or [(fixes["length"], usual)]
+    return "; ".join(dict.fromkeys(fix[:1].lower() + fix[1:] for fix, _ in parts)), ", and ".join(
+        says for _, says in parts
+    )
 
 
 def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:
@@ -236,7 +234,7 @@ def _use(use: WordUse) -> str:
     return f"\u201c{plain(use.word, _LONGEST_WORD)}\u201d{whose} occurs in the key of {often}"
 
 
-def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bool) -> tuple[str, ...]:
+def mends(row: Mapping[str, Any], item: Item, *, cloze: bool) -> tuple[str, ...]:
     """Return suggested edits that should stop an item from giving its key away.
 
     `row` has its verdict with the reason, its pick, and the cues and words of the pick, the strongest first. `cloze` is
@@ -246,30 +244,8 @@ def mends(row: Mapping[str, Any], choices: Sequence[str], key: int, *, cloze: bo
         return (catalogue()["mends"]["conflicting_key"],)
     if row["verdict"] != "flagged":
         return ()
-    cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == key] or ["none"]
-    words = [f"“{plain(use['word'], _LONGEST_WORD)}”" for use in row.get("words", ())]
-    found = [_mend(cue, choices, key, words) for cue in cues]
-    return (*dict.fromkeys(found), *([catalogue()["mends"]["cloze"]] if cloze else []))
-
-
-def _mend(cue: CueCode, choices: Sequence[str], key: int, words: Sequence[str]) -> str:
-    """Return the suggested edit for one cue, naming the words or traits of the key if it has any."""
-    advice = cue_words("advice").get(cue)
-    if advice is None:
-        return cue_words("mend")[cue]
-    if cue == "length":
-        return _even_length(choices, key)
-    names = [f"the key {plain(name, _LONGEST_NAME)}" for name in sorted({*trait_names(cue, choices, key)})]
-    said = ", ".join((words if cue == "words" else names)[:_MOST_WORDS])
-    return f"{advice}: {said}." if said else f"{advice}."
-
-
-def _even_length(choices: Sequence[str], key: int) -> str:
-    sizes = [len(choice.strip()) for choice in choices]
-    own = sizes.pop(key)
-    if min(sizes) <= own <= max(sizes):
-        return f"{cue_words('advice')['length']}."
-    (do, undo), to = (
-        (("Shorten", "lengthen"), max(sizes)) if own > max(sizes) else (("Lengthen", "shorten"), min(sizes))
-    )
-    return f"{do} the key from {own} to about {to} characters, or {undo} the other options."
+    cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ()) if row["pick"] == item.key] or ["none"]
+    uses = [WordUse(**use) for use in row.get("words", ())]
+    advice = [_fix_and_sentence(cue, item, item.key, uses) for cue in cues]
+    edits = [f"{fix[:1].upper()}{fix[1:]}: {says}." for fix, says in advice]
+    return (*dict.fromkeys(edits), *([catalogue()["mends"]["cloze"]] if cloze else []))

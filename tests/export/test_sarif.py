@@ -12,6 +12,7 @@ import pytest
 
 from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
+from robustify.report.explaining import explained
 from robustify.runs.run import Run, open_run, write_items
 from tests.support.command import invoked
 from tests.support.exported_run import made_up
@@ -36,6 +37,7 @@ def test_every_flagged_item_is_shown_on_its_line(tree: dict[str, Any], run: Run)
         assert place["artifactLocation"]["uri"].endswith("items.jsonl")
         if one["ruleId"].startswith("flagged/"):
             shown[item] = one
+            assert explained(run, item)[0]["mends"][0] in one["message"]["text"]
     assert set(shown) == {item for item, verdict in run.verdicts.items() if verdict == "flagged"}
 
 

@@ -58,3 +58,13 @@ def test_the_strongest_cue_of_the_set_is_that_of_lint() -> None:
     assert whole.expected == pytest.approx(20)
     assert whole_cue([Item(f"i{at}", "Which?", OTHERS, at % 3) for at in range(60)]) is None
     assert whole_cue([]) is None
+
+
+def test_words_of_which_none_stands_out_are_counted_as_what_lint_says_of_the_key() -> None:
+    items = [Item(f"i{at}", "Which?", (f"a {w}1", f"a {w}22", f"a {w}33"), 0) for at, w in enumerate("vwxyz")]
+    assert cue_names(items, [(at, 0, "words") for at in range(5)], np.arange(5))["words"] == {
+        "is the shortest option": 5
+    }
+    assert cue_names(items, [(0, 0, "text_votes")], np.arange(5)) == {}
+    for cue in ("word_length", "function_words", "shared_words"):
+        assert list(trait_names(cue, items[0].choices, 0))

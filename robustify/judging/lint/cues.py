@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from string import ascii_uppercase
 
 from robustify.base.odd_characters import character_name, hidden_characters, odd_characters
@@ -25,11 +25,13 @@ from robustify.judging.baselines.wording import (
     word_set,
     words_of,
 )
+from robustify.judging.cloze import refer_to_others
 
 Marks = Callable[[Sequence[str], str], Sequence[bool]]
 """Function of options and their question that returns which options have a cue, or () if that is unknown."""
 SHORTEST_TYPED, SHORTEST_EDITED = 5, 7
 """Fewest letters of a word in which two neighboring letters may be swapped, or one missing, added, or replaced."""
+MOST_NAMED = 3
 CLEARLY, FEWEST_CHARS = 0.4, 10
 """Smallest difference in length that stands out: a share of the next length, and a number of characters."""
 
@@ -85,6 +87,10 @@ class Cue:
         if not differ or (self.ahead and not marks[pick]):
             return ""
         says = f"{subject} {self.having if marks[pick] else self.lacking}"
+        if self.names_in:
+            texts = [choices[pick]] if marks[pick] else compress(choices, marks)
+            names = sorted(set(chain.from_iterable(map(self.names_in, texts))))
+            says += f" ({', '.join(names[:MOST_NAMED])})" if names else ""
         if self.ahead:
             return f"{says} by {100 * self.ahead(choices, pick)[1]:.0f} %"
         return f"only {says}" if differ == others else f"{says}, unlike {differ} of the {others} others"
@@ -110,8 +116,21 @@ def _word(listed: frozenset[str], first: int | None = None) -> Marks:
     return _if(lambda choice: not listed.isdisjoint(_words(choice)[:first]))
 
 
-def _listed(listed: frozenset[str]) -> Callable[[str], set[str]]:
-    return lambda choice: {f"“{word}”" for word in listed.intersection(_words(choice))}
+def _certainty(listed: frozenset[str], having: str) -> Cue:
+    """Return the cue of a listed word, which "none of the above" has not: it is a `POINTER`."""
+
+    def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
+        has = [not listed.isdisjoint(_words(choice)) for choice in choices]
+        return [a and not b for a, b in zip(has, refer_to_others(choices), strict=True)] if any(has) else has
+
+    def names(choice: str) -> set[str]:
+        return (
+            set()
+            if points_elsewhere(choice)
+            else {f"“{word}”" for word in listed.intersection(_words(choice))}
+        )
+
+    return Cue(marks, having, names)
 
 
 def _odd_in(choice: str) -> set[str]:
@@ -218,9 +237,8 @@ def _without_a_letter(word: str) -> list[tuple[int, str]]:
 
 
 LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
-ABSOLUTE = Cue(_word(ABSOLUTES), "has an absolute word", _listed(ABSOLUTES))
-HEDGE = Cue(_word(HEDGES), "has a hedge", _listed(HEDGES))
-NEGATION = Cue(_word(NEGATIONS), "has a negation", _listed(NEGATIONS))
+ABSOLUTE = _certainty(ABSOLUTES, "has an absolute word")
+HEDGE, NEGATION = _certainty(HEDGES, "has a hedge"), _certainty(NEGATIONS, "has a negation")
 NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
 CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
 FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
@@ -233,7 +251,7 @@ ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word")
 CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
 ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
 REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
-POINTER = Cue(_if(points_elsewhere), "refers to the other options")
+POINTER = Cue(lambda choices, _: refer_to_others(choices), "refers to the other options")
 ODD_CHARACTER = Cue(_if(lambda one: bool(_odd_in(one))), "has an invisible or look-alike character", _odd_in)
 OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)

@@ -56,7 +56,7 @@ RULES: dict[str, LintRule] = {
     "R032": LintRule("hedge", _EVENLY, cues.HEDGE),
     "R033": LintRule("negation", _EVENLY, cues.NEGATION),
     "R034": LintRule("typing-error", "correct the word", cues.TYPING_ERROR, alone=True),
-    "R041": LintRule("other-options", "replace it with an answer of its own", cues.POINTER, alone=True),
+    "R041": LintRule("other-options", "replace options about other options", cues.POINTER, alone=True),
     "R051": LintRule("article", "write “a/an”, or change the options", cues.AFTER_ARTICLE, alone=True),
     "R052": LintRule("plural", "use one number in all options", cues.IN_NUMBER, alone=True),
     "R053": LintRule("verb", "use one verb form in all options", cues.AS_VERB, alone=True),
@@ -73,3 +73,23 @@ DEFECTS = {rule.defect: code for code, rule in RULES.items() if rule.defect}
 """Codes by the kind of defect."""
 DEFECT_WORDS = {kind: RULES[code].meaning for kind, code in DEFECTS.items()}
 CUES = {code: rule.cue for code, rule in RULES.items() if rule.cue}
+FIXES = {rule.cue: rule.fix for rule in RULES.values() if rule.cue}
+"""What to do about each cue."""
+
+
+def clearest_cue(
+    choices: Sequence[str], question: str, pick: int, subject: str = "the key"
+) -> tuple[Cue, str, str] | None:
+    """Return the cue that best tells an option from others, how the option shows it, and the sentence of `lint`. Return
+    None if no cue does.
+
+    An option about others comes first, then what deserves a note on a single item, and then the length."""
+    marked = [(rule, rule.cue, rule.cue.marks(choices, question)) for rule in RULES.values() if rule.cue]
+    differ = [
+        (cue is cues.POINTER, rule.alone and cue.stands_out(choices, pick, marks), bool(cue.ahead), cue, marks[pick], says)
+        for rule, cue, marks in marked if (says := cue.unlike(subject, choices, pick, marks))
+    ]  # fmt: skip
+    if not differ:
+        return None
+    *_, cue, has, says = max(differ, key=lambda one: one[:3])
+    return cue, cue.having if has else cue.lacking, says
