@@ -17,9 +17,8 @@ from robustify.items.scoring import best
 from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.baselines.relatives import joined
-from robustify.judging.readers import READERS, Reader, ReaderFits
+from robustify.judging.readers import READERS, Reader, ReaderFits, compared
 from robustify.judging.readers.fits import OptionTable, boosting, by_item, classifier
-from robustify.judging.readers.option_features import compared
 
 NUMBER = re.compile(
     r"(-?\d[\d,]*\.?\d*)(?:\s*[×x*]\s*10\s*\^?\s*[{(]?\s*(-?\d+)|e([-+]?\d+))?", re.IGNORECASE

@@ -20,7 +20,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
-from robustify.judging.readers.gains import gains
+from robustify.judging.readers.chance import gains
 from robustify.judging.summary.scored import Gain
 
 MOST_ROUNDS = 16

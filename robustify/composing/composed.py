@@ -24,8 +24,8 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.near_duplicates import independent_groups, unit_hashes
 from robustify.judging.cloze import keeps_order
 from robustify.judging.readers import READERS, ReaderFits, independent_readers
-from robustify.judging.readers.fits import OptionTable, item_sample
-from robustify.judging.readers.gains import gains
+from robustify.judging.readers.chance import gains
+from robustify.judging.readers.fits import OptionTable, by_item, item_sample
 from robustify.judging.readers.reader_rows import MOST_ENCODED, ProbeSettings, folds, likeness_by_words
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.result import State
@@ -270,7 +270,7 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
     readers = {name: READERS[name] for name in auditors} if fitted else {}
     scores = {name: ReaderFits(one, items).logits(fold) for name, one in readers.items() if not one.encoded}
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
-    found = _won(items, scores | {_WORDS: OptionTable.of(items).by_item(np.array(likeness))})
+    found = _won(items, scores | {_WORDS: by_item(np.array(likeness), OptionTable.of(items).mask)})
     at = item_sample(np.ones(len(items), dtype=bool), MOST_ENCODED)
     sample = [items[i] for i in at.tolist()]
     texts = [*(choice for item in sample for choice in item.choices), *(item.stem for item in sample)]
@@ -282,7 +282,7 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
             for name, one in readers.items()
             if one.encoded
         }
-        scores[_MEANING] = OptionTable.of(sample).by_item(likeness_by_meaning)
+        scores[_MEANING] = by_item(likeness_by_meaning, OptionTable.of(sample).mask)
         found |= {name: _spread(credits, at, len(items)) for name, credits in _won(sample, scores).items()}
     return found
 

@@ -21,9 +21,8 @@ from robustify.composing.pool import OWN, Pool
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, independent_groups
 from robustify.judging.baselines.option_texts import CHUNK
-from robustify.judging.readers import READERS
-from robustify.judging.readers.fits import Classifier, OptionTable, by_item, logistic
-from robustify.judging.readers.option_features import compared, tf_idf_words
+from robustify.judging.readers import READERS, compared, tf_idf_words
+from robustify.judging.readers.fits import OptionTable, by_item, logistic
 
 MOST_SETS, FEWEST_SETS = 126, 12
 """Most candidate sets of an item, and fewest where many items share the memory."""
@@ -166,10 +165,11 @@ class Probes:
             else:
                 x = self._of_texts(reader)[rows[mask]]
             model = self._fits[reader](x, options)(every)
-            if reader == "form" and isinstance(model, Classifier):
-                out[test] = boosted_logits(model.estimator, self._codes[test])
-            else:
-                out[test] = model(self._of_texts(reader))[sets.row[test]]
+            out[test] = (
+                boosted_logits(model.fitted, self._codes[test])
+                if reader == "form"
+                else model.logits(self._of_texts(reader))[sets.row[test]]
+            )
         return np.where(sets.there, out, 0.0)
 
     @cached_property

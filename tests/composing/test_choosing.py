@@ -11,8 +11,8 @@ from robustify.composing.pool import Candidate, Pool, pooled
 from robustify.composing.refitting import boosted_logits, candidate_sets, coded_form
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES, amounts
+from robustify.judging.readers import compared
 from robustify.judging.readers.fits import boosting, by_item
-from robustify.judging.readers.option_features import compared
 
 _NOUNS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("rn", "ll", "sk", "t", "m")]
 

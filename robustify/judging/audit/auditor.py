@@ -18,7 +18,7 @@ from robustify.items.scoring import credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.features import matrix
 from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
-from robustify.judging.readers.permuted_keys import RidgeFits
+from robustify.judging.readers.chance import RidgeFits
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.consensus import Screened
 from robustify.judging.screen.item_index import ItemIndex

@@ -68,7 +68,7 @@ def score_test(x: csr_array, options: OptionTable) -> Learner:
         z = excess / np.sqrt(np.maximum(variance, ROUNDING))
         clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
         coefficients = np.where(clear, excess / (variance + RIDGE), 0.0).T
-        return lambda rows: np.asarray(rows @ coefficients)
+        return Model(lambda rows: np.asarray(rows @ coefficients))
 
     return learn
 

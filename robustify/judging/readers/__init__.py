@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.items.item import Item, kept_for_last
 from robustify.judging.baselines.conditional_logit import FEWEST_TRAINING_ITEMS, centred
-from robustify.judging.baselines.features import matrix
+from robustify.judging.baselines.features import amounts, matrix
 from robustify.judging.readers.fits import (
     MOST_FITTED,
     Fit,
     Learner,
-    Linear,
     Model,
     OptionTable,
     boosting,
@@ -30,12 +29,14 @@ from robustify.judging.readers.fits import (
     item_sample,
     logistic,
 )
-from robustify.judging.readers.option_features import characters, compared_form, places, words
 
 MOST_LEARNED = 5_000
 """Most items in one fit of a classifier."""
 SHRINKAGE = 5.0
 """Ridge penalty of the probe, whose features are standardized within the item."""
+AXES = 64
+"""Principal axes of the encoder's vectors."""
+_TOKEN = r"(?u)\b\w+\b|[^\w\s]"
 _ROWS = 40_000
 """Rows of sparse features that are copied at once."""
 
@@ -81,7 +82,7 @@ class ReaderFits:
         chosen = np.zeros(len(train), dtype=bool)
         chosen[item_sample(train & (self.options.key >= 0), self._reader.most)] = True
         model = self._learner(chosen)
-        if isinstance(model, Linear):
+        if isinstance(model.fitted, np.ndarray):
             self._linear[mark] = model
         return model
 
@@ -89,10 +90,10 @@ class ReaderFits:
         """Return the logits of the options of test items (t, K, ...), by a model of the training items. Both are masks."""
         model, mask = self.model(train), self.options.mask[test]
         if self.x.ndim == 3:
-            return model(self.x[test])
+            return model.logits(self.x[test])
         rows = np.flatnonzero(np.repeat(test, self.options.k))
         parts = np.array_split(rows, 1 + len(rows) // _ROWS)
-        return by_item(np.concatenate([model(self.x[part]) for part in parts]), mask)
+        return by_item(np.concatenate([model.logits(self.x[part]) for part in parts]), mask)
 
     def cross_fit(self, fold: Ints) -> Floats:
         """Predict each item with a fit on all folds but its own. Return logits up to a constant per item (n, K), given
@@ -110,22 +111,83 @@ class ReaderFits:
 
 
 @kept_for_last
-def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], Linear]:
+def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], Model]:
     """Return an empty store in which all readings of the same items share linear models, which are small."""
     return {}
 
 
-def _probe_form(items: Sequence[Item], _: Any) -> Floats:
-    return OptionTable.of(items).by_item(matrix(items))
+def _form(items: Sequence[Item]) -> Floats:
+    mask = OptionTable.of(items).mask
+    return compared(by_item(amounts(items), mask), mask)[mask]
+
+
+def compared(raw: Floats, mask: Bools) -> Floats:
+    """Append each feature's deviation from the item mean and its rank in the item. Shape (n, K, f) becomes (n, K, 3 f)."""
+    existing = np.where(mask[:, :, None], raw, np.nan)
+    ranks: Floats = np.zeros(raw.shape)
+    for option in range(mask.shape[1]):
+        other = existing[:, [option]]
+        ranks += (existing > other) * 1.0 - (existing < other)
+    k = mask.sum(axis=1)[:, None, None]
+    mean = np.where(mask[:, :, None], raw, 0.0).sum(axis=1, keepdims=True) / k
+    return np.concatenate([raw, raw - mean, ranks / np.maximum(k - 1, 1)], axis=2)
+
+
+@kept_for_last
+def _words(items: Sequence[Item]) -> Any:
+    return tf_idf_words([choice for item in items for choice in item.choices])
+
+
+def tf_idf_words(texts: Sequence[str]) -> Any:
+    """Return the TF-IDF weights of words and pairs of words in each text (n, terms)."""
+    return _tf_idf(texts, {"ngram_range": (1, 2), "token_pattern": _TOKEN})
+
+
+@kept_for_last
+def _characters(items: Sequence[Item]) -> Any:
+    texts = [choice for item in items for choice in item.choices]
+    return _tf_idf(texts, {"ngram_range": (2, 4), "analyzer": "char_wb"})
+
+
+def _tf_idf(texts: Sequence[str], units: Mapping[str, Any]) -> Any:
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
+
+    try:
+        return TfidfVectorizer(min_df=2, sublinear_tf=True, **units).fit_transform(texts)
+    except ValueError:  # no two texts share a term
+        return csr_array((len(texts), 1))
+
+
+def places(items: Sequence[Item], vectors: Floats) -> Floats:
+    """Return each option's coordinates relative to its item: principal axes, and mean similarity (n, K, axes
+    + 1). `vectors` (sum of k, d) are centered within the item, which removes the topic that all options share."""
+    mask = OptionTable.of(items).mask
+    wide = by_item(vectors.astype(np.float64, copy=False), mask)
+    k: Ints = mask.sum(axis=1)
+    similarity = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
+    similarity = centred(similarity / np.maximum(k - 1, 1)[:, None], mask)
+    deviation = np.moveaxis(centred(np.moveaxis(wide, 2, 0), mask), 0, 2)
+    rows = deviation[mask]
+    axes = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :AXES]
+    return np.concatenate([_scaled(deviation @ axes, mask), _scaled(similarity[:, :, None], mask)], axis=2)
+
+
+def _scaled(x: Floats, mask: Bools) -> Floats:
+    spread = float(x[mask].std())
+    return x / spread if spread > ROUNDING else np.zeros_like(x)
 
 
 READERS: Mapping[str, Reader] = {
-    "probe": Reader(_probe_form, conditional_logit(SHRINKAGE), MOST_FITTED, takes_part=True),
-    "form": Reader(
-        lambda items, _: compared_form(items), classifier(lambda: boosting(60, 8)), takes_part=True
+    "probe": Reader(
+        lambda items, _: by_item(matrix(items), OptionTable.of(items).mask),
+        conditional_logit(SHRINKAGE),
+        MOST_FITTED,
+        takes_part=True,
     ),
-    "words": Reader(lambda items, _: words(items), logistic(2.0), takes_part=True),
-    "characters": Reader(lambda items, _: characters(items), logistic(2.0)),
+    "form": Reader(lambda items, _: _form(items), classifier(lambda: boosting(60, 8)), takes_part=True),
+    "words": Reader(lambda items, _: _words(items), logistic(2.0), takes_part=True),
+    "characters": Reader(lambda items, _: _characters(items), logistic(2.0)),
     "meaning": Reader(places, conditional_logit(10.0), encoded=True),
 }
 """Readers by name. `probe` and `form` read the features of `baselines.features`, `words` and `characters` TF-IDF, and

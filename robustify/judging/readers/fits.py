@@ -6,7 +6,7 @@ and the classifiers of scikit-learn. They see an option's features alone, neithe
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -17,7 +17,7 @@ from robustify.items.item import Item
 from robustify.judging.baselines.conditional_logit import fitted
 
 MOST_FITTED = 20_000
-"""Most items in one fit, about a thousand per feature of the probe. They are item_sample with a fixed seed."""
+"""Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,6 @@ class OptionTable:
         """Whether each option is the key of its item (sum of k,)."""
         return np.asarray((np.arange(self.mask.shape[1]) == self.key[:, None])[self.mask])
 
-    def by_item(self, rows: Floats) -> Floats:
-        """Arrange values of options by item, with zeros for missing options. (sum of k, ...) becomes (n, K, ...)."""
-        return by_item(rows, self.mask)
-
 
 def by_item(rows: Floats, mask: Bools) -> Floats:
     """Arrange values of the options in a mask (n, K) by item, with zeros elsewhere. (options, ...) becomes (n, K, ...)."""
@@ -60,69 +56,52 @@ def by_item(rows: Floats, mask: Bools) -> Floats:
     return out
 
 
-Model = Callable[[Any], Floats]
-"""Function of features of options (..., f) that returns their logits (...,)."""
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Model that was fitted: a function `logits` of features (..., f), and its coefficients (f,) or classifier."""
+
+    logits: Callable[[Any], Floats]
+    fitted: Any = None
+
+
 Learner = Callable[[Bools], Model]
-"""Function that learns a model from the items in a mask (n,)."""
+"""Function that fits a model to the items in a mask (n,)."""
 Fit = Callable[[Any, OptionTable], Learner]
-"""Function of the features of a set's options and of its option table, which prepares what all models of the set share."""
+"""Function of features of a set's options, which prepares what all models of the set share."""
 Predict = Callable[[Bools, Bools], Floats]
 """Function of two masks (n,), for training and test items. Returns values of the test items' options (t, K, ...)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Linear model with coefficients (f,)."""
-
-    coefficients: Floats
-
-    def __call__(self, x: Any) -> Floats:
-        """Return the logits of options, up to a constant for each item."""
-        return np.asarray(x @ self.coefficients)
-
-
-@dataclass(frozen=True, eq=False)
-class Classifier:
-    """Fitted classifier of scikit-learn that predicts from one option whether it is the key."""
-
-    estimator: Any
-
-    def __call__(self, x: Any) -> Floats:
-        """Return the logits of options (r,), given their features (r, f). It uses one thread."""
-        with _one_thread():
-            return np.asarray(self.estimator.decision_function(x))
 
 
 def conditional_logit(ridge: float) -> Fit:
     """Return the fit of a conditional logit with a ridge penalty. Its features are an array (n, K, f)."""
 
-    def fit(x: Floats, options: OptionTable) -> Learner:
-        return lambda train: Linear(fitted(x[train], options.key[train], options.mask[train], ridge))
+    def learn(x: Floats, options: OptionTable, train: Bools) -> Model:
+        coefficients = fitted(x[train], options.key[train], options.mask[train], ridge)
+        return Model(lambda x: np.asarray(x @ coefficients), coefficients)
 
-    return fit
+    return lambda x, options: partial(learn, x, options)
 
 
 def classifier(unfitted: Callable[[], Any]) -> Fit:
-    """Return the fit of a classifier of scikit-learn. Its features are a matrix with one row per option."""
+    """Return the fit of a classifier of scikit-learn to single options. Its features are a matrix. It uses one thread."""
 
-    def fit(x: Any, options: OptionTable) -> Learner:
-        def learn(train: Bools) -> Model:
-            estimator, rows = unfitted(), np.repeat(train, options.k)
-            with _one_thread():
-                return Classifier(estimator.fit(x[rows], options.is_key[rows]))
+    def learn(x: Any, options: OptionTable, train: Bools) -> Model:
+        estimator, rows = unfitted(), np.repeat(train, options.k)
+        with _threads().limit(limits=1):
+            estimator.fit(x[rows], options.is_key[rows])
 
-        return learn
+        def logits(x: Any) -> Floats:
+            with _threads().limit(limits=1):
+                return np.asarray(estimator.decision_function(x))
 
-    return fit
+        return Model(logits, estimator)
 
-
-def _one_thread() -> Any:
-    return _controller().limit(limits=1)
+    return lambda x, options: partial(learn, x, options)
 
 
 @cache
-def _controller() -> Any:
-    """Find the libraries that use threads. Only those that are loaded are found, so a classifier must be made before."""
+def _threads() -> Any:
+    # Only libraries that are loaded are found, so a classifier must be made before.
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()

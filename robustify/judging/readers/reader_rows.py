@@ -28,7 +28,7 @@ TEMPLATE = "probe-v1"
 MEANING = "meaning"
 MEANING_TEMPLATE = "meaning-v1"
 MOST_ENCODED, MOST_OPTIONS = 5_000, 20_000
-"""Most items, and most of their options, that are encoded. A larger set is item_sample."""
+"""Most items, and most of their options, that are encoded. A larger set is sampled."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
 
 

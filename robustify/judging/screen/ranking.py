@@ -26,7 +26,7 @@ from robustify.judging.baselines.conditional_logit import (
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.baselines.words import LEAST, columns_as_written, score_test
 from robustify.judging.readers import READERS, Reader, ReaderFits
-from robustify.judging.readers.fits import Linear, item_sample, nested_cross_fit
+from robustify.judging.readers.fits import item_sample, nested_cross_fit
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
@@ -270,9 +270,7 @@ class Ranker:
     def _coefficients(self, train: Bools) -> Floats:
         """Return the coefficients of the features of form, fitted on the items in the mask `train` (f,)."""
         assert self._form is not None
-        model = self._form.model(train)
-        assert isinstance(model, Linear)
-        return model.coefficients
+        return np.asarray(self._form.model(train).fitted)
 
     def _of_kind(self, train: Bools, items: Bools | Ints) -> Floats:
         """Return the features' coefficients for each item, fitted on the training items of its kind (m, 1, f)."""

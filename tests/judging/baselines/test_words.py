@@ -51,7 +51,7 @@ def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
     learn, fold = score_test(x, options), np.repeat(np.arange(200) % 5, 4)
     logits = np.zeros((800, len(LEAST)))
     for f in range(5):
-        logits[fold == f] = learn(np.arange(200) % 5 != f)(x[np.flatnonzero(fold == f)])
+        logits[fold == f] = learn(np.arange(200) % 5 != f).logits(x[np.flatnonzero(fold == f)])
     for column in logits.T:
         # Without any association that counts, all options are alike and the first is taken.
         right = (column.reshape(200, 4).argmax(axis=1) == b.key).mean()
@@ -66,10 +66,10 @@ def test_only_items_that_are_known_are_fitted_on() -> None:
         score_test(x, OptionTable(b.k, key))(train)
         for key in (np.where(known, b.key, -1), np.where(known, b.key, b.key - 4))
     ]
-    assert (models[0](x) == models[1](x)).all()
+    assert (models[0].logits(x) == models[1].logits(x)).all()
     other = score_test(x, OptionTable(b.k, np.where(train, b.key, (b.key + 1) % 4)))(train)
     every = score_test(x, OptionTable(b.k, b.key))(train)
-    assert (other(x) == every(x)).all()
+    assert (other.logits(x) == every.logits(x)).all()
 
 
 # Words that stand in keys: named only where chance does not explain them

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robustify.judging.readers.gains import gains
+from robustify.judging.readers.chance import gains
 from robustify.judging.stats.tests import holm
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from robustify.base.arrays import Floats, Ints
-from robustify.judging.readers.permuted_keys import FEWEST_REFITS, RIDGE, RidgeFits
+from robustify.judging.readers.chance import FEWEST_REFITS, RIDGE, RidgeFits
 
 
 def made(n: int, seed: int, cue: float = 0.0) -> tuple[RidgeFits, Ints]:
@@ -62,8 +62,8 @@ def test_a_large_set_is_refitted_less_often(monkeypatch: pytest.MonkeyPatch) -> 
     every = fits.hits_by_chance(999)
     assert len(every) == 999
     for cells, refits in ((300 * len(fits.x), 300), (1, FEWEST_REFITS)):
-        monkeypatch.setattr("robustify.judging.readers.permuted_keys._CELLS", cells)
-        monkeypatch.setattr("robustify.judging.readers.permuted_keys._AT_ONCE", 128 * len(fits.x))
+        monkeypatch.setattr("robustify.judging.readers.chance._CELLS", cells)
+        monkeypatch.setattr("robustify.judging.readers.chance._AT_ONCE", 128 * len(fits.x))
         assert len(fits.hits_by_chance(999)) == refits
 
 

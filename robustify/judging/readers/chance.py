@@ -1,9 +1,10 @@
-"""Cross-fitted ridge regressions with permuted keys, whose hits are the null distribution of a reader's hits.
+"""What readers find compared with chance: gains over chance, and hits of refits with permuted keys.
 
 Cross-fitted hits have no simple null distribution, so it is estimated by refits (Ojala and Garriga 2010). A ridge
 regression is linear in the keys, so that refits for many permutations are solved at once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +12,45 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.judging.stats.intervals import NORMAL, group_sums
+from robustify.judging.stats.tests import LEVEL, holm
+from robustify.judging.summary.scored import Gain
 
+TO_SEE = 0.03
+"""Gain over chance that an audit should be able to see."""
 RIDGE = 50.0
 """Ridge penalty: the artifact probe's logistic penalty, 10, over the variance of a key among four choices, 0.19."""
 FEWEST_REFITS = 199
 _CELLS = 1 << 26
 """Product of choices and refits above which fewer refits are made."""
 _AT_ONCE = 1 << 23
+
+
+def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) -> dict[str, Gain]:
+    """Return how much more accurate each auditor is than chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
+
+    Items of one of `groups` (n,) count together. p-values are one-sided and corrected by Holm over the auditors. `power` is
+    that to see 3 points at their joint level.
+    """
+    answered = {name: mask for name, credit in credits.items() if (mask := ~np.isnan(credit)).any()}
+    found, z = dict[str, Gain](), NORMAL.inv_cdf(0.975)
+    level = NORMAL.inv_cdf(1 - LEVEL / max(1, len(answered)))
+    for name, mask in answered.items():
+        chance, group = 1 / k[mask], None if groups is None else groups[mask]
+        gain, n = credits[name][mask] - chance, len(chance)
+        value = float(gain.mean())
+        error = float(np.linalg.norm(group_sums(gain - value, group))) / n
+        if error < ROUNDING:
+            # Credits that are all alike, such as all right, show no spread, so they get that of picks by chance.
+            error = float(np.linalg.norm(group_sums(np.sqrt(chance * (1 - chance)), group))) / n
+        p, ci = NORMAL.cdf(-value / error), (value - z * error, value + z * error)
+        power = NORMAL.cdf(TO_SEE / error - level)
+        found[name] = Gain(value=value, n=n, ci=ci, chance=float(chance.mean()), p=p, p_holm=p, power=power)
+    corrected = holm([gain.p for gain in found.values()])
+    return {
+        name: found[name].model_copy(update={"p_holm": p}) for name, p in zip(found, corrected, strict=True)
+    }
 
 
 @dataclass(frozen=True, eq=False)
