@@ -8,16 +8,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 
 import numpy as np
 
 from robustify.base.arrays import Bools, Ints, by_rows
 from robustify.items.item import Item
 from robustify.items.scoring import credit
-from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.baselines.features import matrix
-from robustify.judging.baselines.near_duplicates import fold_groups, near_duplicates
+from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred
+from robustify.judging.baselines.near_duplicates import (
+    balanced_folds,
+    content_hashes,
+    fold_groups,
+    near_duplicates,
+)
+from robustify.judging.readers import READERS
 from robustify.judging.readers.chance import RidgeFits
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.consensus import Screened
@@ -133,23 +137,6 @@ class AuditorRates:
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
 
 
-def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
-    """Rank the items by a hash of their ID, with the items of each group next to each other. Ranks and groups are (n,)."""
-    smallest: dict[int, str] = {}
-    for item, group in zip(items, groups.tolist(), strict=True):
-        smallest[group] = min(item.id, smallest.get(group, item.id))
-
-    def mark(at: int) -> tuple[bytes, ...]:
-        names = smallest[int(groups[at])], items[at].id
-        return tuple(
-            sha256(f"forward/{seed}/{one}".encode("utf-8", "surrogatepass")).digest() for one in names
-        )
-
-    rank = np.empty(len(items), dtype=np.int64)
-    rank[sorted(range(len(items)), key=mark)] = np.arange(len(items))
-    return rank
-
-
 @dataclass(frozen=True)
 class Kept:
     """Kept items whose outcome does not depend on missing answers. `mask` marks them among all items.
@@ -204,8 +191,8 @@ def audited(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate:
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
-    `items` are all items, or None if their texts are unknown. Of near-duplicates, only one is fitted and tested. The items
-    of a passage are in the same block.
+    `items` are all items, or None if their texts are unknown. Of near-duplicates, only one is fitted and tested. Items that
+    depend on each other are in the same fold.
     """
 
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
@@ -216,30 +203,28 @@ class FreshProbe:
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """
-        size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
-        usable = self.first(kept) & (size > 1)
-        if self.items is None or np.count_nonzero(usable) < FEWEST_ITEMS:
+        usable = np.flatnonzero(self.first(kept) & (kept.open.sum(axis=1) > 1))
+        if self.items is None or len(usable) < FEWEST_ITEMS:
             return None
-        rank, _, groups = (table[kept.mask] for table in self._order)
-        order = np.argsort(rank, kind="stable")
-        rows = order[usable[order]]
-        starts = np.cumsum([0, *(item.k for item in self.items)])[:-1][kept.mask]
-        x = matrix(self.items)[(starts[rows][:, None] + option)[kept.open[rows]]]
-        key, size = (kept.open[rows] & (option < kept.key[rows][:, None])).sum(axis=1), size[rows]
-        mean = np.add.reduceat(x, np.cumsum(size) - size) / size[:, None]
-        # Items of a group are adjacent, and no fold splits them.
-        new = np.append(True, np.diff(groups[rows]) != 0)
-        fold = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0)) * FOLDS // len(rows)
-        fits = RidgeFits(x - np.repeat(mean, size, axis=0), size, fold, self.settings.seed)
-        hits, by_chance = (
-            int(np.count_nonzero(fits.hits(key[:, None]))),
-            fits.hits_by_chance(self.settings.refits),
+        index = np.flatnonzero(kept.mask)[usable]
+        content = content_hashes(self.items)[index]
+        fold = balanced_folds(fold_groups(self.items)[index], content, FOLDS, self.settings.seed)
+        order = np.lexsort((content, fold))
+        rows, features = (
+            usable[order],
+            np.moveaxis(READERS["probe"].features(self.items, None)[index[order]], 2, 0),
         )
-        n, guess = len(rows), 1 / size
+        mask = kept.open[rows]
+        fits = RidgeFits(
+            centred(features, mask)[:, mask].T, mask.sum(axis=1), fold[order], self.settings.seed
+        )
+        key = (mask & (np.arange(mask.shape[1]) < kept.key[rows][:, None])).sum(axis=1)
+        hits, by_chance = int(fits.hits(key[:, None]).sum()), fits.hits_by_chance(self.settings.refits)
+        n, guess = len(rows), 1 / fits.size
         effect = max(1.0, float(by_chance.var() / (guess * (1 - guess)).sum()))
         accuracy = Rate(hits / n, n, clopper_pearson(hits / effect, n / effect))
         p, even = (
-            (1 + int(np.count_nonzero(by_chance >= hits))) / (1 + len(by_chance)),
+            (1 + int((by_chance >= hits).sum())) / (1 + len(by_chance)),
             float(np.mean(1 / kept.k[rows])),
         )
         return AuditRate(accuracy, float(guess.mean()), even, p=p, refits=len(by_chance), effect=effect)
@@ -251,14 +236,7 @@ class FreshProbe:
         """
         out = np.full(len(kept.key), self.items is None)
         if self.items is not None:
-            rank, duplicates, _ = (table[kept.mask] for table in self._order)
-            order = np.lexsort((rank, -kept.would.sum(axis=1)))
+            content, duplicates = (of(self.items)[kept.mask] for of in (content_hashes, near_duplicates))
+            order = np.lexsort((content, -kept.would.sum(axis=1)))
             out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
         return out
-
-    @cached_property
-    def _order(self) -> tuple[Ints, Ints, Ints]:
-        """Hash rank, near-duplicate group, and cross-fitting group of each item."""
-        items = self.items or ()
-        groups = fold_groups(items)
-        return _hash_rank(items, groups, self.settings.seed), near_duplicates(items), groups

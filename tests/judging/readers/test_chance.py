@@ -1,10 +1,14 @@
-"""Gains of readers over chance: groups count once, and credits without spread are told from luck."""
+"""Gains of readers over chance: groups count once, credits without spread are told from luck, and names do not matter."""
 
 import numpy as np
 import pytest
 
+from robustify.items.item import Item
+from robustify.judging.audit.auditor import AuditRate, FreshProbe, Kept
 from robustify.judging.readers.chance import gains
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.stats.tests import holm
+from tests.judging.readers.test_readers import items_with
 
 
 def test_gains_count_groups_and_leave_out_unanswered_items() -> None:
@@ -36,3 +40,18 @@ def test_an_auditor_that_is_always_right_or_always_wrong_is_told_from_luck() -> 
     assert found["lucky"].p == 0.5
     (passage,) = gains({"right": np.ones(60)}, k, groups=np.zeros(60, dtype=np.int64)).values()
     assert passage.p > 0.01, "the items of one passage are one observation"
+
+
+def test_a_fresh_probe_depends_on_neither_names_nor_the_order_of_rows() -> None:
+    items = items_with(lambda text: text + ", bado", n=150)
+
+    def probed(items: list[Item]) -> AuditRate | None:
+        key, k = np.array([item.key for item in items]), np.full(150, 3)
+        kept = Kept(np.ones(150, dtype=bool), key, k, np.zeros((150, 3), dtype=bool))
+        return FreshProbe(items, ProbeSettings(refits=199)).of(kept)
+
+    found = probed(items)
+    assert found is not None
+    assert (found.rate.n, found.p) == (150, 1 / 200)
+    renamed = [Item(f"other {at}", item.stem, item.choices, item.key) for at, item in enumerate(items[::-1])]
+    assert probed(renamed) == found
