@@ -5,10 +5,12 @@ For a file of items, they do not import the config module, which loads scipy and
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,6 +69,9 @@ def refuse_existing(path: Path, force: bool) -> None:
         )
 
 
+STDIN = "-"
+
+
 def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Load a public file of items. Raises as `items_of`."""
     from robustify.items.item import no_collector
@@ -81,8 +86,13 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
 
 
 def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
-    """Return the items of a public file or config. Raise `AuthorisationError` if they are sensitive, and `UsageError` or
-    `DataError` if they cannot be read."""
+    """Return the items of a public file, of standard input, or of a config. Raise `AuthorisationError` if they are
+    sensitive, and `UsageError` or `DataError` if they cannot be read."""
+    if data == STDIN:
+        with TemporaryDirectory() as folder:
+            copy = Path(folder, "stdin")
+            copy.write_bytes(sys.stdin.buffer.read())
+            return replace(public_items(str(copy), how), path="stdin")
     if not names_config(data):
         return public_items(data, how)
     from robustify.pipeline import config as configs
@@ -106,6 +116,7 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
     \b
     Examples:
         robustify validate items.jsonl --json
+        unzip -p quiz.zip | robustify validate -
         robustify validate items.csv --map key=Right --map choices=One,Two,Three --why
     """
     import numpy as np
@@ -121,8 +132,8 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
     parallel = parallels(bench.items, np.arange(len(bench.items))).unnamed
     description = {**describe(bench), "key_position": position, "parallel_items": parallel}
     if not names_config(data):
-        read, block = list(map(asdict, bench.recognised)), named_data(data, bench, how)
-        description |= {"read": read, "data": block}
+        description["read"] = list(map(asdict, bench.recognised))
+        description |= {"data": named_data(data, bench, how)} if data != STDIN else {}
     lines = [*survey_lines(description, data), *(why_lines(description) if why else ())]
     return print_result(description, lines)
 
@@ -278,10 +289,16 @@ def init(
     bench = public_items(data, how)
     # Paths in a config are relative to the config.
     where = os.path.relpath(data, path.parent)
+    draft = path.with_name(f".{path.stem}-draft.yaml")
     with writable(path):
-        path.write_text(_written(bench, where, how, models), encoding="utf-8")
+        try:
+            draft.write_text(_written(bench, where, how, models), encoding="utf-8")
+            lines = _forecast(draft, cache) if models else []
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
     print_lines(path)
-    for line in _forecast(path, cache) if models else ():
+    for line in lines:
         say(line)
     say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
     return 0

@@ -73,11 +73,11 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.pipeline.from_logs import import_logs
-    from robustify.reading.logs import LogOptions, mapping, parse_log_path
+    from robustify.reading.logs import LogOptions, logs_in, mapping, parse_log_path
 
     how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**how)
-    paths = [parse_log_path(log) for log in logs]
+    paths = [one for log in logs for one in logs_in(parse_log_path(log))]
     overrides = {**rule, "name": name}
     done = import_logs(
         paths, out, data=data, options=options, overrides=overrides, force=force, watch=watcher()

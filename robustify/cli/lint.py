@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,8 +45,15 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
     to="form", default="text", show_default=False,
 )  # fmt: skip
 @option("--fail-on warning|note|never", "Exit with code 7 on findings of this severity.", default="warning")
+@option("--fix --diff", "Print what `robustify mend` would change in the rows, and write nothing.", to="fix")
 def lint(
-    files: tuple[str, ...], how: dict[str, Any], select: list[str], ignore: list[str], form: str, fail_on: str
+    files: tuple[str, ...],
+    how: dict[str, Any],
+    select: list[str],
+    ignore: list[str],
+    form: str,
+    fail_on: str,
+    fix: bool,
 ) -> int:
     """Find cues that give the keys away in files of items.
 
@@ -72,6 +80,10 @@ def lint(
     refused = worst and type(worst)(*(line for error in errors for line in error.lines))
     if refused and not read:
         raise refused
+    if fix:
+        for bench in read:
+            click.echo("".join(_differences(bench)), nl=False)
+        return 0
     found = findings(read, set(select or RULES).difference(ignore))
     match form:
         case "sarif":
@@ -93,6 +105,18 @@ def lint(
         raise refused
     failing = fail_on != "never" and (counts["warning"] or (fail_on == "note" and counts["note"]))
     return 7 if failing else 0
+
+
+def _differences(bench: "Loaded") -> Iterator[str]:
+    """Return the lines of a unified diff between a file's items and the mended ones, as JSON Lines."""
+    from robustify.export.mending import mended
+    from robustify.items.item import item_row
+
+    older, newer = (
+        [json.dumps(item_row(item), ensure_ascii=False) + "\n" for item in items]
+        for items in (bench.items, mended(bench.items, 0).items)
+    )
+    return unified_diff(older, newer, bench.path, f"{bench.path} (mended)", n=0)
 
 
 def _tree(found: Sequence["Finding"]) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def _lines_of(at: Sequence[Mapping[str, Any]]) -> str:
     if len(files) > 1:
         return f"in {counted(len(files), 'file')}"
     lines = next(iter(files.values()))
-    return f"line{'s' * (len(lines) > 1)} {line_spans(lines, _LISTED)}"
+    first = f" as line {at[0]['first']}" if at[0].get("first") and len(lines) == 1 else ""
+    return f"line{'s' * (len(lines) > 1)} {line_spans(lines, _LISTED)}{first}"
 
 
 def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -118,19 +118,22 @@ def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Headin
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder that is not empty."""
+    """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder with other files than
+    these, whose cards may only differ in the licence."""
     new = not folder.exists()
     with writable(folder, OTHER_FOLDER):
-        there = folder.iterdir() if folder.is_dir() else () if new else (folder,)
+        older = list(folder.iterdir()) if folder.is_dir() else [] if new else [folder]
         # A killed export may have left its temporary folder behind.
-        if n := sum(not path.name.startswith(_WRITING) for path in there):
-            raise UsageError(
-                f"{folder} already contains {counted(n, 'file')}. Choose an empty or new folder with -o DIR."
-            )
+        older = [path for path in older if not path.name.startswith(_WRITING)]
+        full = f"{folder} already contains {counted(len(older), 'file')}. Choose an empty or new folder with -o DIR."
+        if older and (folder.is_file() or not (folder / "README.md").is_file()):
+            raise UsageError(full)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with staging(folder, _WRITING) as place:
                 yield place
+                if not all(_writes_again(path, place / path.name) for path in older):
+                    raise UsageError(full)
                 for path in sorted(place.iterdir()):
                     move_up(place, folder, path.name)
         finally:
@@ -138,6 +141,16 @@ def staged(folder: Path) -> Iterator[Path]:
                 # This removes the new folder only if it is empty, after a failed export.
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+def _writes_again(older: Path, newer: Path) -> bool:
+    """Return whether a file of an earlier export is the same, or a card whose licence alone differs."""
+    if not (older.is_file() and newer.is_file()):
+        return False
+    if older.name != "README.md":
+        return older.read_bytes() == newer.read_bytes()
+    lines = (path.read_text(encoding="utf-8").splitlines() for path in (older, newer))
+    return all("licen" in line for line in set(next(lines)).difference(next(lines)))
 
 
 def write_parquet(

@@ -42,23 +42,27 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
 
     Choices are the same if only their white space differs. Their case counts, because in genetics and logic it
     distinguishes choices. Stems are the same even if their case differs."""
-    found: list[tuple[int, str]] = []
+    faults: list[tuple[int, str, int]] = []
     # Keep hashes, because the texts of a million items take a gigabyte.
     stems, wholes, key_texts = array("q"), array("q"), array("q")
     for at, item in enumerate(items):
         texts = [unspaced(choice) for choice in item.choices]
-        found += [(at, kind) for kind in _kinds(item, texts)]
+        faults += [(at, kind, -1) for kind in _kinds(item, texts)]
         stems.append(hash(folded(item.stem)))
         wholes.append(hash((stems[-1], *sorted(texts))))
         key_texts.append(hash(texts[item.key]))
-    found += [(at, "repeated_stem") for at, _ in repeats(stems)]
+    faults += [(at, "repeated_stem", before) for at, before in repeats(stems)]
     conflicts: set[int] = set()
     for at, before in repeats(wholes):
         if before in conflicts or key_texts[before] != key_texts[at]:
-            found += [(one, _CONFLICT) for one in sorted({before, at} - conflicts)]
+            faults += [(one, _CONFLICT, before + at - one) for one in sorted({before, at} - conflicts)]
             conflicts |= {before, at}
-    found.sort(key=lambda one: one[0])
-    return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
+    faults.sort(key=lambda fault: fault[0])
+    firsts = [lines[other] if other >= 0 else 0 for *_, other in faults]
+    return tuple(
+        Defect(kind, lines[at], items[at].id, files[at], first)
+        for (at, kind, _), first in zip(faults, firsts, strict=True)
+    )
 
 
 def describe(loaded: Loaded) -> dict[str, object]:
@@ -66,10 +70,12 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
     Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
     `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects` {kind: {n,
-    at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence]."""
+    at: [{line, item, file, first}]}}, `quarantined` [{line, reason, file}], `notes` [sentence]."""
     by_kind: dict[str, list[dict[str, object]]] = {}
     for d in loaded.defects:
-        by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
+        by_kind.setdefault(d.kind, []).append(
+            {"line": d.line, "item": d.item, "file": d.file} | ({"first": d.first} if d.first else {})
+        )
     n, kinds = len(loaded.items), Counter((item.k, item.key, item.topic) for item in loaded.items)
     options, keys, topics = (_summed(kinds, part) for part in range(3))
     return {

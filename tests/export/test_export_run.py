@@ -137,6 +137,28 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(
     assert mine.read_text() == "mine"
 
 
+def test_a_dataset_is_written_again_with_a_licence_but_not_over_an_edited_card(
+    run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    export_dataset(run, out, True)
+    card = out / "README.md"
+    for licence in ("mit", "mit", "cc-by-4.0"):
+        export_dataset(run, out, True, licence)
+        assert f'license: "{licence}"' in card.read_text()
+    for path, more in (
+        (card, "An author's own line.\n"),
+        (out / "kept.parquet", " "),
+        (out / "mine.txt", ""),
+    ):
+        before = path.read_bytes() if path.exists() else None
+        path.write_bytes((before or b"") + more.encode())
+        with pytest.raises(UsageError, match="already contains"):
+            export_dataset(run, out, True, "mit")
+        assert path.read_bytes() == (before or b"") + more.encode()
+        path.unlink() if before is None else path.write_bytes(before)
+
+
 def test_an_export_that_fails_leaves_nothing(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,7 +157,7 @@ def _single(
     bench: Loaded, marks: Mapping[str, Sequence[Sequence[bool]]], cues: Mapping[str, KeysMarked]
 ) -> Iterator[Finding]:
     """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
-    defects = {(one.item, DEFECTS[one.kind]) for one in bench.defects}
+    defects = {(one.item, DEFECTS[one.kind]): one.first for one in bench.defects}
     for at, item in enumerate(bench.items):
         path = bench.path if len(bench.recognised) == 1 else bench.files[at]
         for code, rule in RULES.items():
@@ -166,6 +166,7 @@ def _single(
             says = rule.cue.unlike("the key", *texts) if rule.cue and own else ""
             if (item.id, code) in defects:
                 message = (rule.details and rule.details(item.choices)) or says or rule.meaning
+                message += f" (line {line})" if (line := defects[item.id, code]) else ""
                 yield Finding(code, "warning", path, bench.lines[at], item.id, message)
             elif rule.cue and says and not rule.defect:
                 if found and found.is_more == own[item.key]:

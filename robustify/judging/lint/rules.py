@@ -8,7 +8,7 @@ from robustify.judging.lint.cues import Cue
 
 POSITION = "R021"
 _ALIKE = "write all options alike"
-_EVENLY = "use such words in keys and wrong options alike"
+_EVENLY = "spread such words evenly"
 _TRIM = "`robustify mend` takes it off"
 _SPACED = "some options begin or end with white space"
 _HIDDEN = "some options have characters that nobody sees or can distinguish from plain ones"

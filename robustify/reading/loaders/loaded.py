@@ -98,12 +98,13 @@ class Defect:
     direction), `outer_space` (choices differ in the white space at their ends), `odd_character` (they differ in
     characters that nobody sees or can distinguish from plain ones), `repeated_stem` (an earlier item has this stem),
     `conflicting_key` (another item has the same stem and choices, but another key, and each of these items is named).
-    `line` counts from 1."""
+    `line` counts from 1, and `first` is the line of the item that this one repeats or contradicts, or 0."""
 
     kind: str
     line: int
     item: str
     file: str = ""
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
 from robustify.reading.logs.pick_tables import mapping
 
+_IN_FOLDERS = ("samples_*.jsonl", "details_*.parquet", "*.eval", "*.json", "*.jsonl", "*.csv")
+"""Names of logs in a folder, the most telling first."""
 READERS: dict[str, LogReader] = {
     reader.kind: reader
     for reader in (inspect_logs.READER, lm_eval_logs.READER, *archives.READERS, pick_tables.READER)
@@ -63,6 +65,15 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
     return reader.read(file, options, before or ShownBefore())
 
 
+def logs_in(log: LogPath) -> list[LogPath]:
+    """Return the logs in a folder, as lm-eval, Inspect, or lighteval writes them, or a single log itself."""
+    files = sorted(path for path in log.path.rglob("*") if path.is_file()) if log.path.is_dir() else []
+    for pattern in _IN_FOLDERS:
+        if some := [replace(log, path=path) for path in files if path.match(pattern)]:
+            return some
+    return [log]
+
+
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
     twice, missing, or a folder, or an option contradicts it, and `DataError` if a file is not a log or has unreadable rows,
@@ -88,5 +99,5 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
 
 __all__ = [
     "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
-    "mapping", "parse_log_path", "read_log", "read_logs", "together",
+    "logs_in", "mapping", "parse_log_path", "read_log", "read_logs", "together",
 ]  # fmt: skip

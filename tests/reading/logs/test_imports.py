@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.items.item import Item
 from robustify.pipeline import steps
 from robustify.pipeline.from_logs import import_logs
-from robustify.reading.logs import LogPath, parse_log_path
+from robustify.reading.logs import LogPath, logs_in, parse_log_path
 from robustify.runs.run import Run, open_run, write_items
 from tests.support import files
 from tests.support.command import invoked
@@ -533,3 +533,17 @@ def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -
         f"1/samples_boxes_{DATE}.jsonl", f"2/samples_boxes_{DATE}.jsonl",
     ]  # fmt: skip
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()
+
+
+def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path, items: list[Item]) -> None:
+    logs = [logged(tmp_path / "logs", name, items, PICKS["one"]) for name in ("one", "two")]
+    (logs[0].parent / "results_boxes.json").write_text("{}")
+    (tmp_path / "logs" / "notes.csv").write_text("a,b\n1,2\n")
+    inside = logs_in(parse_log_path(f"full:{tmp_path / 'logs'}"))
+    assert [(log.path, log.view) for log in inside] == [(path, "full") for path in logs]
+    assert logs_in(LogPath(logs[0])) == [LogPath(logs[0])]
+    done = invoked("import", tmp_path / "logs", "-o", tmp_path / "out")
+    assert done.return_value in (0, 7)
+    assert [one["file"] for one in open_run(tmp_path / "out").manifest["import"]["logs"]] == [
+        f"{at}/{path.name}" for at, path in enumerate(logs, start=1)
+    ]
