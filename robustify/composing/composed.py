@@ -22,7 +22,6 @@ from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.baselines.near_duplicates import independent_groups, unit_hashes
-from robustify.judging.cloze import keeps_order
 from robustify.judging.readers import READERS, ReaderFits, independent_readers
 from robustify.judging.readers.chance import gains
 from robustify.judging.readers.fits import OptionTable, by_item, item_sample
@@ -157,8 +156,7 @@ def compose(
     free = [
         at
         for at, pool in enumerate(pools)
-        if len(pool.texts) >= max(2, min(how.shown[0], items[at].k))
-        and not keeps_order(pool.item.with_choices(pool.texts[:2], 0))
+        if len(pool.texts) >= max(2, min(how.shown[0], items[at].k)) and not pool.stays
     ]
     some = [pools[at] for at in free]
     found = chosen(some, how, vectors)

@@ -14,7 +14,7 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, straight
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import FUNCTION_WORDS
-from robustify.judging.cloze import cross_reference
+from robustify.judging.cloze import cross_reference, keeps_order
 
 OWN = "own"
 """Writer of the distractors that an item has already."""
@@ -26,6 +26,10 @@ _ENDED = re.compile(r"(?<=[^\W\d_]{2})\.$|(?<=[\d)\]\"'%])\.$")
 """A final period after a word, a number, or a closing mark. A period after a single letter may belong to it, as in U.S."""
 _SMALL = re.compile(r"([a-z]+)(?=$|[\s,;:.])")
 """First word without capitals. What continues it, as in `sin(x)` or `m/s`, makes it a name or unit."""
+_MARKS = re.compile(
+    r"""^["']?(?:an?|the)\s+(?=\S)|(?<!\d)"|(?<!\w)'(?=[^']*'(?!\w))|(?<=\w)'$(?<=\w{3}')""", re.IGNORECASE
+)
+"""First article, double quotation marks except inches, and single ones around words. A prime, as in f', stays."""
 _SYMBOLS = frozenset(
     ("sin", "cos", "tan", "log", "exp", "max", "min", "mod", "det", "lim", "mol", "rad", "bar", "ppm")
 )
@@ -65,6 +69,11 @@ class Pool(HoldsText):
     aside: tuple[str, ...] = ()
 
     @property
+    def stays(self) -> bool:
+        """Whether the item keeps its options, because its stem or its key refers to others by place."""
+        return keeps_order(self.item.with_choices((self.item.choices[self.item.key], "?"), 0))
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """Texts of the key and of all candidates, the key first."""
         return (self.item.choices[self.item.key], *(one.text for one in self.candidates))
@@ -87,12 +96,12 @@ def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection
     known = {same_form(text): "other_key" for text in other_keys}
     found, aside = list[Candidate](), list[str]()
     for one in (*own_candidates(item), *offered):
-        form = same_form(one.text)
-        if why := _fault(item, one.text) or known.get(form, ""):
+        form, core = same_form(one.text), _without_marks(one.text)
+        if why := _fault(item, one.text) or known.get(form, "") or known.get(core, ""):
             aside.append(why)
         else:
             found.append(one)
-            known[form] = "repeated"
+            known |= {form: "repeated", core: "repeated"}
     return Pool(item, tuple(found), tuple(aside))
 
 
@@ -159,6 +168,11 @@ def same_form(text: str) -> str:
     Options such as TT, Tt, and tt differ."""
     form = _ENDED.sub("", typed_plainly(text))
     return form.casefold() if _SMALL_LETTERS.search(form) else form
+
+
+def _without_marks(text: str) -> str:
+    """Normalize an option as `same_form`, and take off its first article and its quotation marks."""
+    return _MARKS.sub("", same_form(text)) or text
 
 
 def alike(options: Sequence[str]) -> tuple[str, ...]:

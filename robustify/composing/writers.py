@@ -98,7 +98,7 @@ def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRe
     for at, pool in enumerate(pools):
         form = tuple(_needed(j, int(keys[at, j])) for j in above if credit[at, j] == 1)
         n = max(ASKED * bool(form), shown[0] - 1 - len(pool.candidates))
-        if n > 0:
+        if n > 0 and not pool.stays:
             found.append(CandidateRequest(at, n, form))
     return tuple(found)
 
@@ -109,7 +109,7 @@ def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateReque
     for at, pool in enumerate(pools):
         one = asked.get(at, CandidateRequest(at, 0))
         asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
-    return [one for _, one in sorted(asked.items()) if one.n > 0]
+    return [one for at, one in sorted(asked.items()) if one.n > 0 and not pools[at].stays]
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:

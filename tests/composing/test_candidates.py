@@ -152,3 +152,25 @@ def test_options_get_the_same_typography_and_keep_it(options: tuple[str, ...], s
     assert alike(options) == same
     assert alike(same) == same
     assert [same_form(one) for one in options] == [same_form(one) for one in same]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("the electron", "an electron", True),
+        ("the electron", 'the "electron"', True),
+        ("An electron", "'electron'", True),
+        ("f'", "f", False),
+        ('6"', "6", False),
+        ("the", "a", False),
+        ("TT", "Tt", False),
+        ("analogue", "logue", False),
+    ],
+)
+def test_candidates_that_differ_in_an_article_or_a_quote_are_never_chosen_together(
+    one: str, other: str, same: bool
+) -> None:
+    for first, second in ((one, other), (other, one)):
+        made = pooled(Item("i", "Which?", ("green moss", first), 0), [Candidate(second, "w")])
+        assert made.aside == (("repeated",) if same else ())
+        assert len(made.candidates) == 2 - same

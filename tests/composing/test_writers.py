@@ -258,3 +258,16 @@ def test_nothing_is_asked_where_no_rule_is_above_chance_but_too_few_candidates_a
     assert [(one.at, one.n, one.form) for one in requests(pools, (4, 4))] == [(0, 2, ())]
     assert not any(one.above for one in bounds(pools, 4))
     assert requests([], (4, 4)) == ()
+
+
+def test_no_candidates_are_asked_for_items_that_are_left_alone() -> None:
+    """Their stem or key names options by place, so nothing that a writer sends could be used."""
+    items = [
+        Item("a", "Which jar is red?", ("one", "two"), 0),
+        Item("b", "Why is option A red?", ("one", "two"), 0),
+        Item("c", "Which jar is blue?", ("one", "two", "Both A and B"), 2),
+        Item("d", "Which jar is grey?", ("one", "two", "All of the above"), 0),
+    ]
+    pools = pools_of(items, [()] * len(items))
+    for found in (requests(pools, (4, 4)), wanted(pools, (4, 4))):
+        assert {one.at for one in found} == {0, 3}
