@@ -1,4 +1,4 @@
-"""robustify measures how much of a multiple-choice score is knowledge and how much is test-taking.
+"""robustify finds keys that can be found without their questions, and estimates what that brings a score.
 
 `import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `import_logs`, their result `Audit`,
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.

@@ -37,7 +37,7 @@ from robustify.pipeline.asked import unwatched
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
-from robustify.report.opening import closing
+from robustify.report.opening import closing, report_tree
 from robustify.report.released_page import released_lines, released_page
 from robustify.runs.run import EVIDENCE, VERDICTS, Run, open_run
 from robustify.runs.stored import WORDS
@@ -105,6 +105,26 @@ class Audit:
         mark = f"field (release level: {page.release_level})"
         rows = [{mark: r.name, "value": r.value, "n": r.n} for r in page.numbers if r.value is not None]
         return pd.DataFrame(rows, columns=[mark, "value", "n"]).set_index(mark)
+
+    @property
+    def scores(self) -> "pd.DataFrame":
+        """Scores of models that saw the question: `full`, `without_question`, `quote`, and what `looks` brought, each with
+        its ends (95 %), and the `kind` of the number to quote. Raise `AuthorisationError` for a restricted run."""
+        import pandas as pd
+
+        self._require_rows("summary.json")
+        rows = []
+        for score in report_tree(self.run.summary)["scores"]:
+            row = {"model": score["model"], "kind": score["kind"]}
+            for name in ("quote", "full", "without_question", "looks"):
+                found = _flat(score[name] or {"value": None})
+                row |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
+            sources = ", ".join(score["looks_sources"])
+            rows.append(
+                row
+                | {"looks_state": score["looks_state"], "looks_sources": sources, "reason": score["reason"]}
+            )
+        return pd.DataFrame(rows, columns=None if rows else ["model"]).set_index("model")
 
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:

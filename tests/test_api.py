@@ -125,6 +125,13 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     assert found.attrs["n"] == len(items)
 
 
+def test_scores_have_a_row_for_each_model_that_saw_the_question() -> None:
+    found = rb.open(ROOT / "results" / "benign_demo").scores
+    assert list(found.index) == ["smollm2-135m", "gemma3-270m"]
+    assert found.loc["gemma3-270m", "full_low"] < found.loc["gemma3-270m", "full"] == pytest.approx(140 / 360)
+    assert {"quote", "looks", "looks_high", "looks_state", "looks_sources", "reason", "kind"} <= set(found)
+
+
 def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

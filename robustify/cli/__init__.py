@@ -92,7 +92,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
 
 NEXT = """\
-How much of a multiple-choice score is knowledge, and how much is test-taking?
+Which keys can be found without their questions, and what does that bring a score?
 
 You write a benchmark:     robustify items.csv --public -o audit
 You evaluate models:       robustify init items.csv -m NAME, then robustify items.yaml -o run
@@ -112,7 +112,7 @@ All commands:              robustify --help"""
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Measure how much of a multiple-choice score is knowledge and how much is test-taking.
+    """Find keys that need no question, and estimate what that brings a multiple-choice score.
 
     \b
     robustify validate items.csv        check how a file of items is read

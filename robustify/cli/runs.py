@@ -169,8 +169,9 @@ def print_report(run: "Run", table: bool, form: str) -> int:
         robustify report results/demo --table
         robustify report results/demo --format latex
     """
-    from robustify.report.opening import opening, quote_table, report_tree
+    from robustify.report.opening import opening, report_tree
     from robustify.report.printing import printed_table
+    from robustify.report.quoting import quote_table
     from robustify.report.released_page import released_table
 
     run.require_unchanged("summary.json", "report.md")

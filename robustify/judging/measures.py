@@ -79,6 +79,12 @@ class MeasureInput:
         """Looks of each model that was asked the full question."""
         return looks_of(self.ctx)
 
+    @cached_property
+    def read(self) -> Floats:
+        """Credits of the cross-fitted probe, the reader that sees no question. NaN if it was not asked (n,)."""
+        block = self.ctx.answers.block(PROBE_VIEW, PROBE).first()
+        return self.ctx.index.spread(block, block.correct)
+
     @property
     def credits(self) -> dict[str, Credits]:
         """Credits of each model by view."""
@@ -232,6 +238,12 @@ def _longest_gap(view: str) -> Whole:
     )
 
 
+def _reader_gap(given: MeasureInput, name: str) -> Score | None:
+    """Return how much more accurate a model is where the reader finds the key, whether these items are easier or the model
+    follows the same looks."""
+    return heuristic_gap(given.scores("full", name), given.read, given.ctx.parts.groups)
+
+
 def _full_less(view: str) -> Whole:
     """Return a measure of how much higher accuracy is on the full question than under a view, on items with both."""
 
@@ -272,12 +284,10 @@ def _reader(given: MeasureInput) -> dict[str, Measured]:
     """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
     good. Its hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
     ctx = given.ctx
-    block = ctx.answers.block(PROBE_VIEW, PROBE).first()
-    hits = ctx.index.spread(block, block.correct)
-    if np.isnan(hits).all():
+    if np.isnan(given.read).all():
         return {}
     effect = 1.0 if given.fresh is None else given.fresh.effect
-    return {SET: Measured(all=against_chance(hits, ctx.index.k, ctx.groups, effect))}
+    return {SET: Measured(all=against_chance(given.read, ctx.index.k, ctx.groups, effect))}
 
 
 def _flagged(given: MeasureInput) -> dict[str, Measured]:
@@ -334,6 +344,7 @@ MEASURES = (
     Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),
             _of_probe(lambda probe: Measured(all=_score(probe.chance)))),
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
+    Measure("reader_gap", "scores", "points", "model", None, _each(_reader_gap)),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
     Measure("cloze_chars", "cloze", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
     Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),

@@ -78,6 +78,9 @@ class PublicPolicy:
             asked.answers.write(staged / "answers.parquet")
             write_verdicts(staged / runs.VERDICTS, judgement, asked.facts.topics)
             names = list(map(neutral, judgement.verdicts.items))
+            if owed := {m: one.values for m, one in judgement.looks.items() if one.part.value is not None}:
+                by_model = {runs.looks_column(neutral(m)): values for m, values in owed.items()}
+                _write_csv(staged / runs.LOOKS, {"item": names, **by_model})
             if judgement.analysed is not None:
                 columns = {"item": names, **judgement.analysed.columns}
                 _write_csv(staged / runs.ITEM_ANALYSIS, columns)

@@ -15,9 +15,10 @@ from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import flagged_sum, grounds
 from robustify.report.format import plain
-from robustify.report.opening import opening, quote_table
+from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, state_sentence, styles
+from robustify.report.quoting import quote_table
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
@@ -60,7 +61,7 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
     explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s)
-    chart = charted(s, first.quotes, g.called.capitalize())
+    chart = charted(first.quotes)
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
@@ -79,7 +80,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "first": first,
         "quotes": quote_table(first.quotes),
         "kept": g.called,
-        "plot": Markup(plot) if "<circle" in plot else "",
+        "plot": Markup(plot) if '<rect class="bar' in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,
         "state": state_sentence(s),

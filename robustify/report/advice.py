@@ -25,7 +25,9 @@ from robustify.report.printing import catalogue, cue_words, filled, finding, in_
 ONE_PLACE = 0.9
 """Share of keys at one position that decides the verdict if no item is flagged."""
 DEGREES = {"most": 0.4, "much": 0.15, "some": 0.05, "few": 0.0}
-"""Share of the keys that is given away, above which each verdict holds."""
+"""Share of the keys that is given away, above which each verdict holds if no model was asked with the question."""
+POINTS_TO_DISTRUST = 0.01
+"""Points that looks brought a model, as a share, from which its full score is not to be trusted."""
 Words = Mapping[str, Any]
 
 
@@ -37,7 +39,8 @@ class Grounds:
     items, and `real` the share of all items that are flagged beyond chance, 0 if there may be none. `latent` estimates
     the share with a shortcut. `reader` is the accuracy of a reader who never sees a question. `reasons` has codes with
     parameters, `audit` is the state of the audit of the kept items, `one_position` that of nearly all keys, and
-    `hidden` what voters did not see.
+    `hidden` what voters did not see. `asked` counts the models that saw the question, and `claimed` has the points that
+    looks brought some of them, as shares.
     """
 
     state: State
@@ -56,6 +59,8 @@ class Grounds:
     reasons: Mapping[str, Words]
     one_position: OffPosition | None
     hidden: str
+    asked: int
+    claimed: Mapping[str, float]
 
     @property
     def whole(self) -> str:
@@ -116,6 +121,12 @@ def grounds(s: Summary) -> Grounds:
         reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
+        asked=len(FULL.of(s)),
+        claimed={
+            name: looks.value
+            for name, looks in ((name, model.looks) for name, model in s.models.items())
+            if looks is not None and looks.state == "claimed" and looks.value is not None
+        },
     )
 
 
@@ -152,8 +163,10 @@ def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
     read = (g.reader.value if g.reader else None) or 0.0
-    who = f": a reader who never sees a question gets {percent(read)}" if g.read else ""
-    return tone, filled(text, {"g": g, "who": who})
+    who, gets = "a reader who never sees a question", f"gets {percent(read)}"
+    owed = {name: share for name, share in g.claimed.items() if share >= POINTS_TO_DISTRUST} or g.claimed
+    words = {"who": f": {who} {gets}" if g.read else "", "reader": f": a reader {gets}" if g.read else ""}
+    return tone, filled(text, {"g": g, "owed": owed, **words})
 
 
 def _verdict_code(g: Grounds) -> str:
@@ -163,8 +176,11 @@ def _verdict_code(g: Grounds) -> str:
         return "one_position"
     if unscreened := [code for code in ("too_few", "dependent") if code in g.reasons]:
         return unscreened[0]
+    if max(g.claimed.values(), default=0.0) >= POINTS_TO_DISTRUST:
+        return "owed"
     if share := max(g.read, g.real or 0.0):
-        return next(code for code, least in DEGREES.items() if share > least)
+        degree = next(code for code, least in DEGREES.items() if share > least)
+        return f"{'few_' if degree == 'few' else ''}keys" if g.asked else degree
     if g.flagged is None:
         return "no_screen"
     if g.flagged:

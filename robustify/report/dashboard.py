@@ -13,17 +13,19 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.judging.measures import CLOZE, FULL, READER, SET
+from robustify.judging.measures import CLOZE, FULL, LOOKS, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import grounds, headline
-from robustify.report.format import Cell, Row, Tone, count, counted, plain, table, text_table
+from robustify.report.format import Cell, Row, Tone, cell, count, counted, plain, table, text_table
 from robustify.report.opening import FirstScreen
+from robustify.report.page_tables import Bar
 from robustify.report.printing import finding, html
 from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (
-    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Reader", "Chance", "All", "Kept", "Cloze",
+    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Reader", "Chance", "All", "Kept", "Looks",
+    "Cloze",
 )  # fmt: skip
 MOST_TREND = 12
 UNREADABLE = "unfinished, changed, damaged, or of another version"
@@ -110,17 +112,17 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
     of_run = run.date, run.verdict, rule, flagged, run.reader, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
-        full, cloze = (by.of(s).get(model, Measured()) for by in (FULL, CLOZE))
-        scores = full.all, full.kept, cloze.all
+        full, looks, cloze = (by.of(s).get(model, Measured()) for by in (FULL, LOOKS, CLOZE))
+        scores = full.all, full.kept, cell(looks.all, "points"), cloze.all
         yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
 
 
 def _trend(runs: Sequence[RunEntry]) -> Markup:
     """Return a chart of how often a reader without questions was right, for each benchmark with several runs."""
-    found: dict[str, list[tuple[str, Quantity, bool]]] = {}
+    found: dict[str, list[Bar]] = {}
     for run in runs:
         if run.reader is not None and run.reader.value is not None:
-            found.setdefault(plain(run.summary.benchmark.name), []).append((run.date, run.reader, False))
+            found.setdefault(plain(run.summary.benchmark.name), []).append((run.date, run.reader, 0.0))
     chart = [(name, rows[-MOST_TREND:]) for name, rows in found.items() if len(rows) > 1]
     chances = {run.summary.benchmark.chance_accuracy for run in runs}
     one = {"benchmark": {"chance_accuracy": chances.pop() if len(chances) == 1 else None}}

@@ -1,28 +1,18 @@
-"""First screen of a report, on the page and on a terminal, with the number to quote for each model."""
+"""First screen of a report, on the page and on a terminal."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.measures import CHOICES_ONLY, FULL
-from robustify.judging.summary.quantity import Measured, Quantity, Score
+from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
-from robustify.report.format import (
-    Cell,
-    Table,
-    Tone,
-    between,
-    count,
-    counted,
-    percent,
-    plain,
-    text_table,
-)
+from robustify.report.format import Tone, counted
 from robustify.report.printing import finding, guardrail_line, markdown, sentence
+from robustify.report.quoting import Quote, quotes
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast
@@ -30,85 +20,6 @@ if TYPE_CHECKING:
 WIDTH, LONGEST, MOST_FAILED, MOST_QUOTED = 79, 150, 3, 4
 Paint = Callable[[Tone, str], str]
 """Function that colours the line of the verdict by its tone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Scores of one model on all items, and the number to quote for it, or the reason why there is none (`missing`).
-
-    `blind` is the score without the part that is `hidden`.
-    """
-
-    model: str
-    full: Score
-    blind: Score | None
-    number: Quantity | None
-    missing: str
-    hidden: str
-
-    @property
-    def known(self) -> str:
-        """Full score and score without the question: `61.7 % full (n = 1,000, chance 25.0 %), 38.6 % without ...`."""
-        chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
-        said = f"{percent(self.full.value or 0.0)} full (n = {count(self.full.n or 0)}{chance})"
-        if self.blind is None or self.blind.value is None:
-            return said
-        return f"{said}, {percent(self.blind.value)} without the {self.hidden}"
-
-    @property
-    def quoted(self) -> str:
-        """Number to quote: `quote 56.9 % (52.0 to 62.0)`. Empty if there is none."""
-        return "" if self.number is None else f"quote {_rated(self.number)}"
-
-    @property
-    def line(self) -> str:
-        """Scores and number to quote as one line of text."""
-        return f"{plain(self.model, 40)}: {self.known}; {self.quoted or self.missing}."
-
-    def tree(self) -> dict[str, Any]:
-        """Return the quote as JSON values."""
-        numbers = {"full": self.full, "without_question": self.blind, "quote": self.number}
-        return {
-            "model": self.model,
-            **{name: q and {"value": q.value, "n": q.n, "ci": q.ci} for name, q in numbers.items()},
-            "chance": self.full.chance,
-            "missing": self.missing or None,
-        }
-
-
-def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
-    """Return the number to quote for each model that was asked the full question."""
-    return tuple(
-        _quote(s, g, name, parts)
-        for name, parts in FULL.of(s).items()
-        if parts.all is not None and parts.all.value is not None
-    )
-
-
-def _quote(s: Summary, g: Grounds, name: str, parts: Measured) -> Quote:
-    full, blind = parts.all or Score(), CHOICES_ONLY.of(s).get(name, Measured()).all
-    if g.trial or g.by_letter or full.significant is False:
-        return Quote(name, full, blind, None, finding("no_quote", s, g=g), g.hidden)
-    return Quote(name, full, blind, full, "", g.hidden)
-
-
-def _rated(q: Quantity) -> str:
-    return percent(q.value or 0.0) + (f" ({between(q.ci)})" if q.ci else "")
-
-
-def quote_table(found: Sequence[Quote]) -> Table:
-    """Return the numbers to quote as a table with one row per model. Its CSV has every number with its interval and n."""
-
-    def shown(q: Quantity | None) -> Cell | str:
-        return "" if q is None or q.value is None else Cell(_rated(q), value=q.value, ends=q.ci, n=q.n)
-
-    rows = (
-        (Cell(plain(one.model)), shown(one.full), Cell(count(one.full.n or 0), value=one.full.n),
-         shown(Quantity(value=one.full.chance)), shown(one.blind), shown(one.number), one.missing)
-        for one in found
-    )  # fmt: skip
-    heads = ("Model", "Full", "Items", "Chance", "Without question", "Quote", "Why not")
-    return text_table("The number to quote", heads, rows)
 
 
 def options_worth(read: Quantity | None) -> Quantity | None:

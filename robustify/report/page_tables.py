@@ -1,12 +1,13 @@
 """Tables of the report page by the name of their CSV file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from robustify.judging.accuracy import COLDEST, HOTTEST
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.judging.lint.rules import DEFECT_WORDS
-from robustify.judging.measures import FULL, SECTIONS, Measure, Section, of_section
+from robustify.judging.measures import SECTIONS, Measure, Section, of_section
+from robustify.judging.summary.looks import Looks, LooksSourceName
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.scored import Paired
@@ -24,8 +25,8 @@ from robustify.report.format import (
     table,
     voting,
 )
-from robustify.report.opening import Quote
-from robustify.report.printing import KINDS, catalogue, cue_words, in_items, label
+from robustify.report.printing import KINDS, catalogue, cue_words, in_items, label, sentence
+from robustify.report.quoting import LONGEST_MODEL, Quote
 
 MOST_PAIRS, MOST_CHARTED = 15, 4
 WIDE = ("gaps", "norms")
@@ -116,6 +117,12 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
         ) if c
     ]  # fmt: skip
     return {
+        "looks": table(
+            "Points that models owe to options that look like keys",
+            ("Model", "Looks", "By wrong picks", "Without question", "By other models", "State"),
+            ((voting(name, m.is_voter), cell(m.looks, "points"), *_by_source(m.looks), _looks_state(m.looks))
+             for name, m in s.models.items() if m.looks),
+        ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items", "First less second", "p", "Detectable"),
             _pairs(s, kept), names=2,
@@ -143,6 +150,15 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
               _temperature(c.temperature)) for *names, c in views), names=3,
         ),
     }  # fmt: skip
+
+
+def _by_source(looks: Looks) -> Iterator[Cell]:
+    for source in get_args(LooksSourceName):
+        yield cell(looks.sources.get(source), "points")
+
+
+def _looks_state(looks: Looks) -> Cell:
+    return Cell(looks.state, sentence(looks.reason) if looks.reason else "", value=looks.state)
 
 
 def _temperature(t: float) -> Cell:
@@ -177,17 +193,18 @@ def by_model(s: Summary, section: Section) -> Table:
     return table(catalogue()["sections"][section], heads, rows)
 
 
-def charted(
-    s: Summary, quotes: Sequence[Quote], Kept: str
-) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
-    """Return the scores of up to four models, each with its label and whether it is the number to quote."""
-    found = []
+Bar = tuple[str, Quantity, float]
+"""Bar of a chart: its label, the number at its end, and what looks brought beyond it, as a share."""
+
+
+def charted(quotes: Sequence[Quote]) -> list[tuple[str, list[Bar]]]:
+    """Return the bars of up to four models: the number to quote, or else the score, and what looks brought."""
+    found: list[tuple[str, list[Bar]]] = []
     for one in quotes[:MOST_CHARTED]:
-        rows = (("All items", one.full), (f"{Kept} items", FULL.of(s).get(one.model, Measured()).kept))
-        shown = [
-            (said, score, one.number is score) for said, score in rows if score and score.value is not None
-        ]
-        found.append((plain(one.model, 40) + "*" * s.models[one.model].is_voter, shown))
+        claimed = one.number is not None and one.number.kind == "score less looks"
+        brought = (one.looks.value or 0.0) if claimed and one.looks else 0.0
+        kind = "Score" if one.number is None else one.number.kind.capitalize()
+        found.append((plain(one.model, LONGEST_MODEL), [(kind, one.number or one.full, brought)]))
     return found
 
 
@@ -219,6 +236,8 @@ def _pairs(s: Summary, kept: str) -> Iterator[Row]:
         if pair.full:
             yield named, "all", *_paired(pair.full.all)
             yield named, kept, *_paired(pair.full.kept)
+        if pair.looks is not None:
+            yield named, "owed to looks", cell(pair.looks, "points"), None, None
         if pair.cloze_chars:
             yield named, "cloze, all", *_paired(pair.cloze_chars.all)
 

@@ -44,11 +44,18 @@ LABELS = "cloze_labels.jsonl"
 """Decisions of the config's `cloze.labels`, by which the run is judged again."""
 VERDICTS = "verdicts.csv"
 ITEM_ANALYSIS = "item_analysis.csv"
+LOOKS = "looks.csv"
+"""Looks of each model by item, in columns named by `looks_column`, which are compared between runs."""
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("kept.jsonl", "flagged.jsonl", "undecided.jsonl")
 _FORMER_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 ROBUST = "robust.jsonl"
 """The kept items again, in a run that passed."""
+
+
+def looks_column(model: str) -> str:
+    """Return the name of a model's column in `looks.csv`, which no other column can have."""
+    return f"looks of {model}"
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,14 @@ class Run:
     def verdict_table(self) -> "pd.DataFrame":
         """Cells of `verdicts.csv` as texts. Raises `DataError` if the file is missing or is not such a table."""
         return stored.table(self.folder / VERDICTS, "topic", "verdict")
+
+    @cached_property
+    def looks(self) -> "pd.DataFrame | None":
+        """Cells of `looks.csv` as texts, or None if there is no such file. Raises `DataError` if it is not such a table."""
+        if LOOKS not in self.manifest["files"]:
+            return None
+        self.require_unchanged(LOOKS)
+        return stored.table(self.folder / LOOKS)
 
     def require_unchanged(self, *names: str) -> None:
         """Raise `DataError` if one of the named files (by default, any file) is missing or was changed after the run."""

@@ -92,7 +92,7 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
     assert again.code == (7 if json.loads(again.out)["state"] == "failed" else 0)
     assert robustify("judge", "out").out.strip() == "out/report.html"
     table = robustify("report", "out", "--table").out.splitlines()
-    assert table[0].startswith("| Model | Full | Items | Chance |")
+    assert table[0].startswith("| Model | Score | Items | Chance |")
     assert len(table) == 2 + 2
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--kept")
     assert exported.code == 0, exported.err

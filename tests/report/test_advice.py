@@ -218,7 +218,19 @@ def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
     assert "" in [one.filters for one in recommendations(many, grounds(many)) if one.code == "mend_defects"]
 
 
-MANY = "Do not trust the full score."
+MANY = "Keys can be found without the questions."
+OWED = "Do not trust the"
+NOT_ASKED: Edits = {"measures/model/full": {}}
+
+
+def claimed(**points: float) -> Edits:
+    """Claimed looks of models, in points."""
+    return {
+        f"models/{name.replace('_', '-')}/looks": {"value": x / 100, "state": "claimed", "sources": {}}
+        for name, x in points.items()
+    }
+
+
 NUMBER = "At least 110 of 360 items (92 to 130) are answerable without their question."
 NONE = "None of 360 items was found to be answerable without its question."
 UNTOLD = "No single item can be shown to give its key away."
@@ -243,7 +255,15 @@ def read_by(accuracy: float, low: float) -> Edits:
         (PASSED, MANY, NUMBER, "passed"),
         (REFUSED, MANY, NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
-        (FEW_FLAGGED, "Trust the full score with a little care.", "At least 8 of 360", "not evaluated"),
+        (NOT_ASKED, "Do not trust the full score.", NUMBER, "not evaluated"),
+        (claimed(gemma3_270m=4.0), f"{OWED} score of gemma3-270m: the looks of options brought it 4.0 points.", NUMBER,
+         "not evaluated"),
+        (claimed(gemma3_270m=4.0, smollm2_135m=0.3), f"{OWED} score of gemma3-270m: the", NUMBER, "not evaluated"),
+        (claimed(gemma3_270m=4.0, smollm2_135m=1.1),
+         f"{OWED} scores of 2 of 2 models: the looks of options brought them 1.1 to 4.0 points.", NUMBER, "not evaluated"),
+        ({**claimed(gemma3_270m=0.9), **read_by(0.34, 0.311)}, f"{MANY[:-1]}: a reader gets 34.0 %.", "On 998",
+         "not evaluated"),
+        (FEW_FLAGGED, "Few keys can be found without the questions.", "At least 8 of 360", "not evaluated"),
         (BY_CHANCE, "No clear evidence of shortcuts", "122 of 360 items are flagged, which chance", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
         ({**NONE_FLAGGED, **PASSED}, "Trust the score: no item was found", NONE, "passed"),
@@ -255,15 +275,17 @@ def read_by(accuracy: float, low: float) -> Edits:
         (UNSCREENED, "Not evaluated", "", ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
         ({**UNSCREENED, **AT_A}, "Do not trust the order", "", ""),
-        ({"screen/hidden": "passage"}, MANY, NUMBER.replace("question", "passage"), "not evaluated"),
+        ({"screen/hidden": "passage"}, MANY.replace("questions", "passages"),
+         NUMBER.replace("question", "passage"), "not evaluated"),
         (SOME_JUDGED, MANY, "At least 44 of the 143 items judged", "not evaluated"),
-        (read_by(0.716, 0.688), "The score says little about knowledge: a reader who never sees a question gets 71.6 %.",
+        ({**NOT_ASKED, **read_by(0.716, 0.688)},
+         "The score says little about knowledge: a reader who never sees a question gets 71.6 %.",
          "On 998 items (68.8 to 74.4; chance 25.0 %), 4 options are worth about 1.4 (1.3 to 1.5).", "not evaluated"),
-        ({**FEW_FLAGGED, **read_by(0.34, 0.311)}, "Trust the full score with care: a reader who never sees a question gets",
+        ({**NOT_ASKED, **FEW_FLAGGED, **read_by(0.34, 0.311)}, "Trust the full score with care: a reader who never sees",
          "On 998 items (31.1 to 36.9; chance 25.0 %), 4 options", "not evaluated"),
-        ({**NONE_FLAGGED, **REFUSED, **read_by(0.293, 0.27)}, "Trust the full score with care: a reader who never sees",
+        ({**NOT_ASKED, **NONE_FLAGGED, **REFUSED, **read_by(0.293, 0.27)}, "Trust the full score with care: a reader",
          "On 998 items", "failed"),
-        (read_by(0.34, 0.311), MANY[:-1] + ": a reader who never sees a question gets 34.0 %.", "On 998", "not evaluated"),
+        (read_by(0.34, 0.311), MANY[:-1] + ": a reader gets 34.0 %.", "On 998", "not evaluated"),
         ({**PART, **read_by(0.716, 0.688)}, "Not evaluated, a trial run", "A reader who never sees a question gets", ""),
         ({**NONE_FLAGGED, **PASSED, **read_by(0.262, 0.23)}, "Trust the score: no item was found",
          "A reader who never sees a question gets 26.2 % (n = 998, 23.0 to 29.4; chance 25.0 %), which chance may explain.",

@@ -17,9 +17,10 @@ from robustify.items.item import Item
 from robustify.judging import measures
 from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.stats.tests import independent_difference, paired_difference
-from robustify.report.compare import compared, comparison_html
+from robustify.report.compare import compared, comparison_html, comparison_lines
 from robustify.report.compare.change import FROM_CUT
 from robustify.runs.run import Run, open_run, write_items
+from tests.export.test_dataset import WORDS
 from tests.support.exported_run import imported_run, made_run, made_up, renewed, voted
 from tests.support.page_text import text_of_page
 from tests.support.trees import measured
@@ -195,6 +196,53 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) ->
     for side, run in ((change.first, base), (change.second, tuned)):
         (model,) = run.summary.models
         assert side.value == measured(run.summary, "full", model)["all"]["value"]
+
+
+def looking(folder: Path, items: list[Item], name: str, knows: float, follows: float, seed: int) -> Run:
+    """The run of a model that knows some items, and otherwise picks the longest option with probability `follows`."""
+    draw = np.random.default_rng(seed)
+
+    def pick(item: Item, knows: float) -> int:
+        longest = int(np.argmax([len(text) for text in item.choices]))
+        luck = longest if draw.random() < follows else int(draw.integers(item.k))
+        return item.key if draw.random() < knows else luck
+
+    return imported_run(
+        folder, items, lambda _, item: {"full": pick(item, knows), "choices_only": pick(item, 0.0)}, name
+    )
+
+
+def test_looks_are_compared_item_by_item_also_of_a_model_named_item(tmp_path: Path) -> None:
+    draw, items = np.random.default_rng(0), list[Item]()
+    for at in range(400):
+        texts = tuple(
+            " ".join(draw.choice(WORDS, size)) + f" {at}{size}" for size in draw.permutation([2, 3, 4, 7])
+        )
+        longest = int(np.argmax([len(text) for text in texts]))
+        items.append(
+            Item(f"i{at}", f"Which? {at}", texts, longest if draw.random() < 0.5 else int(draw.integers(4)))
+        )
+    even = looking(tmp_path / "even", items, "item", 0.4, 0.0, 1)
+    led = looking(tmp_path / "led", items, "item", 0.4, 0.9, 2)
+    (change,) = (c for c in compared([even.folder, led.folder]).changes if c.number == "looks")
+    assert change.paired
+    assert change.label == "item, owed to looks, all"
+    owed = [run.summary.models["item"].looks.value for run in (even, led)]
+    assert [change.first.value, change.second.value] == pytest.approx(owed, abs=1e-4)
+    assert change.difference.value == pytest.approx(owed[1] - owed[0], abs=1e-4)
+    assert (change.changed, change.degraded) == (True, True)
+    assert "points" in "\n".join(comparison_lines(compared([even.folder, led.folder])))
+    # On other items, the summaries alone are compared, and a run on a part of the items is compared on that part.
+    few = looking(tmp_path / "few", items[:200], "item", 0.4, 0.9, 2)
+    (part,) = (c for c in compared([led.folder, few.folder]).changes if c.number == "looks")
+    assert (part.paired, part.difference.n) == (True, 200)
+    others = [
+        replace(item, id=f"x{item.id}", stem=f"New {item.stem}", choices=tuple(f"{c}!" for c in item.choices))
+        for item in items
+    ]
+    alone = looking(tmp_path / "alone", others, "item", 0.4, 0.9, 2)
+    (apart,) = (c for c in compared([even.folder, alone.folder]).changes if c.number == "looks")
+    assert not apart.paired
 
 
 def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run], tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_verdicts_are_whole_and_the_reader_is_drawn_for_each_run(folder: Path) -
     page = dashboard_html(folder, folder / "dashboard.html")
     assert not [row[4] for row in rows(page, "All runs") if "\u2026" in row[4] or len(row[4]) < 20]
     trend = page.partition("Reader without questions, by run")[2]
-    assert trend.count("<circle") == 4
+    assert trend.count('<rect class="bar"') == 4
     assert re.findall(r"<text class=\"label\"[^>]*>([-\d]+)<", trend) == sorted(
         re.findall(r"<text class=\"label\"[^>]*>([-\d]+)<", trend)
     )

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,45 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.result import FORMAT, Summary, read
+from robustify.report import render
 from robustify.report.advice import grounds
-from robustify.report.opening import Quote, options_worth, quotes
+from robustify.report.opening import options_worth, report_tree
+from robustify.report.quoting import Quote, quote_table, quotes
 from tests.report.test_advice import LETTERS, NONE_FLAGGED, PASSED, TRIAL, Edits, edited
+from tests.support.exported_run import made_run
+from tests.support.trees import filled
 
 FIGURES = "38.9 % full (n = 360, chance 25.0 %), 36.9 % without the question; quote 38.9 % (34.0 to 44.0)."
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
+GEMMA = "models/gemma3-270m/looks"
+SOURCE = {"value": 0.04, "n": 360, "ci": [0.012, 0.068], "picks": 200}
+CLAIMED: Edits = {
+    GEMMA: {
+        "value": 0.04,
+        "n": 360,
+        "ci": [0.012, 0.068],
+        "state": "claimed",
+        "sources": {"wrong": SOURCE, "blind": {**SOURCE, "value": 0.05}},
+        "wrong_picks": 220,
+        "unanswered": 0,
+        "less": {"value": 0.349, "n": 360, "ci": [0.29, 0.408]},
+    }
+}
+
+
+def told(state: str, value: float | None, reason: str | None = None, **params: object) -> Edits:
+    """Looks of Gemma that are not claimed."""
+    ends = None if value is None else [value - 0.02, value + 0.02]
+    sources = {} if value is None else {"wrong": {**SOURCE, "value": value, "ci": ends}}
+    code = None if reason is None else {"code": reason, "params": params}
+    looks = {"value": value, "n": 360, "ci": ends, "state": state, "sources": sources, "reason": code}
+    return {GEMMA: {**looks, "wrong_picks": 220, "unanswered": 0}}
+
+
+ASSOCIATED = told("wrong picks only", 0.031)
+NOT_ABOVE = told("cannot tell", 0.006, "looks_not_above_zero", source="wrong")
+TWO_OPTIONS = told("cannot tell", None, "looks_two_options")
 GUESSES: Edits = {"measures/model/full/gemma3-270m/all/significant": False}
 OUTSIDER: Edits = {"models/gemma3-270m/is_voter": False}
 
@@ -41,6 +75,70 @@ def test_the_number_to_quote_is_the_score_unless_it_says_nothing(edits: Edits, s
     assert said in found.line
 
 
+@pytest.mark.parametrize(
+    ("edits", "quoted", "owed"),
+    [
+        (CLAIMED, "quote 34.9 % (29.0 to 40.8), score less looks.",
+         "By the smallest of 2 estimates, this brought it 4.0 of its 38.9 points (1.2 to 6.8). This assumes that at least"),
+        (ASSOCIATED, "quote 38.9 % (34.0 to 44.0).", "An association, no more: its wrong picks look like keys, as if looks "
+         "had brought it 3.1 points (1.1 to 5.1)."),
+        (NOT_ABOVE, "quote 38.9 % (34.0 to 44.0).", "We cannot tell whether looks helped (0.6 points; −1.4 to 2.6): the "),
+        (TWO_OPTIONS, "quote 38.9 % (34.0 to 44.0).", "We cannot tell whether looks helped: with two options"),
+    ],
+)  # fmt: skip
+def test_each_of_three_sentences_has_its_number_and_what_it_rests_on(
+    edits: Edits, quoted: str, owed: str
+) -> None:
+    found = of_gemma(edits)
+    assert quoted in found.line
+    assert owed in found.line
+    assert ("assumes" in found.owed) == (edits is CLAIMED)
+    assert re.sub(r"\d\.\d|[.,;:]", "", found.owed).count("%") == 0
+    # In a trial nothing is judged, and a model that guesses has no number to quote.
+    assert "looks" not in of_gemma({**edits, **TRIAL}).line
+    assert of_gemma({**edits, **GUESSES}).number is None
+
+
+def test_one_run_may_claim_one_model_and_not_tell_of_the_others() -> None:
+    s = edited(CLAIMED, {"models/smollm2-135m/looks": TWO_OPTIONS[GEMMA]})
+    rows = {row[0].main: [cell.main for cell in row[5:]] for row in quote_table(quotes(s, grounds(s))).rows}
+    assert rows["gemma3-270m"] == [
+        "4.0 points (1.2 to 6.8)", "wrong, blind", "claimed", "–", "34.9 % (29.0 to 40.8)",
+    ]  # fmt: skip
+    assert rows["smollm2-135m"][:4] == ["–", "–", "cannot tell", "two_options"]
+    page = render(s, {})
+    assert page["report.html"].count('class="bar brought"') == 1
+    assert page["figures/scores.svg"].count('class="bar"') == 2
+    assert "4.0 points" in page["report.md"]
+    tree = {one["model"]: one for one in report_tree(s)["scores"]}
+    assert tree["gemma3-270m"]["kind"] == "score less looks"
+    assert tree["gemma3-270m"]["looks_sources"] == ["wrong", "blind"]
+    assert (tree["smollm2-135m"]["kind"], tree["smollm2-135m"]["reason"]) == ("score", "two_options")
+    assert tree["smollm2-135m"]["looks"] == {"value": None, "n": 360, "ci": None}
+
+
+def test_answers_without_texts_and_unread_ones_are_told_apart_from_looks_of_0(tmp_path: Path) -> None:
+    s = made_run(tmp_path, text=False, view="full").summary
+    found = quotes(s, grounds(s))
+    assert {one.reason for one in found if not one.missing} <= {"no_texts"}
+    assert {one.looks.value for one in found if one.looks} == {None}
+    unread = of_gemma(told("cannot tell", 0.02, "looks_unanswered", n=40))
+    assert unread.line.endswith("(2.0 points; 0.0 to 4.0): 40 unreadable answers could have been any option.")
+    assert quote_table([unread]).rows[0][8].main == "unanswered"
+
+
+@pytest.mark.parametrize("name", ["all", "looks", "item", "<b>x</b>", "claimed", "%", "a" * 300])
+def test_a_model_may_be_named_like_a_field_or_a_tag(name: str) -> None:
+    tree = json.loads((DEMO / "summary.json").read_text("utf-8").replace("gemma3-270m", name))
+    tree["format"] = FORMAT
+    tree["models"][name]["looks"] = CLAIMED[GEMMA]
+    s = read(filled(Summary, tree))
+    pages = render(s, {})
+    assert "<b>x</b>" not in pages["report.html"].replace("<b><b>", "")
+    assert [one.number.kind for one in quotes(s, grounds(s)) if one.number] == ["score", "score less looks"]
+    assert pages["report.html"].count('class="bar brought"') == 1
+
+
 def test_options_are_worth_one_over_the_accuracy_of_the_reader() -> None:
     worth = options_worth(Quantity(value=0.245, n=11939, ci=(0.237, 0.253)))
     assert worth.value == pytest.approx(4.08, abs=0.01)
@@ -62,7 +160,6 @@ def test_the_report_is_a_table_in_three_formats_and_one_structured_object() -> N
     (score,) = (one for one in tree["scores"] if one["model"] == "gemma3-270m")
     assert float(quote["value"]) == score["quote"]["value"]
     assert [float(quote["low"]), float(quote["high"])] == score["quote"]["ci"]
-    assert score["missing"] is None
-    assert tree["verdict"].startswith("Do not trust the full score")
+    assert tree["verdict"].startswith("Keys can be found without the questions: a reader gets 49.6 %.")
     assert said().startswith("# demo-benign")
     assert {"reader", "options_worth", "checks", "advice", "signature", "state"} <= tree.keys()

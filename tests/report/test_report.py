@@ -45,7 +45,7 @@ PROVENANCE: dict[str, Any] = {
 }
 LINKS = ("href", "src", "srcset", "action", "data", "xlink:href")
 ENTRIES = {"td", "th", "dt", "dd", "caption", "figcaption", "li"}
-VOID = {"meta", "link", "br", "line", "circle", "rect"}
+VOID = {"meta", "link", "br", "line", "rect"}
 HOSTILE = (
     "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a | b\nc", "\x1b[31mred\x1b[0m", "\u202eevil",
     "{{ 7*7 }}",

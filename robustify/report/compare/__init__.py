@@ -54,7 +54,7 @@ def _values(found: Comparison) -> dict[str, Any]:
 
 def _numbers(pair: RunPair, caption: str) -> Table:
     rows = (
-        (c.label, c.first, c.second,
+        (c.label, *(cell(q, "points" if c.in_points else "rate") for q in (c.first, c.second)),
          cell(c.difference, "points", "" if c.p_holm is None else f"{p_value(c.p_holm)} by Holm",
               "" if c.mde is None else f"80 % power at {in_points(c.mde)}"),
          "paired" if c.paired else "not paired", c.noise)

@@ -11,6 +11,8 @@ from pydantic import Field
 from robustify.base.arrays import Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.accuracy import compare_pair
+from robustify.judging.looks.estimate import looks_difference
+from robustify.judging.measures import LOOKS, MEASURES
 from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, detectable, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
@@ -21,7 +23,7 @@ from robustify.runs.run import Run
 Tree = dict[str, Any]
 Split = Literal["all", "kept"]
 Models = tuple[str, str] | None
-WORSE_HIGH = ("flagged", "shortcuts", "shortcuts_at_least", "probe", "reader", "choices_only")
+WORSE_HIGH = ("flagged", "shortcuts", "shortcuts_at_least", "probe", "reader", "choices_only", "looks")
 WORSE_LOW = ("full", "cloze_chars", "free")
 """Numbers that are worse if they are higher, because the set gives its keys away, or if they are lower."""
 FROM_CUT = ("flagged", "shortcuts_at_least")
@@ -67,6 +69,11 @@ class Change(Part):
         return bool(self.changed) and worse and not self.voter
 
     @property
+    def in_points(self) -> bool:
+        """Whether the number itself is a difference of two shares."""
+        return any(measure.name == self.number and measure.unit == "points" for measure in MEASURES)
+
+    @property
     def mde(self) -> float | None:
         """Smallest detectable difference, if the difference is not significant."""
         return detectable(self.error) if self.changed is False and self.error is not None else None
@@ -109,6 +116,20 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
     return Change(
         number=number, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
         error=found.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
+    )  # fmt: skip
+
+
+def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
+    """Return how much more the second model owes to looks, from values by item, which are NaN if unknown (n_items,)."""
+    found = looks_difference(y, x, groups)
+    answered = ~np.isnan(x + y)
+    first, second = (
+        Quantity(value=float(v[answered].mean()) if found.n else None, n=found.n) for v in (x, y)
+    )
+    p = 2 * NORMAL.cdf(-abs(found.value or 0.0) / found.error) if found.error else None
+    return Change(
+        number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
+        error=found.error, p=p, p_mid=p, paired=True, same=np.array_equal(x[answered], y[answered]),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints
+from robustify.base.files import neutral
 from robustify.judging import measures
 from robustify.judging.accuracy import Scored, scored
 from robustify.judging.baselines.near_duplicates import numbered_groups
@@ -28,13 +29,14 @@ from robustify.report.compare.change import (
     SameItem,
     Split,
     Tree,
+    looks_change,
     paired_change,
     same_items,
     unpaired_change,
 )
 from robustify.report.format import in_points
 from robustify.report.printing import catalogue, filled
-from robustify.runs.run import VERDICTS, Run, open_run
+from robustify.runs.run import VERDICTS, Run, looks_column, open_run
 
 ANSWERS = "answers.parquet"
 
@@ -76,6 +78,14 @@ class Side:
         if screen is not None:
             rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")
         return scored(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
+
+    def owed(self, model: str) -> Floats | None:
+        """Return the model's looks on the matched items, or None if the run cannot estimate them (n_items,)."""
+        cells, column = self.run.looks if self.items else None, looks_column(neutral(model))
+        if cells is None or column not in cells:
+            return None
+        looks = dict(zip(cells["item"], cells[column], strict=True))
+        return np.array([float(looks[item] or "nan") for item in self.items])
 
     def read(self) -> Floats | None:
         """Return the credits of the cross-fitted probe on the matched items, or None if it was not fitted (n_items,)."""
@@ -190,6 +200,11 @@ class RunPair:
             for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "model"):
                 for change in self._of_model(measure, (a, b), scores):
                     yield change.model_copy(update={"voter": voter and change.part == "kept"})
+            x, y = self.one.owed(a), self.two.owed(b)
+            if x is None or y is None:
+                yield from self._unpaired(measures.LOOKS, (a, b), ("all",))
+            else:
+                yield looks_change((a, b), x, y, self.one.groups)
 
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
