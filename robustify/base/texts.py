@@ -64,7 +64,7 @@ def unspaced(text: str) -> str:
 
 def folded(text: str) -> str:
     """Normalize a text to find equal and similar texts: NFKC, folded case, collapsed white space."""
-    return " ".join(normalize("NFKC", text).casefold().split())
+    return " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
 
 
 def compatible(text: str) -> str:

@@ -46,7 +46,9 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
     # Keep hashes, because the texts of a million items take a gigabyte.
     stems, wholes, key_texts = array("q"), array("q"), array("q")
     for at, item in enumerate(items):
-        texts = [unspaced(choice) for choice in item.choices]
+        choices = item.choices
+        ascii_ = all(map(str.isascii, choices))
+        texts = [" ".join(one.split()) for one in choices] if ascii_ else [*map(unspaced, choices)]
         faults += [(at, kind, -1) for kind in _kinds(item, texts)]
         stems.append(hash(folded(item.stem)))
         wholes.append(hash((stems[-1], *sorted(texts))))
@@ -157,6 +159,8 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
     whole = "".join((item.stem, *item.choices))
     # Nearly always, the texts are printable ASCII without outer space, where only an empty choice is blank.
     plain = whole.isascii() and whole.isprintable() and (*texts,) == item.choices
+    if plain and len(set(texts)) == len(texts) and "" not in texts and not is_blank(item.stem):
+        return
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
         if texts.count(texts[item.key]) > 1:

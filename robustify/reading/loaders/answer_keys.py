@@ -73,8 +73,18 @@ class WrittenKey(HoldsText):
 class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
     """Cache of written keys. Rows whose keys have the same form and meaning share one."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: dict[tuple[object, ...], WrittenKey] = {}
+
     def of(self, raw: RawItem) -> WrittenKey:
         """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
+        # Nearly always, the key is a mark that an earlier row has, and the options neither have its text nor own labels.
+        mark = (raw.key, raw.key_is, raw.labels, len(raw.choices)) if type(raw.key) is str else ()
+        if (key := self._marks.get(mark)) is not None and not (
+            str(raw.key).strip() in map(str.strip, raw.choices) or split_labels(raw.choices)
+        ):
+            return key
         text, fault, found = "", "", Readings()
         try:
             text = _written(raw)
@@ -84,8 +94,10 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
         text = text if _letter(text) is not None or _number(text) is not None else ""
         same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *found.items()
         if (key := self.get(same)) is None:
-            rest = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), frozenset(places_of(found))
-            key = self[same] = WrittenKey(text, found, *rest, fault)
+            about = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), frozenset(places_of(found))
+            key = self[same] = WrittenKey(text, found, *about, fault)
+        if mark and text and found and "text" not in found and str(raw.key).strip()[0] not in "[(":
+            self._marks[mark] = key
         return key
 
 

@@ -70,7 +70,7 @@ class Evidence:
         assert isinstance(self.written, list)
         self.written.append(self._keys.of(raw))
         self._named[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
-        for cell, options in zip(raw.rivals, [*self._named.values()][1:], strict=False):
+        for cell, options in zip(raw.rivals, [*self._named.values()][1:], strict=False) if raw.rivals else ():
             key = listed_options.own_label(cell, self.fields.choices, raw.labels)
             options.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
         self.cuts[raw.cut] += 1

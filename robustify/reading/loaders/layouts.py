@@ -82,7 +82,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     evidence.require_clear(name, evidence.Case(facts, lines, keys, weak))
     differ = [*facts.differences(keys)]
     ids: Sequence[int] = facts.ids
-    if any(key.fault for key in {*keys}):
+    if any(key.fault for key in keys):
         faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
         raws, keys = raws.where(good), [*compress(keys, good)]

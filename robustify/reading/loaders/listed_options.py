@@ -214,7 +214,7 @@ def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) ->
         raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}")
     names = names[: len(values)]
     if key not in names:
-        if all(type(value) is str for value in values):
+        if {*map(type, values)} == {str}:
             bare_texts = _without_brackets(values)
             return Choices(rows.text_list(bare_texts, "the option columns"), _labels_of(names))
         return Choices(
@@ -226,7 +226,7 @@ def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) ->
 
 def _without_brackets(values: list[Any]) -> list[Any]:
     """Return the only text of each cell if all cells are written as lists of one text, such as `['red']`."""
-    if not values or not all(value[:1] == "[" for value in values):
+    if not values or values[0][:1] != "[" or not all(value[:1] == "[" for value in values):
         return values
     listed = [literal(value) for value in values]
     alone = [one[0] for one in listed if isinstance(one, list) and len(one) == 1 and isinstance(one[0], str)]
@@ -388,8 +388,13 @@ def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
 
 def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence[str]) -> object:
     """Replace a key that is a column name, such as `Option B`, with the label of the choice. Keep any other key."""
-    if isinstance(key, str) and len(key) <= 40:
-        columns = zip(several(choices), labels, strict=False)
-        named = [label for name, label in columns if name_key(name) == name_key(key)]
-        return named[0] if len(named) == 1 else key
+    if isinstance(key, str) and len(key) <= 40 and labels:
+        return _labels_by_name(several(choices), tuple(labels)).get(name_key(key), key)
     return key
+
+
+@lru_cache
+def _labels_by_name(columns: tuple[str, ...], labels: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the label of each option column by its name, if no other column has this name."""
+    names = [*map(name_key, columns[: len(labels)])]
+    return {name: label for name, label in zip(names, labels, strict=False) if names.count(name) == 1}

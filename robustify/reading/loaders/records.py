@@ -41,7 +41,7 @@ class _Records:
     def __init__(self, records: Callable[[], Iterable[_Record]]) -> None:
         self._records, self.shapes, below = records, Counter[_Shape](), Counter[_Shape]()
         for _, cells in records():
-            used = len(_trimmed(cells, 0))
+            used = len(cells) if cells[-1:] and cells[-1].strip() else len(_trimmed(cells, 0))
             letter = used > 0 and _LETTER.fullmatch(cells[used - 1]) is not None
             shape = len(cells), used, letter, not rows.undecoded("".join(cells))
             if not used and self.shapes:
@@ -62,8 +62,18 @@ class _Records:
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
+    @property
+    def regular(self) -> bool:
+        """Whether all records are UTF-8 and have as many cells as the widest one has up to its last text."""
+        return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
+
     def __iter__(self) -> Iterator[_Record]:
-        return ((line, _trimmed(cells, self.width)) for line, cells in islice(self._records(), self.n))
+        records = islice(self._records(), self.n)
+        return (
+            iter(records)
+            if self.regular
+            else ((line, _trimmed(cells, self.width)) for line, cells in records)
+        )
 
 
 def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
@@ -109,6 +119,9 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
     n = records.whole(len(first)) - (not rows.undecoded("".join(first)))
     members = partial(_members, width=len(header), why="the width of the header", names=header)
+    if records.regular and len(header) == len(first) == records.width and QUOTED not in header:
+        # No record is faulty or has cells to leave out, so that none needs to be checked again.
+        return rows.streamed(lambda: _named(records, header), n, flat=True, names=tuple(header))
     return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header))
 
 
@@ -123,6 +136,11 @@ def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[s
             yield line, dict(zip(names, cells, strict=True))
         else:
             yield line, {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
+
+
+def _named(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
+    """Yield the line and cells of each record below the header, all of which are as wide as it."""
+    return ((line, dict(zip(names, cells, strict=True))) for line, cells in islice(records, 1, None))
 
 
 def _header_words(cells: Sequence[str]) -> int:

@@ -270,6 +270,8 @@ def cell_value(cells: Cells, name: str) -> object:
 
 def cell_or_none(cells: Cells, name: str) -> object:
     """Return the cell called `name` as `cell_value` does, or None if there is no such cell."""
+    if name in cells:
+        return cells[name]
     return None if (value := _found(cells, name)) is _MISSING else value
 
 
@@ -316,6 +318,8 @@ def asked_text(cells: Cells, name: str) -> str:
     if name.startswith("="):
         return name[1:]
     value = cell_value(cells, name)
+    if type(value) is str:
+        return require_text(value, f"`{name}`")
     if isinstance(value, list):
         users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]
         value = users[-1].get("content") if users else value
@@ -366,7 +370,7 @@ def cell_label(cells: Cells, name: str | None) -> str:
 def text_list(values: object, what: str) -> tuple[str, ...]:
     """Return a list of choices as a tuple of strings. Raise `ItemError` if it is not a list or a member is not text."""
     # Fast path: nearly always, this is a list of plain texts.
-    if type(values) is list and all(type(value) is str for value in values):
+    if type(values) is list and {*map(type, values)} <= {str}:
         if (joined := "".join(values)).isascii() or not _SURROGATE.search(joined):
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):

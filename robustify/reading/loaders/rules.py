@@ -24,8 +24,10 @@ from robustify.reading.vocabulary import (
 
 Value = str | tuple[str, ...]
 """Column, or several columns with one option each."""
+_SAMPLE = 10_000
+"""Number of records, from the first, in which the columns are decided."""
 _ROWS_LOOKED_AT = 1000
-"""Number of rows in which empty columns are looked for, spread over the file."""
+"""Number of rows in which empty columns are looked for, spread over the sample."""
 _OPTIONAL = ("id", "topic", "passage")
 
 
@@ -40,7 +42,7 @@ class ColumnError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Column names of a table, the most common first, and the number of rows with a value in each.
+    """Column names of a table's sample, the most common first, and the number of rows with a value in each.
 
     `example` is a row with the most common names."""
 
@@ -52,11 +54,11 @@ class Columns:
     def of(cls, table: SourceTable) -> "Columns":
         """Collect the column names of a table. The first rows may be bad, so the most common names come first."""
         rows, shapes, examples = table.rows, Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
-        for row in rows[:1] if table.names else rows:
-            shapes[shape := tuple(row.cells)] += len(rows) if table.names else 1
+        for row in rows[:1] if table.names else islice(rows, _SAMPLE):
+            shapes[shape := tuple(row.cells)] += min(len(rows), _SAMPLE) if table.names else 1
             examples.setdefault(shape, row.cells)
         usual = shapes.most_common(1)[0][0]
-        some = islice(rows, 0, None, max(1, shapes.total() // _ROWS_LOOKED_AT))
+        some = islice(rows, 0, _SAMPLE, max(1, shapes.total() // _ROWS_LOOKED_AT))
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
         filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])

@@ -81,9 +81,11 @@ def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
     return next((series for series in _EVERY if plain and series[: len(plain)] == plain), None)
 
 
-@lru_cache(1024)
 def only_labels(texts: tuple[str, ...]) -> bool:
     """Return whether the texts are only the first labels of a series, in order, such as `A.` and `B.`."""
+    # Nearly always, the first text already is no label.
+    if not texts or bare_mark(texts[0]) is None:
+        return False
     found = [mark for text in texts if (mark := bare_mark(text)) is not None]
     return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
 
