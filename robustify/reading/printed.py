@@ -13,6 +13,7 @@ from contextlib import suppress
 from robustify.base.errors import ItemError
 
 _BEGINS = re.compile(r"[\[({]|(?:\w+\.)?(?:array|list)\(")
+_QUOTED_LIST = re.compile(r"""\s*[\[({]\s*['"]""")
 _SIDE_BY_SIDE = re.compile(r"""['"]\s*[rbuRBU]{0,2}['"]""")
 """Two texts between which nothing but blanks may stand, or an empty text."""
 _TOKEN = re.compile(
@@ -57,6 +58,11 @@ def literal(text: str) -> object:
     with suppress(_NotPrinted, RecursionError):
         return _Parser(text).whole()
     return None
+
+
+def unreadable_list(text: str) -> bool:
+    """Return whether a text begins as a list of texts, but `literal` cannot read it, such as `['a'; 'b']`."""
+    return _QUOTED_LIST.match(text) is not None and literal(text) is None
 
 
 def unquoted(text: str) -> str:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
+from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.loaders.answer_keys import FORMS
@@ -33,6 +34,9 @@ _MANY = 1 << 15
 _OF_ITEM = itemgetter(
     *map(RawItem.__slots__.index, ("stem", "choices", "id", "topic", "group", "question_at"))
 )
+_NO_QUESTION = frozenset({"", "nan", "none", "null", "n/a"})
+"""Texts that programs write into an empty cell, in lower case."""
+_LONGEST_EMPTY = max(map(len, _NO_QUESTION))
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
@@ -160,6 +164,17 @@ def _part(source: Source, base: str) -> _Part:
     return _Part(path, items, lines, tuple(faults), digest, how)
 
 
+def _has_question(stem: str, at: int, ours: bool) -> bool:
+    """Return whether a stem has a question from this place. Below a passage, it must be visible. Alone, or in our own
+    layout, an invisible one is a defect."""
+    question = stem[at:].strip()
+    if ours:
+        return bool(question)
+    if len(question) <= _LONGEST_EMPTY and question.casefold() in _NO_QUESTION:
+        return False
+    return not (at and is_blank(question))
+
+
 def _items(
     raw: RawItems, source: Source, base: str, by_line: bool
 ) -> tuple[Packed[Item], "array[int]", list[Fault]]:
@@ -173,7 +188,7 @@ def _items(
         stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
         name = f"{base}-{number:04d}" if by_line or not id else id
         topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
-        if stem[question_at:].strip():
+        if _has_question(stem, question_at, raw.how.layout == OWN.name):
             items.add((name, key, topic, own_group or group, stem, choices, question_at))
             lines.append(line)
             names.append(hash(name))

@@ -20,7 +20,7 @@ from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.rules import several
 from robustify.reading.marks import labelling
-from robustify.reading.printed import literal, unquoted
+from robustify.reading.printed import literal, unquoted, unreadable_list
 from robustify.reading.vocabulary import NAMES, choice_columns, column_label, name_key, usual_names
 
 _TAIL = re.compile(
@@ -39,6 +39,7 @@ BY_LABEL = "labels"
 ONE_TEXT = "one text that may list several wrong options"
 _LISTING = re.compile(r"[,，、/]|\s(?:and|or|und|oder|y|o|et|ou)\s", re.IGNORECASE)
 """What stands between options that one text lists in a way that cannot be distinguished from a single option."""
+_LISTING_WRONG = re.compile(_LISTING.pattern + r"|[•*~#<>+&|;\t]+|\s[-–—]\s|\s\s+|[.)]\s", re.IGNORECASE)
 _MANY_WORDS = 5
 _SEVERAL_WRONG = frozenset(map(name_key, NAMES["several_wrong"][0]))
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
@@ -286,9 +287,9 @@ def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] 
 def _may_be_several(name: str, text: str, alone: bool) -> bool:
     """Return whether one text may list several wrong options, such as `Rome, Sucre`. A column of another name, which stands
     alone beside that of the right option, must list three or more short ones."""
-    pieces = [piece.strip() for piece in _LISTING.split(text)]
     if name_key(name) in _SEVERAL_WRONG:
-        return len(pieces) > 1
+        return _LISTING_WRONG.search(text.strip()) is not None
+    pieces = [piece.strip() for piece in _LISTING.split(text)]
     return alone and len(pieces) > FEWEST and all(0 < len(piece.split()) < _MANY_WORDS for piece in pieces)
 
 
@@ -304,13 +305,17 @@ def _from_labelled_text(cell: str, what: str, _: str | None) -> Choices:
 
 def _pieces(cell: str) -> tuple[str, list[str]]:
     """Return the first separator that cuts a text into several pieces, and the pieces, or "" and none."""
+    if unreadable_list(cell):
+        return "", []
     cuts = ((one, [piece for piece in bare(cell).split(one) if not is_blank(piece)]) for one in _SEPARATORS)
     return next(((separator, pieces) for separator, pieces in cuts if len(pieces) > 1), ("", []))
 
 
 def _from_pieces(cell: str, what: str, _: str | None) -> Choices:
     separator, pieces = _pieces(cell)
-    return Choices(undressed(pieces, cut=True), cut=separator)
+    texts = undressed(pieces, cut=True)
+    plain = (*map(unquoted, texts),)
+    return Choices(texts if {*plain} & {*texts} else plain, cut=separator)
 
 
 def _from_list(listed: Sequence[object], what: str, _: str | None) -> Choices:

@@ -25,6 +25,8 @@ _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
 _Shape = tuple[int, int, bool, bool]
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
+_ID = re.compile(r"\S*\d\S*")
+_FEWEST_WITH_IDS = 3
 _MOST_ABOVE = 6
 _MOST_UNPACKED = 1 << 30
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
@@ -109,6 +111,7 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         for (width, *_), n in records.shapes.items():
             widths[min(width, records.width)] += n
         [(width, _)] = widths.most_common(1)
+        _require_questions_first(name, at, [cells for _, cells in records if len(cells) == width])
         return rows.streamed(lambda: _members(records, width, "the most common width"), layout="mmlu_csv")
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
@@ -200,6 +203,18 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
         n for (width, used, letter, _), n in shapes if letter and 4 <= used == min(width, records.width)
     )
     return ends > records.n / 2
+
+
+def _require_questions_first(name: str, line: int, records: Sequence[Sequence[str]]) -> None:
+    """Raise `DataError` if IDs or topics stand before the questions in a table without a header."""
+    firsts = {cells[0] for cells in records}
+    ids = all(_ID.fullmatch(first) for first in firsts) or 2 * len(firsts) <= len(records)
+    n_longest = sum(len(cells[1]) > max(map(len, cells[2:-1]), default=0) for cells in records)
+    if ids and len(records) >= _FEWEST_WITH_IDS and n_longest >= 0.9 * len(records):
+        raise DataError(
+            f"{name}:{line}: column 1 seems to hold IDs or topics, and column 2 the questions. Put a header above them, "
+            "for example id,question,A,B,C,D,answer."
+        )
 
 
 _UNCLOSED = re.compile(r'(?:^|(?<=\t))"(?!(?:[^"\t\r\n]|"")*"\r?(?:\t|$))', re.MULTILINE)

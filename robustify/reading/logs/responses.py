@@ -1,10 +1,15 @@
 """Responses in the rows of lm-eval: a log-likelihood for each request, or a generated reply. Numbers may be text."""
 
+import re
+
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, as_object
 from robustify.reading.logs import log
 from robustify.reading.logs.requested import scored_texts
 from robustify.reading.marks import picks
+
+_PRINTED = re.compile(r"[\w.]*\w\(([^(),]+)(?:,[^()]*)?\)|\(([^(),]+),\s*(?:True|False)\)")
+"""Number as NumPy or PyTorch prints it, such as `np.float64(-1.5)`, or beside whether its text is the most likely one."""
 
 
 def log_likelihoods(cells: Cells) -> list[float]:
@@ -12,7 +17,7 @@ def log_likelihoods(cells: Cells) -> list[float]:
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
-            return [log.number_or_nan(innermost(response)) for response in responses]
+            return [log.number_or_nan(_number(innermost(response))) for response in responses]
     return []
 
 
@@ -37,7 +42,14 @@ def is_scored(cells: Cells) -> bool:
 
 
 def _is_number(value: object) -> bool:
+    value = _number(value)
     return isinstance(value, int | float) or (isinstance(value, str) and log.is_number(value))
+
+
+def _number(value: object) -> object:
+    """Return the text of a number without what is printed around it, and any other value unchanged."""
+    printed = _PRINTED.fullmatch(value.strip()) if isinstance(value, str) else None
+    return value if printed is None else printed[1] or printed[2]
 
 
 def _innermost_list(value: object) -> list[object]:

@@ -236,7 +236,8 @@ class _Reader(HoldsText):
         other = self._position(joined["mark"]) if joined and not joined["mark"].islower() else None
         if isinstance(other, int):
             return None if other == place else NoPick("several options")
-        article = parts["mark"] in "aAiI" and not parts["gap"].strip()
+        bracketed = rest[:1] == "(" and rest[-1:] == ")"
+        article = parts["mark"] in "aAiI" and not parts["gap"].strip() and not bracketed
         if not sure and (article or not _REASONS.match(rest)):
             return None
         begins = {at for at, option in enumerate(self.options) if len(option) > 2 and _begins(rest, option)}

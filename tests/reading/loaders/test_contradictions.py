@@ -250,3 +250,49 @@ def test_quotation_marks_and_second_answers_in_one_text_are_seen(tmp_path: Path)
         options=lambda place, rest: [[{"type": "text", "text": one}] for one in (place, *rest)], answer="A"
     )
     assert right(loaded(tmp_path / "x", parts)) == [*PLACES]
+
+
+@pytest.mark.parametrize(
+    "listing",
+    ["a) {} b) {} c) {}", "1. {} 2. {} 3. {}", "(i) {} (ii) {} (iii) {}", "{}\t{}\t{}", "{} & {} & {}", "{} - {} - {}",
+     "{}• {}• {}", "{}##{}##{}", "{}<br>{}<br>{}", "{}. {}. {}", "['{}'; '{}'; '{}']", "['{}'| '{}'|"],
+)  # fmt: skip
+def test_wrong_options_that_one_text_lists_in_any_way_are_no_single_option(
+    tmp_path: Path, listing: str
+) -> None:
+    rows = made(correct_answer=one, incorrect_answers=lambda _, rest: listing.format(*rest))
+    with pytest.raises(DataError, match="one text"):
+        loaded(tmp_path / "x.jsonl", rows)
+
+
+def test_a_single_wrong_option_in_a_plural_column_stays_an_option(tmp_path: Path) -> None:
+    rows = made(correct_answer=one, incorrect_answers=lambda _, rest: f"{rest[0]}-on-Sea (old).")
+    assert right(loaded(tmp_path / "x.jsonl", rows)) == [*PLACES]
+
+
+@pytest.mark.parametrize("first", ["{}", "{}.0", "q{}", "geography"])
+def test_a_column_before_the_questions_of_a_table_without_header_is_no_question(
+    tmp_path: Path, first: str
+) -> None:
+    options = [[place, *PLACES[:at], *PLACES[at + 1 :]][:4] for at, place in enumerate(PLACES)]
+    rows = [[first.format(at), f"Where is place number {at}?", *row, "A"] for at, row in enumerate(options)]
+    file = tmp_path / "x.csv"
+    file.write_text("\n".join(",".join(row) for row in rows) + "\n", "utf-8")
+    with pytest.raises(DataError, match="header"):
+        load(Source(path=str(file)))
+    file.write_text("\n".join(",".join(row[1:]) for row in rows) + "\n", "utf-8")
+    assert right(load(Source(path=str(file)))) == [*PLACES]
+
+
+@pytest.mark.parametrize("blank", ["nan", "N/A", "\u00a0\u200b", "None"])
+def test_a_blank_question_under_a_passage_is_no_item(tmp_path: Path, blank: str) -> None:
+    rows = made(passage="A story.", choices=lambda place, rest: [place, *rest], answer=0)
+    rows[2]["question"] = blank
+    with pytest.raises(DataError, match=":3: the stem is empty"):
+        loaded(tmp_path / "x.jsonl", rows)
+
+
+def test_options_in_quotation_marks_lose_them_only_all_together(tmp_path: Path) -> None:
+    rows = made(options=lambda place, rest: "; ".join(f'"{text}"' for text in [place, *rest]), answer="A")
+    rows[1]["options"] = '"Hamlet"; Sucre; Quito; Oslo'
+    assert right(loaded(tmp_path / "x.jsonl", rows)) == ["Rome", '"Hamlet"', *PLACES[2:]]

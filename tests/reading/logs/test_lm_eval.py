@@ -224,6 +224,14 @@ def test_scores_are_put_back_where_the_texts_were_asked_in_another_order(path: P
     assert log.replies[0].scores == tuple(scores_for([1])[0])
 
 
+@pytest.mark.parametrize("printed", ["np.float64({})", "tensor({}, device='cuda:0')", "({}, False)"])
+def test_numbers_as_numpy_or_pytorch_print_them_are_scores(path: Path, printed: str) -> None:
+    rows = logged()
+    for row in rows:
+        row["resps"] = row["filtered_resps"] = [[printed.format(pair[0])] for (pair,) in row["resps"]]
+    assert picks_of(log_of(path, rows)) == picks_of(log_of(path, logged()))
+
+
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "None"])
 def test_a_score_that_is_no_number_is_no_answer(path: Path, bad: str) -> None:
     rows = logged()

@@ -52,6 +52,11 @@ def test_the_second_option_is_named(text: str) -> None:
     assert index(text) == 1
 
 
+@pytest.mark.parametrize("letter", "ABCD")
+def test_a_remark_in_brackets_hides_no_letter(letter: str) -> None:
+    assert index(f"{letter} (confidence: 0.9)") == "ABCD".index(letter)
+
+
 @pytest.mark.parametrize(
     "marks",
     ["أبجد", "ابتث", "АБВГ", "αβγδ", "ΑΒΓΔ", "אבגד", "甲乙丙丁", "一二三四", "ㄱㄴㄷㄹ", "가나다라",
