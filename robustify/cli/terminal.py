@@ -104,11 +104,13 @@ def step(label: str, shown: bool | None = None) -> Iterator[Advance]:
             UNMUTED.flush()
             wait = EVERY_SECONDS
 
-    threading.Thread(target=tell, daemon=True).start()
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
     try:
         yield lambda _: None
     finally:
         ended.set()
+        thread.join()
 
 
 @contextmanager

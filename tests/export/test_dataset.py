@@ -32,7 +32,7 @@ from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
 from tests.support.exported_run import lines, made_run, made_up
 from tests.support.fake_archives import openeval
-from tests.support.fake_logs import boxes
+from tests.support.fake_logs import boxes, jsonl
 
 SPLITS = ("kept", "flagged", "undecided", "cloze")
 WORDS = [
@@ -218,8 +218,12 @@ def test_answers_are_written_for_py_irt_and_as_a_matrix(imported: Run, tmp_path:
 def test_a_run_without_the_full_question_and_a_restricted_run_are_refused(
     tmp_path: Path, restricted: Path, imported: Run
 ) -> None:
-    (archive,) = openeval(tmp_path / "again", boxes(), REPLIES)
-    other = import_logs([LogPath(archive, view="choices_only")], tmp_path / "other")
+    rows = [
+        {"model": model, "view": "choices_only", "item": f"i{i}", "key": "ABCD"[i % 4], "pick": "A"}
+        for model in ("one", "two")
+        for i in range(40)
+    ]
+    other = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "other")
     with pytest.raises(DataError, match="no model was asked the full question"):
         export_responses(other, tmp_path / "irt")
     with pytest.raises(AuthorisationError, match="restricted run"):

@@ -47,13 +47,22 @@ def item(name: str, k: int = 4, key: int = 1) -> Item:
 def test_a_letter_is_read_where_it_is_the_first_word_and_no_other_is_guessed() -> None:
     read = (
         '{"letter": "B"}',
+        '{"letter": ["B"]}',
         "b",
         "(B)",
         "**B**",
         "B\n\nBecause it is red.",
         "<think>A or B? A cat.</think>\nB",
     )
-    unread = ("A cat has four legs", "Between A and B", "E", '{"letter": "E"}', '{"letter": ["B"]}', "", "AB")
+    unread = (
+        "A cat has four legs",
+        "Between A and B",
+        "E",
+        '{"letter": "E"}',
+        '{"letter": ["A", "B"]}',
+        "",
+        "AB",
+    )
     assert {read_letter(reply, "ABCD") for reply in read} == {"B"}
     assert {read_letter(reply, "ABCD") for reply in unread} == {None}
 
