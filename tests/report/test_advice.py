@@ -85,7 +85,11 @@ SAYS: Edits = {
 }
 NO_WHOLE: Edits = {"evidence/whole": None}
 RATED = {name: {"all": {"value": 0.63, "n": 360, "chance": 0.25}} for name in ("smollm2-135m", "gemma3-270m")}
-GOOD: Edits = {**QUIET, "label_noise": {**DEMO["label_noise"], "p": 0.001}, "measures/model/full": RATED}
+NOISE = {
+    "strong": ["smollm2-135m", "gemma3-270m"], "n": 360, "flagged": {"value": 89 / 360, "n": 360, "ci": [0.205, 0.294]},
+    "all_wrong": 175, "expected": 58.3, "p": 0.001, "items": [f"q{i}" for i in range(89)],
+}  # fmt: skip
+GOOD: Edits = {**QUIET, "label_noise": NOISE, "measures/model/full": RATED}
 CASES: dict[str, tuple[Edits, int, Edits]] = {
     "run_whole": (TRIAL, 360, {}),
     "ask_by_text": (LETTERS, 360, TRIAL),
@@ -184,7 +188,7 @@ def test_keys_of_a_list_with_a_measured_precision_are_to_be_checked() -> None:
 def test_no_advice_asks_for_what_cannot_be_told() -> None:
     """Weak models that agree say nothing of keys, and small sets get a limit."""
     weak = {name: {"all": {"value": 0.38, "n": 360, "chance": 0.25}} for name in RATED}
-    luck = {**DEMO["label_noise"], "p": 0.2}
+    luck = {**NOISE, "p": 0.2}
     for wrong in (
         {"measures/model/full": weak},
         {"label_noise": luck},
@@ -231,7 +235,7 @@ def claimed(**points: float) -> Edits:
     }
 
 
-NUMBER = "At least 110 of 360 items (92 to 130) are answerable without their question."
+NUMBER = "At least 110 of 360 items (101 to 117) are answerable without their question."
 NONE = "None of 360 items was found to be answerable without its question."
 UNTOLD = "No single item can be shown to give its key away."
 
