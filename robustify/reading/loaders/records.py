@@ -26,7 +26,7 @@ _Record = tuple[int, list[str]]
 _Shape = tuple[int, int, bool, bool]
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _ID = re.compile(r"\S*\d\S*")
-_FEWEST_WITH_IDS = 3
+_FEWEST_WITH_IDS, _MOST_SAMPLED = 3, 10_000
 _MOST_ABOVE = 6
 _MOST_UNPACKED = 1 << 30
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
@@ -111,7 +111,8 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         for (width, *_), n in records.shapes.items():
             widths[min(width, records.width)] += n
         [(width, _)] = widths.most_common(1)
-        _require_questions_first(name, at, [cells for _, cells in records if len(cells) == width])
+        sample = [cells for _, cells in islice(records, _MOST_SAMPLED) if len(cells) == width]
+        _require_questions_first(name, at, sample)
         return rows.streamed(lambda: _members(records, width, "the most common width"), layout="mmlu_csv")
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
