@@ -24,6 +24,10 @@ _TOKEN = re.compile(
 _WORDS = {"None": None, "null": None, "nan": None, "NaN": None} | {
     word: value for value in (True, False) for word in (str(value), str(value).casefold())
 }
+_LISTING = re.compile(r"[,，、/]|\s(?:and|or|und|oder|y|o|et|ou)\s", re.IGNORECASE)
+"""What stands between options that one text lists in a way that cannot be distinguished from a single option."""
+_LISTING_PLURAL = re.compile(_LISTING.pattern + r"|[•*~#<>+&|;\t]+|\s[-–—]\s|\s\s+|[.)]\s", re.IGNORECASE)
+_FEWEST_LISTED, _MANY_WORDS = 3, 5
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _CALLS = {"array", "list", "tuple", "str_", "int64", "int32", "float64", "float32", "bool_"}
 """Functions whose first argument is the value, as NumPy and pandas print them."""
@@ -63,6 +67,15 @@ def literal(text: str) -> object:
 def unreadable_list(text: str) -> bool:
     """Return whether a text begins as a list of texts, but `literal` cannot read it, such as `['a'; 'b']`."""
     return _QUOTED_LIST.match(text) is not None and literal(text) is None
+
+
+def may_list_several(text: str, plural: bool, alone: bool) -> bool:
+    """Return whether one text may list several wrong options, such as `Rome, Sucre`. If its column has no `plural` name,
+    but stands `alone` beside that of the right option, it must list three or more short ones."""
+    if plural:
+        return _LISTING_PLURAL.search(text.strip()) is not None
+    pieces = [piece.split() for piece in _LISTING.split(text)]
+    return alone and len(pieces) >= _FEWEST_LISTED and all(0 < len(piece) < _MANY_WORDS for piece in pieces)
 
 
 def unquoted(text: str) -> str:

@@ -20,7 +20,7 @@ from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.rules import several
 from robustify.reading.marks import labelling
-from robustify.reading.printed import literal, unquoted, unreadable_list
+from robustify.reading.printed import literal, may_list_several, unquoted, unreadable_list
 from robustify.reading.vocabulary import NAMES, choice_columns, column_label, name_key, usual_names
 
 _TAIL = re.compile(
@@ -37,10 +37,6 @@ _LIKE_LABEL = re.compile(r"\W{0,4}(?:[^\W\d_]{3,10}\s+)?\w{1,5}\s?[^\w\s]|\S\s")
 """Start of an option that may have a label. Only such options are looked at closely."""
 BY_LABEL = "labels"
 ONE_TEXT = "one text that may list several wrong options"
-_LISTING = re.compile(r"[,，、/]|\s(?:and|or|und|oder|y|o|et|ou)\s", re.IGNORECASE)
-"""What stands between options that one text lists in a way that cannot be distinguished from a single option."""
-_LISTING_WRONG = re.compile(_LISTING.pattern + r"|[•*~#<>+&|;\t]+|\s[-–—]\s|\s\s+|[.)]\s", re.IGNORECASE)
-_MANY_WORDS = 5
 _SEVERAL_WRONG = frozenset(map(name_key, NAMES["several_wrong"][0]))
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
 KEPT_BELOW = "lines after its first line"
@@ -256,7 +252,7 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
             text = value if lists else text
             whole = isinstance(inner, list | tuple) and all(isinstance(one, str) for one in inner)
             cell = inner if whole else text
-            if name != key and not whole and _may_be_several(name, value, alone):
+            if name != key and not whole and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone):
                 unread = (ONE_TEXT,)
         members = cell if isinstance(cell, list | tuple) else [value if cell is None else cell]
         more = rows.text_list([*members], f"`{name}`")
@@ -282,15 +278,6 @@ def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] 
         if pieces:
             return [*undressed(pieces, cut=True)], separator
     return None, ""
-
-
-def _may_be_several(name: str, text: str, alone: bool) -> bool:
-    """Return whether one text may list several wrong options, such as `Rome, Sucre`. A column of another name, which stands
-    alone beside that of the right option, must list three or more short ones."""
-    if name_key(name) in _SEVERAL_WRONG:
-        return _LISTING_WRONG.search(text.strip()) is not None
-    pieces = [piece.strip() for piece in _LISTING.split(text)]
-    return alone and len(pieces) > FEWEST and all(0 < len(piece.split()) < _MANY_WORDS for piece in pieces)
 
 
 _cut = lru_cache(1)(labelling.cut_at_labels)
