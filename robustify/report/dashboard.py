@@ -4,7 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from operator import attrgetter
 from pathlib import Path
@@ -113,7 +113,9 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     of_run = run.date, run.verdict, rule, flagged, run.reader, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
         full, looks, cloze = (by.of(s).get(model, Measured()) for by in (FULL, LOOKS, CLOZE))
-        scores = full.all, full.kept, cell(looks.all, "points"), cloze.all
+        owed = s.models[model].looks if model in s.models else None
+        marked = replace(cell(looks.all, "points"), badge="claimed" if owed and owed.state == "claimed" else "")
+        scores = full.all, full.kept, marked, cloze.all
         yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
 
 

@@ -226,7 +226,7 @@ def test_looks_are_compared_item_by_item_also_of_a_model_named_item(tmp_path: Pa
     led = looking(tmp_path / "led", items, "item", 0.4, 0.9, 2)
     (change,) = (c for c in compared([even.folder, led.folder]).changes if c.number == "looks")
     assert change.paired
-    assert change.label == "item, owed to looks, all"
+    assert change.label == "item, owed to looks, claimed or not, all"
     owed = [run.summary.models["item"].looks.value for run in (even, led)]
     assert [change.first.value, change.second.value] == pytest.approx(owed, abs=1e-4)
     assert change.difference.value == pytest.approx(owed[1] - owed[0], abs=1e-4)
