@@ -114,7 +114,9 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     for model in s.models or ("none",):
         full, looks, cloze = (by.of(s).get(model, Measured()) for by in (FULL, LOOKS, CLOZE))
         owed = s.models[model].looks if model in s.models else None
-        marked = replace(cell(looks.all, "points"), badge="claimed" if owed and owed.state == "claimed" else "")
+        marked = replace(
+            cell(looks.all, "points"), badge="claimed" if owed and owed.state == "claimed" else ""
+        )
         scores = full.all, full.kept, marked, cloze.all
         yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
 

@@ -22,7 +22,7 @@ from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import item_table
 from robustify.reading.loaders.datasets import OWN
-from robustify.reading.loaders.evidence import UncertainBaseError
+from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows

@@ -13,9 +13,9 @@ from string import ascii_uppercase
 from robustify.base.errors import ItemError
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders import rows
+from robustify.reading.loaders.column_rules import several
 from robustify.reading.loaders.listed_options import FormRule, own_label, read_choices
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rules import several
 from robustify.reading.printed import literal
 from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 

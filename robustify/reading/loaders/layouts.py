@@ -15,10 +15,10 @@ from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, datasets, evidence, listed_options, rows
+from robustify.reading.loaders import answer_keys, datasets, file_evidence, listed_options, rows
+from robustify.reading.loaders.column_rules import ColumnError, Columns, decide, several
 from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, Decision, FieldMap, Recognised
-from robustify.reading.loaders.rules import ColumnError, Columns, decide, several
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, known_name, usual_names
 
@@ -64,22 +64,22 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), found.choices)
     read = known.read if known else datasets.reader_of(found, form)
     free = columns is not None and (fields is None or fields.key is None)
-    checked = evidence.checked_columns(found, columns.names) if columns and free else None
-    beside = evidence.columns_beside(found, columns, checked or ()) if columns else []
-    facts, faults = evidence.Evidence(found, checked, beside), list[rows.Fault]()
+    checked = file_evidence.checked_columns(found, columns.names) if columns and free else None
+    beside = file_evidence.columns_beside(found, columns, checked or ()) if columns else []
+    facts, faults = file_evidence.Evidence(found, checked, beside), list[rows.Fault]()
     as_read, lines, numbers = _as_read(table.rows, read, facts, faults)
     # Files that robustify wrote are read back unchanged.
     raws, labelled, stripped = (
-        (as_read, False, ()) if known is OWN else evidence.bare_items(as_read, facts.n_with_lead)
+        (as_read, False, ()) if known is OWN else file_evidence.bare_items(as_read, facts.n_with_lead)
     )
     raws = answer_keys.with_alphabet(raws, facts.short_keys)
     facts = facts if raws is as_read else facts.again(raws)
-    if evidence.counts_from_1(facts):
+    if file_evidence.counts_from_1(facts):
         found = facts.fields
     weak = columns is not None and (fields is None or fields.stem is None)
     weak = weak and not is_named(found.stem or "", "stem", slice(1))
     keys = answer_keys.read_keys(facts.written)
-    evidence.require_clear(name, evidence.Case(facts, lines, keys, weak))
+    file_evidence.require_clear(name, file_evidence.Case(facts, lines, keys, weak))
     differ = [*facts.differences(keys)]
     ids: Sequence[int] = facts.ids
     if any(key.fault for key in keys):
@@ -125,7 +125,10 @@ def _forms(
 
 
 def _as_read(
-    table: Sequence[rows.SourceRow], read: datasets.Read, facts: evidence.Evidence, faults: list[rows.Fault]
+    table: Sequence[rows.SourceRow],
+    read: datasets.Read,
+    facts: file_evidence.Evidence,
+    faults: list[rows.Fault],
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
@@ -310,7 +313,7 @@ def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
 
-def _unread(table: rows.SourceTable, facts: evidence.Evidence, columns: Columns | None) -> Iterator[str]:
+def _unread(table: rows.SourceTable, facts: file_evidence.Evidence, columns: Columns | None) -> Iterator[str]:
     """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
     that have options that nobody reviewed."""
     for what, n in facts.unread.items():

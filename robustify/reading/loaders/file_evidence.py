@@ -14,9 +14,9 @@ from robustify.base.errors import DataError
 from robustify.base.texts import edges, undressed
 from robustify.items.item import MOST
 from robustify.reading.loaders import answer_keys, listed_options, rows
+from robustify.reading.loaders.column_rules import Columns, several
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
-from robustify.reading.loaders.rules import Columns, several
 from robustify.reading.marks import labelling
 from robustify.reading.marks.labelling import cut_at_labels, only_labels
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
