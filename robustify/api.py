@@ -65,7 +65,7 @@ class Audit:
     @property
     def state(self) -> State:
         """State of the run: `passed`, `failed`, or `not evaluated`."""
-        return self.run.released.state if self.run.restricted else self.run.summary.state
+        return self.run.state
 
     @property
     def answers(self) -> "pd.DataFrame":
