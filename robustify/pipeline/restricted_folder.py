@@ -226,9 +226,10 @@ def _claim(run: Run) -> SplitOf:
 
 
 def _recorded(
-    run: Run, what: str, shown: object, of: SplitOf, parts: Sequence[tuple[object, float]] = ()
+    run: Run, what: str, shown: object, of: SplitOf, parts: Sequence[tuple[tuple[object, ...], float]] = ()
 ) -> Release:
     key, about, page = evaluator_key(), run.manifest["adapter"], run.released
+    marks = [tuple(digest(key, content) for content in contents) for contents, _ in parts]
     release = Release(
         about["id"],
         about["version"],
@@ -236,9 +237,9 @@ def _recorded(
         digest(key, [what, shown]),
         bits=0.0,
         of=of,
-        numbers=tuple((digest(key, part), bits) for part, bits in parts),
+        numbers=tuple((mark[0], bits) for mark, (_, bits) in zip(marks, parts, strict=True)),
         # The bits owed for the verdict and the number of flags are the same in every release of a split.
         budget=(page.available or 0.0) - page.owed,
         cell=max(CELL, run.manifest["release"]["min_cell"]),
     )
-    return record(key, record_file(), release)
+    return record(key, record_file(), release, {mark[0]: mark[1:] for mark in marks})

@@ -8,7 +8,8 @@ from robustify.base.files import write_json, write_text
 from robustify.report.format import Cell, Table, cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, guardrail_label, html, markdown
-from robustify.restricted.disclosure.released import Released, ReleasedNumber
+from robustify.restricted.disclosure.released import Released
+from robustify.restricted.disclosure.released_number import ReleasedNumber
 
 NOT_SHOWN = "not shown"
 

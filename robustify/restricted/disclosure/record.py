@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -123,17 +124,21 @@ def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
     return None
 
 
-def record(key: Key, file: Path, release: Release) -> Release:
+def record(
+    key: Key, file: Path, release: Release, former: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Release:
     """Record a release before any of its files is written. Return it with the number of bits that it spends. The same
-    content is recorded only once. Raise `AuthorisationError` if it must not be published, or the record is damaged, and
-    `ResourceError` if the record cannot be written."""
+    content is recorded only once. `former` has the digests that earlier versions made of a number, by its digest. Raise
+    `AuthorisationError` if it must not be published, or the record is damaged, and `ResourceError` if the record cannot
+    be written."""
     with _writing(file):
         lines, earlier = _read(key, file)
         for one in earlier:
             if (one.of, one.content) == (release.of, release.content):
                 return replace(one, bits=0.0)
         known = {mark for one in earlier if one.of == release.of for mark, _ in one.numbers}
-        bits = round(sum(bits for mark, bits in release.numbers if mark not in known), 2)
+        unknown = [bits for mark, bits in release.numbers if known.isdisjoint((mark, *former.get(mark, ())))]
+        bits = round(sum(unknown), 2)
         new = replace(release, bits=bits)
         why = refusal(new, earlier)
         if why is not None:

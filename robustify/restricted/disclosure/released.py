@@ -14,12 +14,13 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
+from robustify.judging.measures import MEASURES, TOPICS_RANK, Group, PartName
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import TopicRow
+from robustify.restricted.disclosure.released_number import Kind, Numbering, ReleasedNumber
 
 FINE, COARSE = 0.01, 0.05
 CELL = 10
@@ -29,8 +30,6 @@ P_VALUES = 28
 
 STATE_BITS = 2.0
 """Bits of a state: claimed, not claimed, cannot tell, or not measured."""
-
-Kind = Literal["share", "p", "state"]
 
 
 def rounded(x: float, step: float) -> float:
@@ -165,22 +164,6 @@ Label = Callable[[str], str]
 _GROUPS: tuple[Group, ...] = get_args(Group)
 
 
-class ReleasedNumber(BaseModel):
-    """A released number. `value` is null if the number is not shown, for the `reason`, which is otherwise empty. A `state`
-    is 1 if it is claimed and 0 if not."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    group: Group
-    kind: Kind
-    value: float | None
-    n: int | None
-    ci: tuple[float, float] | None
-    reason: str
-    bits: float
-
-
 class Released(BaseModel):
     """The released page of a restricted run.
 
@@ -221,11 +204,12 @@ class Released(BaseModel):
         """Number of bits on this page, including the bits owed once for all releases of a split."""
         return self.bits + self.owed
 
-    def parts(self) -> list[tuple[object, float]]:
-        """Return each number and the topic table as JSON, with its bits."""
-        every: list[ReleasedNumber | ReleasedTopics] = [*self.numbers]
-        every += [] if self.topics is None else [self.topics]
-        return [(one.model_dump(mode="json", exclude={"bits"}), one.bits) for one in every]
+    def parts(self) -> list[tuple[tuple[object, ...], float]]:
+        """Return what the record knows each number and the topic table by, as JSON, with its bits."""
+        found: list[tuple[tuple[object, ...], float]] = [(n.identities, n.bits) for n in self.numbers]
+        if self.topics is not None:
+            found.append(((self.topics.model_dump(mode="json", exclude={"bits"}),), self.topics.bits))
+        return found
 
     def only(self, groups: Sequence[str]) -> "Released":
         """Return the page to publish, with only the numbers of the given groups, or of all groups by default."""
@@ -307,59 +291,45 @@ class _Page:
             for subject, parts in measure.of(summary).items():
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
-                i, name = 0, label(measure.name)
-                if measure.scope == "model":
-                    i = place[subject]
-                    # A name that is not a single printable word might be text.
-                    name = f"{subject if _NAME.fullmatch(subject) else f'model {i}'}: {name}"
-                elif measure.scope == "rule":
-                    name = f"{name}: {subject.replace('_', ' ')}"
+                i = place[subject] if measure.scope == "model" else 0
+                # A name of a model that is not a single printable word might be text.
+                printed = subject if not i or _NAME.fullmatch(subject) else f"model {i}"
+                numbering = Numbering(measure, disclosed, printed, label(measure.name))
                 if disclosed.only_state:
-                    numbers = iter((self._state(disclosed, name, summary.models[subject].looks),))
+                    numbers = iter((self._state(numbering, summary.models[subject].looks),))
                 else:
-                    numbers = self._of(measure, disclosed, name, parts)
+                    numbers = self._of(numbering, parts)
                 found += (((disclosed.rank, i), number) for number in numbers)
         if summary.topics is not None and self.screened:
             found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step)))
         return [number for _, number in sorted(found, key=lambda one: one[0])]
 
-    def _of(
-        self, measure: Measure, disclosed: Disclosed, name: str, parts: Measured
-    ) -> Iterator[ReleasedNumber]:
+    def _of(self, numbering: Numbering, parts: Measured) -> Iterator[ReleasedNumber]:
         """Yield the released numbers of a measure on all or kept items. Sizes are rounded down if some items were not
         answered. Points, which may be smaller than the rounding, are never released."""
+        measure = numbering.measure
         if measure.unit == "points":
             return
         answered = (parts.all and parts.all.n) or 0
         whole = measure.scope == "set" or answered == self.n
         size = self.n if whole else answered // self.k * self.k
-        kept = size * self.kept // self.n if self.n else 0
-        found = {
-            "all": (parts.all, name if measure.scope == "set" else f"{name}, all items", size),
-            "kept": (parts.kept, f"{name}, items kept", kept),
-        }
-        for part in disclosed.parts:
+        found = {"all": (parts.all, size), "kept": (parts.kept, size * self.kept // self.n if self.n else 0)}
+        for part in numbering.disclosed.parts:
             if part == "all" or measure.scope == "set" or self.screened:
-                yield self._number("p" if measure.unit == "p" else "share", disclosed, *found[part])
+                yield self._number("p" if measure.unit == "p" else "share", numbering, part, *found[part])
 
-    def _state(self, disclosed: Disclosed, name: str, looks: Looks | None) -> ReleasedNumber:
+    def _state(self, numbering: Numbering, looks: Looks | None) -> ReleasedNumber:
         """Return whether a model's looks are claimed (1 or 0), which is unknown if the run cannot tell."""
         value, reason = None, "not measured" if looks is None else "cannot tell"
         if looks is not None and min(looks.n or 0, looks.wrong_picks) >= self.k:
             value = {"claimed": 1.0, "wrong picks only": 0.0}.get(looks.state)
-        return ReleasedNumber(
-            name=name,
-            group=disclosed.group,
-            kind="state",
-            value=value,
-            n=None,
-            ci=None,
-            reason="" if value is not None else reason,
-            bits=bits("state", self.step) if self.screened else 0.0,
+        price = bits("state", self.step) if self.screened else 0.0
+        return numbering.number(
+            "state", "all", Score(value=value), "" if value is not None else reason, price
         )
 
     def _number(
-        self, kind: Kind, disclosed: Disclosed, score: Score | None, name: str, size: int
+        self, kind: Kind, numbering: Numbering, part: PartName, score: Score | None, size: int
     ) -> ReleasedNumber:
         value, n = (None, None) if score is None else (score.value, score.n)
         reason = ""
@@ -373,14 +343,5 @@ class _Page:
             value = rounded(min(1.0, max(0.0, value)), self.step)
         shown = None if n is None else size
         ci = None if value is None or not shown else rounded_interval(value, shown)
-        price = round(bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
-        return ReleasedNumber(
-            name=name,
-            group=disclosed.group,
-            kind=kind,
-            value=value,
-            n=shown,
-            ci=ci,
-            reason=reason,
-            bits=price,
-        )
+        price = round(bits(kind, self.step), 2) if self.screened and numbering.disclosed.charged else 0.0
+        return numbering.number(kind, part, Score(value=value, n=shown, ci=ci), reason, price)

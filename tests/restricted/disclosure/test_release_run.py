@@ -12,9 +12,11 @@ import pytest
 import yaml
 
 from robustify.base.files import sha256
+from robustify.pipeline import restricted_folder
 from robustify.pipeline.restricted_folder import emit_split, publish
 from robustify.pipeline.steps import rejudge
-from robustify.restricted.ids import read_split
+from robustify.restricted.disclosure import record
+from robustify.restricted.ids import evaluator_key, read_split
 from robustify.restricted.loader import documents, require_silence
 from robustify.runs.run import Run, open_run
 from tests.support import restricted_run, restricted_set
@@ -124,6 +126,50 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
         publish(second, tmp_path / "other", ["audit"])
     third = audit(name="third", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
     assert publish(third, tmp_path / "third", ["audit"])
+
+
+def test_a_reworded_label_is_charged_once(
+    tmp_path: Path, audit: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = publish(audit(), tmp_path / "first")
+    monkeypatch.setattr(restricted_folder, "label", lambda name: f"reworded {name}")
+    again = audit(name="again")
+    assert all("reworded" in number.name for number in again.released.numbers)
+    published = publish(again, tmp_path / "again")
+    assert (published.bits, len(published.numbers)) == (0, len(first.numbers))
+    assert published.content != first.content
+
+
+FORMER = {
+    "probe": "probe without questions",
+    "probe_by_chance": "the same by chance",
+    "looks": "owed to looks",
+}
+"""Labels of earlier versions, whose records had the digest of a number with its label."""
+
+
+def test_the_record_of_an_earlier_version_knows_its_numbers(
+    tmp_path: Path, audit: Callable[..., Run]
+) -> None:
+    run = audit()
+    page = json.loads((run.folder / "summary.json").read_text("utf-8"))
+    key, former = evaluator_key(), []
+    for number in page["numbers"]:
+        bits, old = number.pop("bits"), FORMER.get(number.pop("measure"))
+        del number["part"]
+        subject = number.pop("subject")
+        if old is not None:
+            number["name"] = f"{subject}: {old}" if subject else old
+        former.append((record.digest(key, number), bits))
+    whole = publish(run, tmp_path / "unrecorded")
+    record.record_file().unlink()
+    record.begin(key, record.record_file())
+    bits = sum(bits for _, bits in former)
+    earlier = replace(whole, what="page", content="of an earlier version", bits=bits, numbers=tuple(former))
+    assert record.record(key, record.record_file(), earlier).bits == pytest.approx(bits)
+    again = publish(run, tmp_path / "again")
+    table = 0.0 if run.released.topics is None else run.released.topics.bits
+    assert again.bits == pytest.approx(table)
 
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
