@@ -130,10 +130,10 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
     placed = key_position(bench.items)
     position = {"says": placed[0], **asdict(placed[1])} if placed else None
     parallel = parallels(bench.items, np.arange(len(bench.items))).unnamed
-    description = {**describe(bench), "key_position": position, "parallel_items": parallel}
-    if not names_config(data):
-        description["read"] = list(map(asdict, bench.recognised))
-        description |= {"data": named_data(data, bench, how)} if data != STDIN else {}
+    read = [*map(asdict, bench.recognised)]
+    description = {**describe(bench), "key_position": position, "parallel_items": parallel, "read": read}
+    if not names_config(data) and data != STDIN:
+        description["data"] = named_data(data, bench, how)
     lines = [*survey_lines(description, data), *(why_lines(description) if why else ())]
     return print_result(description, lines)
 

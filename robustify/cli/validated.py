@@ -43,12 +43,13 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
 
 def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each part of an item: its columns, the rule that chose them, the reason, and other candidates."""
-    for file in tree.get("read", ()):
+    for file in tree["read"]:
         yield f"why {file['file']} is read so:"
-        for one in file["why"]:
-            columns = f"{_columns(one['columns'])} by " if one["columns"] else ""
-            others = f"; other candidates: {', '.join(one['candidates'])}" if one["candidates"] else ""
-            yield f"  {one['part']:15} {columns}{one['rule']} ({one['reason']}){others}"
+        for decision in file["decisions"]:
+            columns = f"{_columns(decision['columns'])} by " if decision["columns"] else ""
+            names = ", ".join(decision["candidates"])
+            others = f"; other candidates: {names}" if names else ""
+            yield f"  {decision['part']:15} {columns}{decision['rule']} ({decision['reason']}){others}"
 
 
 def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -14,9 +14,9 @@ from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspa
 from robustify.items.item import Item
 from robustify.items.packed import repeats
 from robustify.reading.loaders.answer_keys import NUMBERED
-from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.listed_options import BY_LABEL
 from robustify.reading.loaders.loaded import Defect, Loaded
+from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import line_spans
 from robustify.reading.marks.labelling import split_labels
 
@@ -107,7 +107,7 @@ def notes(loaded: Loaded) -> list[str]:
             "the choices, and a screen that keeps this order would see the position of the key"
         )
     from_0 = [one.layout for one in files if "number from 0" in one.key_forms]
-    few = n < _FEWEST_OF_OURS and from_0 == [OWN.name]
+    few = n < _FEWEST_OF_OURS and from_0 == [OWN]
     if from_0 and not few and all(item.key for item in loaded.items):
         said.append(
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "

@@ -1,10 +1,11 @@
 """Usual names of columns (`vocabulary.txt`), and series of columns with one option each, such as A, B, C."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from string import ascii_lowercase
+from typing import Any
 
 Ranks = tuple[tuple[str, ...], ...]
 """Synonyms by rank. A later rank counts only if no name of an earlier one is present."""
@@ -57,6 +58,12 @@ def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[
         by_name.setdefault(name_key(column), []).append(column)
     named = ([column for name in map(name_key, rank) for column in by_name.get(name, ())] for rank in ranks)
     return next(filter(None, named), [])
+
+
+def first_value(row: Mapping[str, Any], part: str) -> Any:
+    """Return the value of the first field, in the order of the names of a part, that has one, or None."""
+    names = (name for rank in NAMES[part] for name in rank)
+    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
 def every_named(columns: Iterable[str], part: str) -> list[str]:

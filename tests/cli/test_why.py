@@ -29,7 +29,7 @@ def items(tmp_path: Path) -> Path:
 
 def test_each_part_has_a_rule_a_reason_and_candidates(items: Path) -> None:
     read = json.loads(invoked("validate", items, "--json").stdout)["read"][0]
-    why = {one["part"]: one for one in read["why"]}
+    why = {one["part"]: one for one in read["decisions"]}
     assert {part: one["columns"] for part, one in why.items() if not part.startswith("form")} == {
         "choices": ["choices"],
         "key": ["gold"],
@@ -38,7 +38,7 @@ def test_each_part_has_a_rule_a_reason_and_candidates(items: Path) -> None:
     }
     assert why["key"]["candidates"] == ["answer"]
     assert why["id"]["candidates"] == ["nr"]
-    assert all(one["rule"] and one["reason"] for one in read["why"])
+    assert all(one["rule"] and one["reason"] for one in read["decisions"])
 
 
 def test_only_a_reader_who_asks_sees_it(items: Path) -> None:
@@ -47,3 +47,13 @@ def test_only_a_reader_who_asks_sees_it(items: Path) -> None:
     assert "mapped" in asked
     assert not any(word in asked for word in ("Oslo", "Where is"))
     assert "why items.jsonl" not in invoked("validate", items).output
+
+
+def test_a_config_says_it_for_its_file(items: Path, tmp_path: Path) -> None:
+    config = tmp_path / "audit.yaml"
+    data = f"data: {{path: {items}, fields: {{key: answer}}}}\n"
+    config.write_text(f"name: toys\nsensitivity: public\nmodels: []\n{data}", "utf-8")
+    asked = invoked("validate", config, "--why").output
+    assert "why items.jsonl is read so:" in asked
+    assert '"answer" by mapped' in asked
+    assert "Where is" not in asked

@@ -17,6 +17,7 @@ from robustify.base.errors import ItemError, counted
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.items.item import FEWEST, MOST
+from robustify.reading.counting import uncertain_base
 from robustify.reading.loaders.listed_options import SeveralRightError, truth
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.rows import RawItem, Raws, changed, json_kind, require_text, whole
@@ -37,7 +38,6 @@ _WORD = re.compile(r"\w+")
 _ARTICLES = {"an", "the", "of", "der", "die", "das", "el", "la", "le", "les"}
 _MOST_WORDS = 0.5
 """Share of an option's words that a key must repeat to mean this option."""
-_AS_LIKELY_AS_NOT = 0.5
 _UNLIKELY = 0.05
 """Probability below which no key is the last of numbered options by chance."""
 Readings = dict[KeyKind, tuple[int, ...]]
@@ -282,26 +282,16 @@ def _words(text: str) -> list[str]:
     return [word for word in _WORD.findall(folded(text)) if word not in _ARTICLES]
 
 
-def uncertain_base(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
-    """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot.
-
-    All keys must be between 1 and the number of choices. Either one key equals the number of choices, or random keys would
-    more likely than not contain a 0."""
-    numbers, others, reached, log_chance = 0, 0, False, 0.0
+def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
+    """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot ."""
+    numbers, n_others = Counter[tuple[int, int]](), 0
     for key, n in written.items():
         named = key.fault or {"label", "text", "letter"} & key.found.keys()
         if key.key_is != "auto" or named or (number := _number(key.text)) is None:
-            others += n * (not key.fault)
-            continue
-        if not 1 <= number <= key.k:
-            return ()
-        numbers, reached = numbers + n, reached or number == key.k
-        log_chance += n * math.log1p(-1 / key.k)
-    if numbers <= others:
-        return ()
-    if reached:
-        return ("number",)
-    return ("number", "index") if log_chance < math.log(_AS_LIKELY_AS_NOT) else ()
+            n_others += n * (not key.fault)
+        else:
+            numbers[number, key.k] += n
+    return uncertain_base(numbers) if numbers.total() > n_others else ()
 
 
 def never_the_last(written: Counter[WrittenKey]) -> bool:

@@ -21,11 +21,11 @@ from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import item_table
-from robustify.reading.loaders.datasets import OWN
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import open_rows
+from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
 from robustify.reading.survey import find_defects
 
@@ -152,7 +152,7 @@ def _part(source: Source, base: str) -> _Part:
     # Such an ID is a page number, or the name of a passage, or two files were joined.
     said = source.fields is not None and source.fields.id is not None
     again = {at: before for at, before in repeats(raw.ids) if raw.ids[at]}
-    if by_line := bool(again) and not said and raw.how.layout != OWN.name:
+    if by_line := bool(again) and not said and raw.how.layout != OWN:
         n = len({*again, *again.values()})
         note = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
         fields = {part: name for part, name in how.fields.items() if part != "id"}
@@ -188,7 +188,7 @@ def _items(
         stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
         name = f"{base}-{number:04d}" if by_line or not id else id
         topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
-        if _has_question(stem, question_at, raw.how.layout == OWN.name):
+        if _has_question(stem, question_at, raw.how.layout == OWN):
             items.add((name, key, topic, own_group or group, stem, choices, question_at))
             lines.append(line)
             names.append(hash(name))

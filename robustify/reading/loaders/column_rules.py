@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from robustify.base.errors import DataError
-from robustify.reading.loaders.loaded import Decision, FieldMap
+from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
+from robustify.reading.part_rules import ColumnError, Decision, Rule, Value, decide_part, several
 from robustify.reading.vocabulary import (
     NAMES,
     WRONG_PREFIXES,
@@ -22,22 +22,11 @@ from robustify.reading.vocabulary import (
     usual_names,
 )
 
-Value = str | tuple[str, ...]
-"""Column, or several columns with one option each."""
 _SAMPLE = 10_000
 """Number of records, from the first, in which the columns are decided."""
 _ROWS_LOOKED_AT = 1000
 """Number of rows in which empty columns are looked for, spread over the sample."""
 _OPTIONAL = ("id", "topic", "passage")
-
-
-def several(choices: Value | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns of a part as a tuple."""
-    return (choices,) if isinstance(choices, str) else tuple(choices or ())
-
-
-class ColumnError(DataError):
-    """Error for a part of an item whose column is missing or ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +80,17 @@ class Schema:
 
     def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
         """Return the series of columns with one option each."""
-        found = choice_columns(self.every(), *([prefixes] if prefixes else []))
-        return [one for one in found if prefixes or any(self.columns.filled[column] for column in one)]
+        every = choice_columns(self.every(), *([prefixes] if prefixes else []))
+        return [series for series in every if prefixes or any(map(self.columns.filled.get, series))]
 
 
 Find = Callable[[Schema], Sequence[Value]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One way to find the column of a part. `find` returns all candidates. If there are several, the first is the part, or
-    with `alone`, the file is refused."""
-
-    part: str
-    name: str
-    reason: str
-    find: Find
-    alone: bool = False
-
-
 def _options_by_name(columns: Callable[[Schema], list[str]]) -> Find:
     def find(schema: Schema) -> Sequence[Value]:
         series = schema.series()
-        single = {column for one in series for column in one}  # "Option S" is not "options"
+        single = {column for columns_ in series for column in columns_}  # "Option S" is not "options"
         usual = usual_names([column for column in columns(schema) if column not in single], NAMES["choices"])
         # Beside the columns A to D, only a column with the most usual name holds the options.
         return usual if usual and (not series or is_named(usual[0], "choices", slice(1))) else []
@@ -123,9 +100,9 @@ def _options_by_name(columns: Callable[[Schema], list[str]]) -> Find:
 
 def _right_and_wrong(columns: Callable[[Schema], list[str]]) -> Find:
     def find(schema: Schema) -> Sequence[Value]:
-        own, series = columns(schema), schema.series(WRONG_PREFIXES)
-        wrong = usual_names(own, NAMES["wrong"]) or [column for one in series[:1] for column in one]
-        right = usual_names([column for column in own if column not in wrong], NAMES["right"])
+        every, series = columns(schema), schema.series(WRONG_PREFIXES)
+        wrong = usual_names(every, NAMES["wrong"]) or [column for label in series[:1] for column in label]
+        right = usual_names([column for column in every if column not in wrong], NAMES["right"])
         return [(right[0], *wrong)] if right and wrong else []
 
     return find
@@ -133,15 +110,15 @@ def _right_and_wrong(columns: Callable[[Schema], list[str]]) -> Find:
 
 def _right_option(schema: Schema) -> Sequence[Value]:
     choices = schema.parts.get("choices")
-    decided = any(one.part == "choices" and one.rule == RIGHT_AND_WRONG for one in schema.decisions)
-    return [choices[0]] if decided and isinstance(choices, tuple) else []
+    by_rule = {decision.part: decision.rule for decision in schema.decisions}
+    return [choices[0]] if by_rule.get("choices") == RIGHT_AND_WRONG and isinstance(choices, tuple) else []
 
 
 def _full_keys(schema: Schema) -> Sequence[Value]:
     """Return the usual keys that are nearly as full as the fullest, because a sparse column never wins over a full one."""
-    named = every_named(schema.usual(), "key")
-    most = max((schema.columns.filled[column] for column in named), default=0)
-    return [column for column in named if 10 * schema.columns.filled[column] >= 9 * most]
+    keys = every_named(schema.usual(), "key")
+    most = max((schema.columns.filled[column] for column in keys), default=0)
+    return [column for column in keys if 10 * schema.columns.filled[column] >= 9 * most]
 
 
 def _stems(schema: Schema) -> Sequence[Value]:
@@ -156,19 +133,17 @@ def _first_by_name(part: str) -> Find:
 
 
 def _passages(schema: Schema) -> Sequence[Value]:
-    named = _first_by_name("passage")(schema)
-    if not named:
+    passages, example = _first_by_name("passage")(schema), schema.columns.example
+    if not passages:
         return []
-    question, above = (
-        cell_or_none(schema.columns.example, str(one)) for one in (schema.parts["stem"], named[0])
-    )
-    whole_prompt = isinstance(question, str) and isinstance(above, str) and question in above
-    return [] if whole_prompt else named
+    question, above = (cell_or_none(example, str(column)) for column in (schema.parts["stem"], passages[0]))
+    is_prompt = isinstance(question, str) and isinstance(above, str) and question in above
+    return [] if is_prompt else passages
 
 
 RIGHT_AND_WRONG = "right and wrong"
 _MOST_OPEN = "most rows have no options"
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule[Schema], ...] = (
     Rule(
         "choices",
         "usual name",
@@ -215,23 +190,9 @@ def decide(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[Decision
                     Decision(part, several(value), "mapped", "named with --map or `fields`")
                 )
             continue
-        schema.parts[part] = _found_by_rules(schema, part)
+        chosen = decide_part(RULES, part, schema)
+        if chosen is None and part in ("choices", "stem"):
+            raise ColumnError(f"no field has one of the usual names for the {part}")
+        schema.parts[part] = chosen and chosen[0]
+        schema.decisions += [chosen[1]] if chosen else []
     return FieldMap.model_validate({**schema.parts, "key_is": fields.key_is}), tuple(schema.decisions)
-
-
-def _found_by_rules(schema: Schema, part: str) -> Value | None:
-    """Return the column of a part by the first rule that finds any, and note the decision with the other candidates."""
-    named = [(rule, rule.find(schema)) for rule in RULES if rule.part == part]
-    for rule, values in named:
-        if len(values) > 1 and rule.alone:
-            if isinstance(values[0], tuple):
-                raise ColumnError("several series of columns could be the choices")
-            raise ColumnError(f"{' and '.join(f'`{one}`' for one in values)} could each be the {part}")
-        if values:
-            every = [several(one) for _, others in named for one in others]
-            others = tuple(dict.fromkeys(",".join(one) for one in every if one != several(values[0])))
-            schema.decisions.append(Decision(part, several(values[0]), rule.name, rule.reason, others))
-            return values[0]
-    if part in ("choices", "stem"):
-        raise ColumnError(f"no field has one of the usual names for the {part}")
-    return None

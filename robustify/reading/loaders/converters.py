@@ -1,7 +1,8 @@
-"""Records that are not yet items: samples of logs, rows of a viewer, and questions inside rows.
+"""Records that are not yet items: samples of logs, rows of a viewer, questions inside rows, and special layouts.
 
-A converter turns a row into the rows of its items, so that nothing after it needs to know their source. From the
-logs of a harness, only the original items are read, each once (`robustify import` reads the answers).
+A converter turns a record into the records of its items, with usual names of columns, so that nothing after it needs to
+know their source. From the logs of a harness, only the original items are read, each once (`robustify import` reads the
+answers).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +11,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 from robustify.base.errors import DataError, counted
+from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, usual_names
 
-_ROWS_LOOKED_AT = 20
+_SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
 
 
@@ -35,38 +37,57 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
     if is_lm_eval(table.rows[0].cells if table.rows else {}):
         return _rebuilt(table, partial(_lm_eval_cells, {}), outer="lm_eval_samples")
     for converter in CONVERTERS:
-        if not table.layout and any(converter.applies(row.cells) for row in table.rows[:_ROWS_LOOKED_AT]):
-            n = len(table.rows)
-            table = _rebuilt(table, converter.convert, flat=False)
-            rows: Sequence[SourceRow] = table.rows
-            if len(rows) > n:
-                rows = tuple(replace(row, number=at) for at, row in enumerate(rows, start=1))
-            note = [converter.note.format(counted(len(rows), "item"), counted(n, "row"))] * bool(
-                converter.note
-            )
-            table = replace(table, rows=rows, notes=(*table.notes, *note))
+        if not table.layout and any(converter.applies(row.cells) for row in table.rows[:_SAMPLE]):
+            table = _converted(table, converter)
     return table
 
 
-def _rebuilt(table: SourceTable, made: Callable[[Cells], Sequence[Cells] | str], **more: Any) -> SourceTable:
-    """Replace each row of a table with the rows that `made` returns for it, or with a fault if it returns a reason."""
+def special_table(table: SourceTable) -> SourceTable:
+    """Convert the records of a special layout, which most records must have, and name it. Return any other table
+    unchanged."""
+    sample = [] if table.layout else [row.cells for row in table.rows[:_SAMPLE_OF_LAYOUT]]
+    for converter in SPECIAL_LAYOUTS:
+        if 2 * sum(map(converter.applies, sample)) > len(sample):
+            return _rebuilt(table, converter.convert, layout=converter.name)
+    return table
+
+
+def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
+    """Convert all rows of a table, and number the items if there are more of them than rows."""
+    n = len(table.rows)
+    table = _rebuilt(table, converter.convert, flat=False)
+    rows: Sequence[SourceRow] = table.rows
+    if len(rows) > n:
+        rows = tuple(replace(row, number=number) for number, row in enumerate(rows, start=1))
+    note = [converter.note.format(counted(len(rows), "item"), counted(n, "row"))] * bool(converter.note)
+    return replace(table, rows=rows, notes=(*table.notes, *note))
+
+
+def _rebuilt(
+    table: SourceTable, convert: Callable[[Cells], Sequence[Cells] | str], **more: Any
+) -> SourceTable:
+    """Replace each row of a table with the rows that `convert` returns for it, or with a fault if it returns a reason or
+    raises an error."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
-        match made(row.cells):
-            case str() as reason:
-                faults.append(Fault(row.line, reason))
-            case several:
-                rows += [SourceRow(row.line, row.number, cells) for cells in several]
+        try:
+            items = convert(row.cells)
+        except DataError as error:
+            items = error.lines[0]
+        if isinstance(items, str):
+            faults.append(Fault(row.line, items))
+        else:
+            rows += [SourceRow(row.line, row.number, cells) for cells in items]
     return replace(table, rows=tuple(rows), faults=(*table.faults, *faults), names=(), **more)
 
 
 def _crossed_cells(cells: Cells) -> Sequence[Cells]:
     """Return the two items of a row of EWoK: each of two contexts fits one of two targets."""
-    rest = {name: cell for name, cell in cells.items() if name not in _CROSSED}
-    one, two, *targets = (cells[name] for name in _CROSSED)
+    others = {name: cell for name, cell in cells.items() if name not in _CROSSED}
+    *contexts, target1, target2 = (cells[name] for name in _CROSSED)
     return [
-        {**rest, "question": context, "options": targets, "answer_index": at}
-        for at, context in enumerate((one, two))
+        {**others, "question": context, "options": [target1, target2], "answer_index": key}
+        for key, context in enumerate(contexts)
     ]
 
 
@@ -78,10 +99,10 @@ def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
 
 
 def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
-    found = inner_items(cells)
-    if not found and [] not in cells.values():
+    items = inner_items(cells)
+    if not items and [] not in cells.values():
         return "the row has no list of questions with options, as the first row has"
-    return found
+    return items
 
 
 def is_item(cells: Cells) -> bool:
@@ -96,22 +117,23 @@ def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
     if is_item(cells) or not depth:
         return []
     for name, value in cells.items():
-        rest = {other: cell for other, cell in cells.items() if other != name}
+        others = {other: cell for other, cell in cells.items() if other != name}
         if isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value):
             inner = [[member] if is_item(member) else inner_items(member, depth - 1) for member in value]
             if all(inner):
-                return [{**rest, **one} for found in inner for one in found]
+                return [{**others, **item} for items in inner for item in items]
     # The row may have a list of questions and a list of lists of options.
     lists = {name: cell for name, cell in cells.items() if isinstance(cell, list) and cell}
-    options = [name for name, cell in lists.items() if all(isinstance(one, list) for one in cell)]
+    options = [name for name, cell in lists.items() if all(isinstance(texts, list) for texts in cell)]
     n = len(lists[options[0]]) if len(options) == 1 else 0
-    names = {name for name, cell in lists.items() if len(cell) == n}
-    rest = {name: cell for name, cell in cells.items() if name not in names}
-    made: list[Cells] = [
-        {**rest, **{name if name in options else name.removesuffix("s"): lists[name][at] for name in names}}
-        for at in range(n)
+    singular = {
+        name: name if name in options else name.removesuffix("s") for name in lists if len(lists[name]) == n
+    }
+    others = {name: cell for name, cell in cells.items() if name not in singular}
+    items: list[Cells] = [
+        {**others, **{column: lists[name][i] for name, column in singular.items()}} for i in range(n)
     ]
-    return made if made and is_item(made[0]) else []
+    return items if items and is_item(items[0]) else []
 
 
 @lru_cache
@@ -127,8 +149,8 @@ def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | s
         return ()
     seen[number] = inner
     # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
-    as_what = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
-    return [{**inner, **({as_what: cells["target"]} if "target" in cells else {})}]
+    column = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
+    return [{**inner, **({column: cells["target"]} if "target" in cells else {})}]
 
 
 def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
@@ -144,7 +166,7 @@ def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """Kind of row that holds items. `convert` returns the rows of its items, or the reason why there are none."""
+    """Kind of record that holds items. `convert` returns the records of its items, or the reason why there are none."""
 
     name: str
     applies: Callable[[Cells], bool]
@@ -169,3 +191,10 @@ CONVERTERS = (
     ),
 )
 """In order. Several can apply one after the other, such as rows of the viewer with questions inside."""
+SPECIAL_LAYOUTS = (
+    Converter("preferences", special_layouts.is_preference, special_layouts.preference_cells),
+    Converter("winogrande_contexts", special_layouts.has_two_contexts, special_layouts.cells_of_two_contexts),
+    Converter("prose", special_layouts.has_instruction, special_layouts.cells_of_instruction),
+)
+"""Published layouts whose items need code. The first that most records have reads the file, if no layout of `layouts.yaml`
+does and the user maps no column. `layouts.yaml` says how the keys of the converted records count."""

@@ -14,11 +14,12 @@ from robustify.base.errors import DataError
 from robustify.base.texts import edges, undressed
 from robustify.items.item import MOST
 from robustify.reading.loaders import answer_keys, listed_options, rows
-from robustify.reading.loaders.column_rules import Columns, several
+from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
 from robustify.reading.marks import labelling
 from robustify.reading.marks.labelling import cut_at_labels, only_labels
+from robustify.reading.part_rules import several
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
 
 _ROWS_OF_LETTERS = 10
@@ -70,7 +71,9 @@ class Evidence:
         assert isinstance(self.written, list)
         self.written.append(self._keys.of(raw))
         self._named[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
-        for cell, options in zip(raw.rivals, [*self._named.values()][1:], strict=False) if raw.rivals else ():
+        for cell, options in (
+            zip(raw.candidates, [*self._named.values()][1:], strict=False) if raw.candidates else ()
+        ):
             key = listed_options.own_label(cell, self.fields.choices, raw.labels)
             options.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
         self.cuts[raw.cut] += 1
@@ -197,7 +200,7 @@ def _only_letters(case: Case) -> str | None:
 
 
 def _base(case: Case) -> str | None:
-    forms = answer_keys.uncertain_base(case.evidence.kinds)
+    forms = answer_keys.uncertain_forms(case.evidence.kinds)
     unsure = " the keys are whole numbers and never 0, so they may count from 1"
     return unsure + answer_keys.key_hint(forms) if forms else None
 

@@ -15,11 +15,13 @@ from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, datasets, file_evidence, listed_options, rows
-from robustify.reading.loaders.column_rules import ColumnError, Columns, decide, several
-from robustify.reading.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
-from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, Decision, FieldMap, Recognised
+from robustify.reading.loaders import answer_keys, file_evidence, listed_options, rows
+from robustify.reading.loaders.column_rules import Columns, decide
+from robustify.reading.loaders.converters import special_table
+from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
+from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layouts, read_own, reader_of
 from robustify.reading.marks.labelling import cut_at_labels
+from robustify.reading.part_rules import ColumnError, Decision, several
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, known_name, usual_names
 
 _ROWS_LOOKED_AT = 200
@@ -54,51 +56,57 @@ class RawItems(HoldsText):
 def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None) -> RawItems:
     """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
-    known = _known_layout(table) if fields is None else None
-    columns = None if known else Columns.of(table)
-    found, why = (
-        _field_map(name, table, columns, fields or FieldMap())
-        if columns
-        else (FieldMap(), (Decision("all", (), known.name, known.description),) if known else ())
-    )
-    form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), found.choices)
-    read = known.read if known else datasets.reader_of(found, form)
+    layout, special = None, table
+    if fields is None and (layout := _published_layout(table)) is None:
+        special = special_table(table)
+        layout = _published_layout(special)
+    faults, table = [*special.faults[len(table.faults) :]], special
+    columns = None if layout else Columns.of(table)
+    if columns:
+        schema, decisions = _field_map(name, table, columns, fields or FieldMap())
+    else:
+        assert layout
+        schema, decisions = layout, (Decision("all", (), layout.name, layout.about),)
+    form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), schema.choices)
+    own = layout is not None and layout.name == OWN
     free = columns is not None and (fields is None or fields.key is None)
-    checked = file_evidence.checked_columns(found, columns.names) if columns and free else None
-    beside = file_evidence.columns_beside(found, columns, checked or ()) if columns else []
-    facts, faults = file_evidence.Evidence(found, checked, beside), list[rows.Fault]()
-    as_read, lines, numbers = _as_read(table.rows, read, facts, faults)
+    checked = file_evidence.checked_columns(schema, columns.names) if columns and free else None
+    beside = file_evidence.columns_beside(schema, columns, checked or ()) if columns else []
+    evidence = file_evidence.Evidence(schema, checked, beside)
+    as_read, lines, numbers = _as_read(
+        table.rows, read_own if own else reader_of(schema, form), evidence, faults
+    )
     # Files that robustify wrote are read back unchanged.
     raws, labelled, stripped = (
-        (as_read, False, ()) if known is OWN else file_evidence.bare_items(as_read, facts.n_with_lead)
+        (as_read, False, ()) if own else file_evidence.bare_items(as_read, evidence.n_with_lead)
     )
-    raws = answer_keys.with_alphabet(raws, facts.short_keys)
-    facts = facts if raws is as_read else facts.again(raws)
-    if file_evidence.counts_from_1(facts):
-        found = facts.fields
+    raws = answer_keys.with_alphabet(raws, evidence.short_keys)
+    evidence = evidence if raws is as_read else evidence.again(raws)
+    if file_evidence.counts_from_1(evidence):
+        schema = evidence.fields
     weak = columns is not None and (fields is None or fields.stem is None)
-    weak = weak and not is_named(found.stem or "", "stem", slice(1))
-    keys = answer_keys.read_keys(facts.written)
-    file_evidence.require_clear(name, file_evidence.Case(facts, lines, keys, weak))
-    differ = [*facts.differences(keys)]
-    ids: Sequence[int] = facts.ids
+    weak = weak and not is_named(schema.stem or "", "stem", slice(1))
+    keys = answer_keys.read_keys(evidence.written)
+    file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak))
+    differ = [*evidence.differences(keys)]
+    ids: Sequence[int] = evidence.ids
     if any(key.fault for key in keys):
         faults += [rows.Fault(line, key.fault) for line, key in zip(lines, keys, strict=True) if key.fault]
         good = [not key.fault for key in keys]
         raws, keys = raws.where(good), [*compress(keys, good)]
-        lines, numbers, ids = ([*compress(of, good)] for of in (lines, numbers, ids))
+        lines, numbers, ids = ([*compress(values, good)] for values in (lines, numbers, ids))
     how = Recognised(
         file=name,
-        layout=known.name if known else _BY_NAMES,
-        fields=found.model_dump(exclude_defaults=True, exclude_none=True),
+        layout=layout.name if layout else _BY_NAMES,
+        fields={} if layout else schema.model_dump(exclude_defaults=True, exclude_none=True),
         key_forms=dict(Counter(key.form for key in keys)),
-        labelled=len(facts.written) if labelled else facts.cuts[listed_options.BY_LABEL],
+        labelled=len(evidence.written) if labelled else evidence.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(*table.notes, *stripped, *differ, *_unread(table, facts, columns)),
-        why=(*why, *_forms(found, form, keys)),
+        unread=(*table.notes, *stripped, *differ, *_unread(table, evidence, columns)),
+        decisions=(*decisions, *_forms(schema, form, keys)),
     )
-    places = tuple(key.index for key in keys)
-    return RawItems(lines, numbers, raws, places, tuple(faults), how, ids, facts.passages)
+    indices = tuple(key.index for key in keys)
+    return RawItems(lines, numbers, raws, indices, tuple(faults), how, ids, evidence.passages)
 
 
 _COUNTING = {
@@ -126,37 +134,39 @@ def _forms(
 
 def _as_read(
     table: Sequence[rows.SourceRow],
-    read: datasets.Read,
-    facts: file_evidence.Evidence,
+    read: Read,
+    evidence: file_evidence.Evidence,
     faults: list[rows.Fault],
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
-    others = (*(facts.checked or ()), *facts.beside)
+    candidates = (*(evidence.checked or ()), *evidence.beside)
     for row in table:
-        facts.n_unreviewed += any(map(row.cells.get, _COMPOSED))
+        evidence.n_unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
             raw = read(row.cells)
         except DataError as error:
             faults.append(rows.Fault(row.line, error.lines[0]))
             continue
-        if others:
-            raw = replace(raw, rivals=tuple(map(row.cells.get, others)))
+        if candidates:
+            raw = replace(raw, candidates=tuple(map(row.cells.get, candidates)))
         raws.add(rows.raw_parts(raw))
-        facts.add(raw)
+        evidence.add(raw)
         lines.append(row.line)
         numbers.append(row.number)
     return raws, lines, numbers
 
 
-def _known_layout(table: rows.SourceTable) -> BenchmarkLayout | None:
+def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
     """Return the layout that the file's reader named, or else the one that most rows have, or None."""
     if table.layout:
-        return next(known for known in LAYOUTS if known.name == table.layout)
-    looked_at = table.rows[:_ROWS_LOOKED_AT]
-    found = Counter(next((known for known in LAYOUTS if known.has_it(r.cells)), None) for r in looked_at)
-    most, n = found.most_common(1)[0]
-    return most if n * 2 > len(looked_at) else None
+        return next(layout for layout in layouts() if layout.name == table.layout)
+    sample = table.rows[:_ROWS_LOOKED_AT]
+    matching = Counter(
+        next((layout.name for layout in layouts() if layout.matches(row.cells)), "") for row in sample
+    )
+    name, n = matching.most_common(1)[0]
+    return next((one for one in layouts() if one.name == name and 2 * n > len(sample)), None)
 
 
 def _field_map(

@@ -18,8 +18,8 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, undressed
 from robustify.items.item import FEWEST
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.column_rules import several
 from robustify.reading.marks import labelling
+from robustify.reading.part_rules import several
 from robustify.reading.printed import literal, may_list_several, unquoted, unreadable_list
 from robustify.reading.vocabulary import NAMES, choice_columns, column_label, name_key, usual_names
 

@@ -13,6 +13,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from robustify.base.errors import UsageError
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
+from robustify.reading.part_rules import Decision
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
@@ -117,23 +118,12 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """Choice of the columns of a part, with the rule that made it. `candidates` are other columns that rules named."""
-
-    part: str
-    columns: tuple[str, ...]
-    rule: str
-    reason: str
-    candidates: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Recognised:
     """Description of how one file was read: layout, field map, and number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
     red"), which were removed. `cut` is the separator of choices that came in one cell. `unread` says what of the file was
-    left out, and `why` says which rule chose each part."""
+    left out, and `decisions` say which rule chose each part."""
 
     file: str
     layout: str
@@ -142,7 +132,7 @@ class Recognised:
     labelled: int = 0
     cut: str = ""
     unread: tuple[str, ...] = ()
-    why: tuple[Decision, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Functions that open benchmark files and folders: they detect the type by content, check digests, and return rows.
 
 Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
+Errors about damaged Parquet or Arrow files do not repeat pyarrow's message, because it can contain values.
 """
 
 import errno
@@ -9,18 +10,28 @@ import io
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.base.settings_files import read_yaml
-from robustify.reading.loaders import records, tables
+from robustify.reading.loaders import records, special_layouts
 from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
-from robustify.reading.loaders.rows import Again, SourceTable, Text, in_memory, table_of, whole_text
+from robustify.reading.loaders.rows import (
+    Again,
+    Cells,
+    SourceTable,
+    Text,
+    in_memory,
+    streamed,
+    table_of,
+    whole_text,
+)
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -40,11 +51,15 @@ _ZIPPED = {
     b"opendocument.spreadsheet": f"a spreadsheet{_SHEET}",
     b"": "a zip archive. Unpack it first.",
 }
+_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
+_XML = "XML, such as a Moodle quiz. Save it as CSV with the columns question, A, B, C, D, and answer."
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HEAD = 4096
 _LARGE = 8 << 20
 """Bytes from which rows are read again at every pass, because in memory they take several times the size of the file."""
+_BATCH = 4096
+"""Rows of a Parquet or Arrow file that become objects together."""
 _ASCII_SPACE = " \t\n\r\v\f"
 _PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
@@ -73,7 +88,7 @@ def open_rows(
     if len(files) == 1:
         table = _table_of(*opened[0], split)
     elif files[0].suffix in (".arrow", ".parquet"):
-        table = tables.arrow_rows(name, opened)
+        table = arrow_rows(name, opened)
     else:
         whole = (whole_object(one, whole_text(partial(_decoded, again))) for one, again in opened)
         table = table_of(enumerate(whole, start=1))
@@ -152,7 +167,7 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
         head = opened.read(_HEAD)
         data = head + opened.read() if head.startswith(_ZIP) else b""
     if head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return tables.arrow_rows(name, [(name, again)])
+        return arrow_rows(name, [(name, again)])
     if b"xl/workbook" in data:
         return records.sheet_rows(name, data, split)
     if split is not None:
@@ -163,8 +178,7 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
         raise DataError(f"{name} is {kind}")
     text = partial(_decoded, again)
     if _begin(text, _ASCII_SPACE) == "<":
-        with again() as opened:
-            return tables.xml_rows(name, opened.read())
+        raise DataError(f"{name} is {_XML}")
     match _begin(text):
         case "":
             raise DataError(
@@ -177,8 +191,8 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
                 name,
                 read_yaml(whole_text(text).encode("utf-8", "surrogateescape"), name, "items", texts=True),
             )
-        case _ if tables.in_blocks(text):
-            return tables.block_rows(whole_text(text))
+        case _ if special_layouts.in_blocks(text):
+            return special_layouts.block_rows(whole_text(text))
     return records.csv_rows(name, text)
 
 
@@ -202,4 +216,45 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     if b"\x00" in head:
         return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
     quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
-    return tables.QUIZ.format("Aiken or GIFT?") if quiz else None
+    return _QUIZ.format("Aiken or GIFT?") if quiz else None
+
+
+def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
+    """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
+    writes. Raise `DataError` if a file cannot be read or there are no rows."""
+    table = streamed(
+        lambda: enumerate(chain.from_iterable(_arrow_cells(*file) for file in files), start=1), flat=True
+    )
+    if not table.rows:
+        raise DataError(f"{name} has no rows; expected items")
+    return table
+
+
+def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
+    # Importing pyarrow takes a quarter of a second, so only import it if needed.
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    with again() as file:
+        head = file.read(4)
+        file.seek(0)
+        try:
+            match head:
+                case b"PAR1":
+                    batches = pa.parquet.ParquetFile(
+                        file, buffer_size=1 << 20, pre_buffer=False
+                    ).iter_batches(_BATCH)
+                case b"ARRO":
+                    opened = pa.ipc.open_file(file)
+                    batches = map(opened.get_batch, range(opened.num_record_batches))
+                case _:
+                    batches = pa.ipc.open_stream(file)
+            for batch in batches:
+                for start in range(0, batch.num_rows, _BATCH):
+                    yield from batch.slice(start, _BATCH).to_pylist()
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+            kind = "Parquet" if head == b"PAR1" else "Arrow"
+            raise DataError(
+                f"{name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
+                "Get a new copy."
+            ) from None

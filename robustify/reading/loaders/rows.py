@@ -85,8 +85,8 @@ class RawItem(HoldsText):
     """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
 
     `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the
-    separator of choices that came in one cell. `unread` names what stood beside the choices and is none. `rivals` are the
-    cells of other columns that may be the key."""
+    separator of choices that came in one cell. `unread` names what stood beside the choices and is none. `candidates` are
+    the cells of other columns that may be the key."""
 
     stem: str
     choices: tuple[str, ...]
@@ -101,7 +101,7 @@ class RawItem(HoldsText):
     marked: int | None = None
     cut: str = ""
     unread: tuple[str, ...] = ()
-    rivals: tuple[object, ...] = ()
+    candidates: tuple[object, ...] = ()
 
 
 Raws = Packed[RawItem]

@@ -672,7 +672,7 @@ def test_a_large_file_gives_the_same_as_a_small_one_whatever_is_read_at_once(
     found: list[tuple[object, ...]] = []
     for large, batch in ((1 << 30, 4096), (0, 1), (0, 7), (0, 4096)):
         monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", large)
-        monkeypatch.setattr("robustify.reading.loaders.tables._BATCH", batch)
+        monkeypatch.setattr("robustify.reading.loaders.open_file._BATCH", batch)
         try:
             one = load(source)
         except DataError as error:

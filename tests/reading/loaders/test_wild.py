@@ -116,25 +116,6 @@ def chat(*turns: str) -> list[dict[str, str]]:
 
 HH = "\n\nHuman: {}\n\nAssistant: {}"
 BLOCK = [f"{q}\n{block('{}. {}')(o, 0)}\nAnswer:" for q, o in zip(ASKED, OPTIONS, strict=True)]
-COPA_XML = (
-    '<?xml version="1.0" encoding="us-ascii" standalone="no"?>\n<!DOCTYPE copa-corpus SYSTEM "copa.dtd">\n<copa-corpus version="1.0">\n'
-    + "".join(
-        f'<item id="{at + 1}" asks-for="{("cause", "effect")[at % 2]}" most-plausible-alternative="{(2, 1, 2)[at]}">\n<p>{q}</p>\n'
-        f"<a1>{(w, r)[at % 2]}</a1>\n<a2>{(r, w)[at % 2]}</a2>\n</item>\n"
-        for at, (q, r, w) in enumerate(zip(ASKED, RIGHT, ("grey", "five", "ash"), strict=True))
-    )
-    + "</copa-corpus>\n"
-)
-MCSCRIPT = (
-    "<data>\n"
-    + "".join(
-        f'<instance id="{at}" scenario="walk">\n<text>{p}</text>\n<questions>\n<question id="0" text="{q}" type="text">\n'
-        f'<answer correct="{at == 1}" id="0" text="{(w, r)[at % 2]}" />\n<answer correct="{at != 1}" id="1" text="{(r, w)[at % 2]}" />\n'
-        "</question>\n</questions>\n</instance>\n"
-        for at, (p, q, r, w) in enumerate(zip(TOLD, ASKED, RIGHT, ("grey", "five", "ash"), strict=True))
-    )
-    + "</data>\n"
-)
 RACE = {
     "answers": [LETTERS[k] for k in KEYS],
     "options": [list(o) for o in OPTIONS],
@@ -159,8 +140,6 @@ READ: dict[str, object] = {
     "agieval raw": made(passage="P", question="Q", options=dressed("({}){}"), label=letter, answer=None, other=lambda o, k: {"solution": "s"}),
     "agieval raw without passage": made(passage=None, question="Q", options=dressed("({}){}"), label=letter, answer=None),
     "agieval hub": made(query=lambda o, k: f"Q: {ASKED[[*OPTIONS].index(tuple(o))]} Answer Choices: {' '.join(dressed('({}){}')(o, k))}\nA: Among A through D, the answer is", choices=dressed("({}){}"), gold=lambda o, k: [k]),
-    "copa xml": COPA_XML,
-    "mcscript": MCSCRIPT,
     "xcopa": two("choice1", "choice2", "label", 0, premise="Q", question="effect", idx="N", changed=False),
     "mmlu hub": made(question="Q", subject="s", choices=listed, answer=index),
     "mmlu pro": made(question_id="N", question="Q", options=listed, answer=letter, answer_index=index, cot_content="", category="c", src="s"),
@@ -281,13 +260,11 @@ REFUSED: dict[str, tuple[object, str, object]] = {
     "a question that never changes": (made(instruction="Choose.", options=listed, answer=letter), "`instruction` is the same in all rows", {"stem": "instruction"}),
     "a pair without a prompt": (made(chosen=text, rejected=no(0)), "the replies have no prompt", made(prompt="Q", chosen=text, rejected=no(0))),
     "turns that differ early": ([{"chosen": HH.format("Hi", "Hello") + HH.format(q, r), "rejected": HH.format("Hi", "Yes?") + HH.format(q, r)} for q, r in zip(ASKED, RIGHT, strict=True)], "differ before the last turn", None),
-    "entities": ('<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><copa-corpus><item asks-for="cause">&a;</item></copa-corpus>', "the XML declares entities", COPA_XML),
-    "broken XML": (COPA_XML[:-9], "not valid XML", COPA_XML),
-    "a quiz in XML": ("<quiz><question><text>x</text></question></quiz>", "a quiz export", TABLE),
     "a header on a later line": (f"A quiz\n{TABLE}", "the header is on line 2", TABLE),
     "Aiken": (AIKEN, QUIZ, TABLE),
     "GIFT": (GIFT, QUIZ, TABLE),
-    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>', QUIZ, TABLE),
+    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>', "is XML, such as a Moodle quiz. Save it as CSV", TABLE),
+    "items in XML": ('<copa-corpus><item id="1" asks-for="cause" most-plausible-alternative="1"><p>x</p><a1>y</a1><a2>z</a2></item></copa-corpus>', "is XML", TABLE),
     "a title above the header": (f"My quiz, spring\n\n{TABLE}", "the header is on line 3", TABLE),
     "a title in a cell": (f'"My quiz";;;;;\n{TABLE.replace(",", ";")}', "the header is on line 2", TABLE),
     "rival keys that differ": (table(MADE.spread("ABCD", answer=letter, label=lambda *_: "A")), "`answer` names choice 3, but `label` names choice 1", {"key": "answer"}),
@@ -335,8 +312,7 @@ def test_a_refusal_names_a_mend_that_works(tmp_path: Path, layout: str) -> None:
     if mend is not None:
         mended = read(tmp_path, content, fields=mend) if isinstance(mend, dict) else read(tmp_path, mend)
         assert len(mended.items) == 3
-        if "XML" not in layout and layout != "entities":
-            assert [item.choices[item.key] for item in mended.items] == RIGHT
+        assert [item.choices[item.key] for item in mended.items] == RIGHT
 
 
 def test_the_place_of_a_chosen_reply_tells_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Every entry of `layouts.yaml` reads the rows that it describes, and an entry alone lets a new layout be read."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError
+from robustify.reading.loaders import published
+from robustify.reading.loaders.converters import SPECIAL_LAYOUTS
+from robustify.reading.loaders.published import PublishedLayout, layouts, template_columns
+from robustify.reading.part_rules import several
+from tests.reading.loaders.made import loaded, right
+
+BY_COLUMNS = [layout for layout in layouts() if layout.columns]
+BY_NAME = {layout.name for layout in layouts() if not layout.columns}
+
+
+def rows(layout: PublishedLayout) -> list[dict[str, object]]:
+    """Two rows of a layout whose right options are `kite` and `ball 1`, by how its keys count."""
+    made: list[dict[str, object]] = []
+    for at, options in enumerate((["kite", "ball", "drum", "top"], ["kite 1", "ball 1", "drum 1", "top 1"])):
+        row: dict[str, object] = dict.fromkeys(layout.columns, "x")
+        row |= dict.fromkeys(template_columns(layout.template), f"Which toy is {at}?")
+        columns = several(layout.choices)
+        row |= dict(zip(columns, options, strict=False)) if len(columns) > 1 else {columns[0]: options}
+        key: object = {
+            "index": at,
+            "number": at + 1,
+            "letter": "AB"[at],
+            "label": "AB"[at],
+            "text": options[at],
+        }["text" if layout.key_is == "auto" else layout.key_is]
+        if layout.key not in columns:
+            row[str(layout.key)] = key
+        if layout.stem:
+            row[layout.stem] = f"Which toy is {at}?"
+        made.append(row | ({layout.id: f"i{at}"} if layout.id else {}))
+    return [nested(row) for row in made]
+
+
+def nested(row: dict[str, object]) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for name, value in row.items():
+        outer, _, inner = name.partition(".")
+        out[outer] = {**(out.get(outer) or {}), inner: value} if inner else value  # type: ignore[dict-item]
+    return out
+
+
+@pytest.mark.parametrize("layout", BY_COLUMNS, ids=lambda layout: layout.name)
+def test_an_entry_reads_the_rows_that_it_describes(layout: PublishedLayout, tmp_path: Path) -> None:
+    found = loaded(tmp_path / "x.jsonl", rows(layout))
+    assert found.layout == layout.name
+    # In the layout with a right and a wrong column, the right one is first.
+    assert right(found) == ["kite", "kite 1" if layout.key in several(layout.choices) else "ball 1"]
+    assert [item.id for item in found.items] == (["i0", "i1"] if layout.id else ["x-0001", "x-0002"])
+
+
+def test_each_layout_has_one_name_and_those_without_columns_are_named_by_a_reader() -> None:
+    names = [layout.name for layout in layouts()]
+    assert len(names) == len({*names})
+    assert {layout.name for layout in SPECIAL_LAYOUTS} | {"mmlu_csv", "logiqa", "inspect_log"} == BY_NAME
+
+
+def test_an_entry_is_all_that_a_new_layout_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = [{"riddle": f"Which {n}?", "first": "kite", "second": "ball", "sol": n + 1} for n in range(2)]
+    with pytest.raises(DataError, match="the layout is unknown"):
+        loaded(tmp_path / "x.jsonl", content)
+    package = tmp_path / "reading"
+    package.mkdir()
+    original = published.files("robustify.reading").joinpath("layouts.yaml")
+    shutil.copy(str(original), package / "layouts.yaml")
+    with (package / "layouts.yaml").open("a") as file:
+        file.write(
+            "- {name: riddles, about: x, stem: riddle, choices: [first, second], key: sol, key_is: number}\n"
+        )
+    monkeypatch.setattr(published, "files", lambda _: package)
+    published.layouts.cache_clear()
+    try:
+        found = loaded(tmp_path / "x.jsonl", content)
+    finally:
+        published.layouts.cache_clear()
+    assert (found.layout, right(found)) == ("riddles", ["kite", "ball"])
