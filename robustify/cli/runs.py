@@ -169,7 +169,7 @@ def print_report(run: "Run", table: bool, form: str) -> int:
         robustify report results/demo --table
         robustify report results/demo --format latex
     """
-    from robustify.report.opening import opening, report_tree
+    from robustify.report.opening import opening, reader_table, report_tree
     from robustify.report.printing import printed_table
     from robustify.report.quoting import quote_table
     from robustify.report.released_page import released_table
@@ -177,12 +177,11 @@ def print_report(run: "Run", table: bool, form: str) -> int:
     run.require_unchanged("summary.json", "report.md")
     tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary)
     if table or form != "markdown":
-        found = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
-        if not found.rows:
-            say(
-                "no model was asked the full question, so there is no number to quote. Run again with -m NAME."
-            )
-        return print_result(tree, printed_table(found, form).splitlines())
+        numbers = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
+        if not numbers.rows:
+            say("no model has a score, so these are the numbers of a reader who never sees a question.")
+            numbers = reader_table(run.summary)
+        return print_result(tree, printed_table(numbers, form).splitlines())
     return print_result(tree, (run.folder / "report.md").read_text(encoding="utf-8").splitlines())
 
 

@@ -32,6 +32,7 @@ from robustify.judging.screen.votes import (
     who_votes,
 )
 from robustify.judging.stats.intervals import Rate, clusters, rate
+from robustify.judging.summary.quantity import Quantity
 from robustify.judging.text_overlap import Overlap
 
 LONGEST = "longest_answer"
@@ -81,7 +82,8 @@ class Rules:
 @dataclass(frozen=True)
 class Facts:
     """Facts about the benchmark that are not in the answer table. `topics` and `groups` map item IDs to names.
-    `n_quarantined` counts rows that were set aside. `defects` are `{"kind", "item", ...}`."""
+    `n_quarantined` counts rows that were set aside. `defects` are `{"kind", "item", ...}`. `logged` has the accuracies
+    that logs state for cloze, by model and metric."""
 
     name: str
     topics: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class Facts:
     defects: Sequence[Mapping[str, object]] = ()
     overlap: Overlap | None = None
     free: FreeGrades | None = None
+    logged: Mapping[str, dict[str, Quantity]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

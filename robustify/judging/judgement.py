@@ -65,6 +65,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
                 is_voter=name in voters,
                 looks=looks.part if (looks := judged.looks.get(name)) else None,
                 free=free.facts if (free := judged.free.get(name)) else None,
+                logged=facts.logged.get(name),
             )
             for name in credits
         },

@@ -25,6 +25,8 @@ from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.judging.readers.reader_rows import encoded, probe
 from robustify.judging.screen.screen_rules import criterion_words, same_model
+from robustify.judging.stats.intervals import wilson
+from robustify.judging.summary.quantity import Quantity
 from robustify.judging.text_overlap import Overlap
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
@@ -71,12 +73,11 @@ def options_asked(
     cache: Path,
     *,
     keep: bool,
-    probed: bool = True,
     watch: Watch = unwatched,
 ) -> Answers:
     """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
-    `probed` includes the probe, and `keep` caches the encoder's vectors."""
-    tables = [guess(items), Answers.of(probe(items, config.probe) if probed else ())]
+    `keep` caches the encoder's vectors."""
+    tables = [guess(items), Answers.of(probe(items, config.probe))]
     if config.encoder and can_audit(cache):
         chosen = encoded(items)
         with watch("encoding options", len({text for item in chosen for text in item.choices})) as progress:
@@ -133,6 +134,24 @@ def bench_facts(bench: Loaded) -> Facts:
     )
 
 
+def cloze_accuracies(origin: Mapping[str, Any]) -> dict[str, dict[str, Quantity]]:
+    """Return the accuracies by metric that logs of cloze answers state for each model, over all logs of the model."""
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for log in origin.get("logs", ()):
+        if log["views"] != ["cloze"] or len(log["models"]) != 1:
+            continue
+        of_model = counts.setdefault(log["models"][0], {})
+        for metric, more in log.get("accuracies", {}).items():
+            right, n = of_model.get(metric, (0, 0))
+            of_model[metric] = right + more["right"], n + more["n"]
+    return {
+        model: {
+            metric: Quantity(value=right / n, n=n, ci=wilson(right, n)) for metric, (right, n) in of.items()
+        }
+        for model, of in counts.items()
+    }
+
+
 def data_tree(
     bench: Loaded, n_items: int, notes: Sequence[str] = (), found: Overlap | None = None
 ) -> dict[str, Any]:
@@ -174,6 +193,7 @@ def asked_again(run: Run, config: Config) -> RunInput:
             defects=data["defects"],
             overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
             free=run.free,
+            logged=cloze_accuracies(run.manifest.get("import") or {}),
         ),
         data=data,
         answers=run.answers,

@@ -16,7 +16,14 @@ from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
 from robustify.models.folder import cache_folder
-from robustify.pipeline.asked import RunInput, data_tree, options_asked, refuse_twins, unwatched
+from robustify.pipeline.asked import (
+    RunInput,
+    cloze_accuracies,
+    data_tree,
+    options_asked,
+    refuse_twins,
+    unwatched,
+)
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.public import judged_run
 from robustify.reading.loaders import Loaded, Source, load_many
@@ -101,27 +108,27 @@ def _config(
         "notes": [
             *(f"{together(files)}: {note}" for note, files in notes.items()),
             *gathered.notes,
-            *[_unscreened(settings["hidden"], mode)] * (not voters),
+            *[_unscreened(settings["hidden"], mode, has_texts=gathered.items is not None)] * (not voters),
         ],
     }
     return parse(overridden(tree, settings), "import")
 
 
-def _unscreened(hidden: object, mode: object) -> str:
+def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> str:
     """Return a note on what logs without voters' answers lack, and on how to get it."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
+    lacking = "only rules and probes of the options look for keys" if has_texts else "there are no flags"
     return (
-        f"no log has answers without the {hidden} (view {view}), so there are no flags and no number for a reader who does "
-        f"not see the {hidden}. Ask a model that way (lm-eval: `export lm-eval` writes such a task; Inspect: `--solver "
-        f"robustify/choices_only`), and import its log, too, as {view}:FILE"
+        f"no log has answers without the {hidden} (view {view}), so {lacking}. Ask a model that way (lm-eval: "
+        "`export lm-eval` writes such a task; Inspect: `--solver robustify/choices_only`), and import its log, too, "
+        f"as {view}:FILE"
     )
 
 
 def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
     tables = [gathered.answers]
     if gathered.items is not None:
-        cache, screened = cache_folder(None), bool(config.screen.voters)
-        tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), *tables]
+        tables = [options_asked(gathered.items, config, cache_folder(None), keep=True), *tables]
     lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
     asked = Loaded(
@@ -134,10 +141,21 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
         sha256=bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
         path="",
     )
+    origin = {
+        "formats": "+".join(sorted({log.kind for log in logs})),
+        "items": {
+            "from": "data" if bench else "logs" if gathered.items is not None else None,
+            "n": len(gathered.topics),
+            "left_out": gathered.left_out,
+        },
+        "logs": [_origin(log, gathered) for log in logs],
+    }
     n_items, n_aside, defects = len(gathered.topics), len(asked.quarantined), list(map(asdict, asked.defects))
     return RunInput(
         items=gathered.items,
-        facts=Facts(config.name, gathered.topics, gathered.groups, n_aside, defects),
+        facts=Facts(
+            config.name, gathered.topics, gathered.groups, n_aside, defects, logged=cloze_accuracies(origin)
+        ),
         data=data_tree(asked, n_items),
         answers=Answers.concat(tables),
         fingerprints={
@@ -145,15 +163,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             for name in dict.fromkeys(model for log in logs for model in _models(log))
         },
         templates={name: digest for log in logs for name, digest in log.templates.items()},
-        origin={
-            "formats": "+".join(sorted({log.kind for log in logs})),
-            "items": {
-                "from": "data" if bench else "logs" if gathered.items is not None else None,
-                "n": n_items,
-                "left_out": gathered.left_out,
-            },
-            "logs": [_origin(log, gathered) for log in logs],
-        },
+        origin=origin,
     )
 
 
@@ -171,5 +181,6 @@ def _origin(log: Log, gathered: Gathered) -> dict[str, Any]:
         "views": list(dict.fromkeys(reply.view for reply in log.replies)),
         "rows": len(log.replies),
         "set_aside": sum(q.file == log.file for q in gathered.set_aside),
+        "accuracies": {metric: {"right": right, "n": n} for metric, (right, n) in log.accuracies.items()},
         "unanswered": sum(not reply.scores and reply.pick is None for reply in log.replies),
     }

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from robustify.judging.evidence import TRAITS
 from robustify.judging.lint.cues import Cue
 from robustify.judging.lint.rules import CUES, RULES
-from robustify.judging.measures import FULL, READER, RULE, SET
+from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL, READER, RULE, SET
 from robustify.judging.stats.tests import (
     LEVEL,
     items_to_detect,
@@ -40,7 +40,7 @@ class Grounds:
     the share with a shortcut. `reader` is the accuracy of a reader who never sees a question. `reasons` has codes with
     parameters, `audit` is the state of the audit of the kept items, `one_position` that of nearly all keys, and
     `hidden` what voters did not see. `asked` counts the models that saw the question, and `claimed` has the points that
-    looks brought some of them, as shares.
+    looks brought some of them, as shares. `unlooked` means that models have answers, but none without the question.
     """
 
     state: State
@@ -61,6 +61,7 @@ class Grounds:
     hidden: str
     asked: int
     claimed: Mapping[str, float]
+    unlooked: bool = False
 
     @property
     def whole(self) -> str:
@@ -121,12 +122,13 @@ def grounds(s: Summary) -> Grounds:
         reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
-        asked=len(FULL.of(s)),
+        asked=len({**FULL.of(s), **CLOZE.of(s)}),
         claimed={
             name: looks.value
             for name, looks in ((name, model.looks) for name, model in s.models.items())
             if looks is not None and looks.state == "claimed" and looks.value is not None
         },
+        unlooked=bool(s.models) and not CHOICES_ONLY.of(s),
     )
 
 
@@ -186,7 +188,7 @@ def _verdict_code(g: Grounds) -> str:
     if g.flagged:
         return "by_chance"
     refuted = g.state == "failed" and "above_chance" in g.reasons
-    kinds = {"passed": "passed", "failed": "stopped", "not evaluated": "open"}
+    kinds = {"passed": "passed", "failed": "stopped", "not evaluated": "unlooked" if g.unlooked else "open"}
     return "refuted" if refuted else kinds[g.state]
 
 

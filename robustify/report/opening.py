@@ -10,7 +10,7 @@ from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
-from robustify.report.format import Tone, counted
+from robustify.report.format import Table, Tone, cell, counted, table
 from robustify.report.printing import finding, guardrail_line, markdown, sentence
 from robustify.report.quoting import Quote, quotes
 
@@ -54,7 +54,8 @@ def opening(s: Summary) -> FirstScreen:
     read = finding("reader", g.reader, worth=options_worth(g.reader), rest=": a reader" in line)
     # The reader comes first if it is significant.
     number, other = (read, items) if read and (g.read or not g.flagged) else (items, read)
-    checks = (*(((None, other),) if other else ()), *_checks(s, g))
+    unlooked = "" if g.trial else finding("unlooked", s, g=g, rest=line.startswith("Not looked"))
+    checks = (*((None, fact) for fact in (other, unlooked) if fact), *_checks(s, g))
     return FirstScreen(line, tone, above, number, quotes(s, g), checks, recommendations(s, g))
 
 
@@ -62,6 +63,19 @@ def reader_line(s: Summary) -> str:
     """Return the sentence on the reader that sees no question, or an empty string without one."""
     read = grounds(s).reader
     return finding("reader", read, worth=options_worth(read), rest=False)
+
+
+def reader_table(s: Summary) -> Table:
+    """Return the numbers of a set that no model was asked: the reader's accuracy, chance, the flags, and the state."""
+    read = grounds(s).reader
+    rows = (
+        ("Reader that sees no question", read),
+        ("Chance", Quantity(value=read.chance if read else s.benchmark.chance_accuracy)),
+        ("Options worth", cell(options_worth(read), "number")),
+        ("Flagged", s.screen.flagged if s.screen else None),
+        ("State", s.state),
+    )
+    return table("The reader", ("Number", "Value"), rows)
 
 
 def report_tree(s: Summary) -> dict[str, Any]:

@@ -204,6 +204,7 @@ def charted(quotes: Sequence[Quote]) -> list[tuple[str, list[Bar]]]:
         claimed = one.number is not None and one.number.kind == "score less looks"
         brought = (one.looks.value or 0.0) if claimed and one.looks else 0.0
         kind = "Score" if one.number is None else one.number.kind.capitalize()
+        kind = {"full": kind, "cloze": "Cloze", "blind": f"Without the {one.hidden}"}[one.asked]
         found.append((plain(one.model, LONGEST_MODEL), [(kind, one.number or one.full, brought)]))
     return found
 

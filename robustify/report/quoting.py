@@ -1,10 +1,10 @@
 """The number to quote for each model: its score, less what looks brought if that is claimed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from robustify.judging.measures import CHOICES_ONLY, FULL
+from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL
 from robustify.judging.summary.looks import Looks, Quoted, quoted
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
@@ -13,15 +13,18 @@ from robustify.report.format import Cell, Table, between, count, in_points, perc
 from robustify.report.printing import finding
 
 LONGEST_MODEL = 40
-Missing = Literal["", "trial", "by_letter", "guessing"]
+Missing = Literal["", "trial", "by_letter", "guessing", "blind"]
 """Code of why a model has no number to quote, empty if it has one."""
+Asked = Literal["full", "cloze", "blind"]
+"""View whose score is shown for a model: the full question, or else cloze, or else without the hidden part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """Scores of one model on all items, and the number to quote for it, or why there is none (`missing`).
 
-    `blind` is the score without the part that is `hidden`. `looks` says what options that look like keys brought.
+    `full` is the score under the view `asked`. `blind` is the score without the part that is `hidden`. `looks` says what
+    options that look like keys brought. `logged` has the accuracies of an imported log, and `of` counts all items.
     """
 
     model: str
@@ -31,13 +34,18 @@ class Quote:
     number: Quoted | None
     missing: Missing
     hidden: str
+    asked: Asked = "full"
+    of: int = 0
+    logged: Mapping[str, Quantity] = field(default_factory=dict)
 
     @property
-    def known(self) -> str:
+    def stated(self) -> str:
         """Full score and score without the question: `61.7 % full (n = 1,000, chance 25.0 %), 38.6 % without ...`."""
         chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
-        scored = f"{percent(self.full.value or 0.0)} full (n = {count(self.full.n or 0)}{chance})"
-        if self.blind is None or self.blind.value is None:
+        view = f"without the {self.hidden}" if self.asked == "blind" else self.asked
+        part = f" of {count(self.of)}" if (self.full.n or 0) < self.of else ""
+        scored = f"{percent(self.full.value or 0.0)} {view} (n = {count(self.full.n or 0)}{part}{chance})"
+        if self.asked == "blind" or self.blind is None or self.blind.value is None:
             return scored
         return f"{scored}, {percent(self.blind.value)} without the {self.hidden}"
 
@@ -51,7 +59,10 @@ class Quote:
 
     @property
     def owed(self) -> str:
-        """Sentence on what looks brought, with its assumption. Empty in a run that judges nothing."""
+        """Sentence on what looks brought, with its assumption, empty in a run that judges nothing. Cloze scores have one on
+        the accuracies of their log."""
+        if self.asked == "cloze":
+            return finding("logged", self.full, logged=self.logged, of=self.of)
         if self.missing in ("trial", "by_letter"):
             return ""
         return finding("looks", self.looks, model=plain(self.model, LONGEST_MODEL), full=self.full)
@@ -59,7 +70,7 @@ class Quote:
     @property
     def line(self) -> str:
         """Scores, number to quote, and looks as one line of text."""
-        return f"{plain(self.model, LONGEST_MODEL)}: {self.known}; {self.quoted}. {self.owed}".rstrip()
+        return f"{plain(self.model, LONGEST_MODEL)}: {self.stated}; {self.quoted}. {self.owed}".rstrip()
 
     @property
     def reason(self) -> str:
@@ -69,8 +80,9 @@ class Quote:
 
     def tree(self) -> dict[str, Any]:
         """Return the quote as JSON values."""
+        scores = {view: self.full if view == self.asked else None for view in ("full", "cloze")}
         numbers = {
-            "full": self.full,
+            **scores,
             "without_question": self.blind,
             "quote": self.number,
             "looks": self.looks,
@@ -78,6 +90,7 @@ class Quote:
         return {
             "model": self.model,
             **{name: q and {"value": q.value, "n": q.n, "ci": q.ci} for name, q in numbers.items()},
+            "logged": {metric: {"value": q.value, "n": q.n} for metric, q in self.logged.items()},
             "chance": self.full.chance,
             "kind": self.number and self.number.kind,
             "looks_state": self.looks and self.looks.state,
@@ -87,22 +100,34 @@ class Quote:
 
 
 def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
-    """Return the number to quote for each model that was asked the full question."""
-    return tuple(
-        _quote(s, g, name, parts.all)
-        for name, parts in FULL.of(s).items()
-        if parts.all is not None and parts.all.value is not None
+    """Return the number to quote for each model with a score: first those that were asked the full question."""
+    views: dict[Asked, Mapping[str, Measured]] = {
+        "full": FULL.of(s), "cloze": CLOZE.of(s), "blind": CHOICES_ONLY.of(s)
+    }  # fmt: skip
+    scores: dict[str, tuple[Asked, Score]] = {}
+    for asked, by_model in views.items():
+        for name, parts in by_model.items():
+            if parts.all is not None and parts.all.value is not None:
+                scores.setdefault(name, (asked, parts.all))
+    return tuple(_quote(s, g, name, asked, score) for name, (asked, score) in scores.items())
+
+
+def _quote(s: Summary, g: Grounds, name: str, asked: Asked, full: Score) -> Quote:
+    model, blind = s.models[name], CHOICES_ONLY.of(s).get(name, Measured()).all
+    looks, missing = model.looks, _missing(g, asked, full)
+    number = Quoted.of(full, kind="cloze") if asked == "cloze" else quoted(full, looks)
+    logged = (model.logged or {}) if asked == "cloze" else {}
+    return Quote(
+        name, full, blind, looks, None if missing else number, missing, g.hidden, asked, s.splits.all, logged
     )
 
 
-def _quote(s: Summary, g: Grounds, name: str, full: Score) -> Quote:
-    looks, blind = s.models[name].looks, CHOICES_ONLY.of(s).get(name, Measured()).all
-    missing: Missing = ""
+def _missing(g: Grounds, asked: Asked, full: Score) -> Missing:
     if g.trial or g.by_letter:
-        missing = "trial" if g.trial else "by_letter"
-    elif full.significant is False:
-        missing = "guessing"
-    return Quote(name, full, blind, looks, None if missing else quoted(full, looks), missing, g.hidden)
+        return "trial" if g.trial else "by_letter"
+    if asked == "blind":
+        return "blind"
+    return "guessing" if full.significant is False else ""
 
 
 def _rated(q: Quantity) -> str:
@@ -121,14 +146,18 @@ def quote_table(found: Sequence[Quote]) -> Table:
         ends = f" ({between(q.ci)})" if q.ci else ""
         return Cell(in_points(q.value) + ends, value=q.value, ends=q.ci, n=q.n)
 
+    metrics = list(dict.fromkeys(metric for one in found for metric in one.logged))
+    several = [*{one.asked for one in found} - {"full"}]
     rows = (
-        (Cell(plain(one.model)), shown(one.full), Cell(count(one.full.n or 0), value=one.full.n),
-         shown(Quantity(value=one.full.chance)), shown(one.blind), owed(one.looks),
+        (Cell(plain(one.model)), *[one.asked] * bool(several), shown(one.full),
+         Cell(count(one.full.n or 0), value=one.full.n), shown(Quantity(value=one.full.chance)),
+         shown(one.blind), owed(one.looks),
          ", ".join(one.looks.sources) if one.looks else "", one.looks.state if one.looks else "", one.reason,
-         shown(one.number))
+         shown(one.number), *(shown(one.logged.get(metric)) for metric in metrics))
         for one in found
     )  # fmt: skip
     heads = (
-        "Model", "Score", "Items", "Chance", "Without question", "Looks", "Sources", "State", "Reason", "Quote"
+        "Model", *["Asked"] * bool(several), "Score", "Items", "Chance", "Without question", "Looks", "Sources", "State",
+        "Reason", "Quote", *(f"{metric} of the log" for metric in metrics),
     )  # fmt: skip
     return text_table("The number to quote", heads, rows)

@@ -224,7 +224,7 @@ def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
 
 MANY = "Keys can be found without the questions."
 OWED = "Do not trust the"
-NOT_ASKED: Edits = {"measures/model/full": {}}
+NOT_ASKED: Edits = {"measures/model/full": {}, "measures/model/cloze_chars": {}}
 
 
 def claimed(**points: float) -> Edits:
@@ -323,7 +323,7 @@ def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp
     first = opening(made_run(tmp_path, text=False, view="full").summary)
     assert "nothing could be screened" in first.verdict
     assert first.number == ""
-    assert [one.known.partition(" full")[0] for one in first.quotes] == ["20.3 %"] * 2
+    assert [one.stated.partition(" full")[0] for one in first.quotes] == ["20.3 %"] * 2
     assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]
     assert [one.code for one in first.todo] == ["shuffle_keys", "give_texts"]
     page = (tmp_path / "run" / "report.html").read_text("utf-8")

@@ -31,9 +31,9 @@ class Looks(Quantity):
 
 
 class Quoted(Quantity):
-    """Number to quote of a model: its score, less looks where these are claimed."""
+    """Number to quote of a model: its score, less looks where these are claimed, or its cloze score."""
 
-    kind: Literal["score less looks", "score"]
+    kind: Literal["score less looks", "score", "cloze"]
 
 
 def quoted(full: Quantity | None, looks: Looks | None) -> Quoted | None:

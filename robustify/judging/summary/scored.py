@@ -20,11 +20,12 @@ class FreeFacts(Part):
 
 class Model(Part):
     """Role, looks, and free responses of a model that was asked. Selection biases a voter's scores on kept and on flagged
-    items. `looks` needs the full question."""
+    items. `looks` needs the full question. `logged` has the accuracies that imported logs state for cloze, by metric."""
 
     is_voter: bool
     looks: Looks | None = None
     free: FreeFacts | None = None
+    logged: dict[str, Quantity] | None = None
 
 
 class Paired(Part):

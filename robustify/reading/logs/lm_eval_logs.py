@@ -140,7 +140,19 @@ def replies_in_rows(
         faults=tuple(faults),
         templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
         notes=(*notes, *how.notes),
+        accuracies=_accuracies(rows),
     )
+
+
+ACCURACIES = ("acc", "acc_norm")
+"""Metrics of lm-eval whose means are shown beside the score by robustify."""
+
+
+def _accuracies(rows: Sequence[SourceRow]) -> dict[str, tuple[int, int]]:
+    """Return the number of right rows and of all rows of each accuracy that the log states."""
+    stated = [log.scores_of_row(row.cells) for row in rows]
+    credits = {metric: [row[metric] for row in stated if metric in row] for metric in ACCURACIES}
+    return {metric: (sum(right), len(right)) for metric, right in credits.items() if right}
 
 
 @dataclass(frozen=True, slots=True)

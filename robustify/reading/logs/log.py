@@ -205,7 +205,8 @@ class LogReply(HoldsText):
 @dataclass(frozen=True, slots=True, repr=False)
 class Log(HoldsText):
     """Replies, unreadable rows, and metadata of a log file. `facts` (versions, dtype) apply to every model. `templates`
-    maps "view/name" to the sha256 of each robustify template that all prompts match. `notes` state assumptions."""
+    maps "view/name" to the sha256 of each robustify template that all prompts match. `notes` state assumptions.
+    `accuracies` has, by metric of the log, the number of rows that it calls right and of all its rows."""
 
     file: str
     kind: str
@@ -216,6 +217,7 @@ class Log(HoldsText):
     facts: Mapping[str, Name] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    accuracies: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]

@@ -171,14 +171,14 @@ def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp
         [
             note
             for note in import_logs(logs, tmp_path / f"out{n}").manifest["config"]["notes"]
-            if "reader" in note
+            if "without the question" in note
         ]
         for n, logs in enumerate((paths[:1], paths))
     ]
     assert told[1] == []
     (note,) = told[0]
     assert note.startswith(
-        "no log has answers without the question (view choices_only), so there are no flags and no"
+        "no log has answers without the question (view choices_only), so only rules and probes"
     )
     assert "Inspect: `--solver robustify/choices_only`" in note
     assert note.endswith("import its log, too, as choices_only:FILE")
