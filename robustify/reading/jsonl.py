@@ -20,10 +20,10 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
     """Read every row of a file and convert it with `kind`. Raise `UsageError` if the file does not exist, and `DataError`
     if it cannot be read, or rows do not fit. All faults are reported together."""
     table = rows_of(path)
-    made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
+    pairs, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
     if faults := [*table.faults, *wrong]:
         raise DataError.gather(fault_lines(path.name, faults))
-    return [row for _, row in made]
+    return [row for _, row in pairs]
 
 
 def rows_of(path: Path) -> SourceTable:

@@ -45,25 +45,25 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
     faults: list[tuple[int, str, int]] = []
     # Keep hashes, because the texts of a million items take a gigabyte.
     stems, wholes, key_texts = array("q"), array("q"), array("q")
-    for at, item in enumerate(items):
+    for i, item in enumerate(items):
         choices = item.choices
         ascii_ = all(map(str.isascii, choices))
-        texts = [" ".join(one.split()) for one in choices] if ascii_ else [*map(unspaced, choices)]
-        faults += [(at, kind, -1) for kind in _kinds(item, texts)]
+        texts = [" ".join(choice.split()) for choice in choices] if ascii_ else [*map(unspaced, choices)]
+        faults += [(i, kind, -1) for kind in _kinds(item, texts)]
         stems.append(hash(folded(item.stem)))
         wholes.append(hash((stems[-1], *sorted(texts))))
         key_texts.append(hash(texts[item.key]))
-    faults += [(at, "repeated_stem", before) for at, before in repeats(stems)]
+    faults += [(i, "repeated_stem", before) for i, before in repeats(stems)]
     conflicts: set[int] = set()
-    for at, before in repeats(wholes):
-        if before in conflicts or key_texts[before] != key_texts[at]:
-            faults += [(one, _CONFLICT, before + at - one) for one in sorted({before, at} - conflicts)]
-            conflicts |= {before, at}
+    for i, before in repeats(wholes):
+        if before in conflicts or key_texts[before] != key_texts[i]:
+            faults += [(index, _CONFLICT, before + i - index) for index in sorted({before, i} - conflicts)]
+            conflicts |= {before, i}
     faults.sort(key=lambda fault: fault[0])
     firsts = [lines[other] if other >= 0 else 0 for *_, other in faults]
     return tuple(
-        Defect(kind, lines[at], items[at].id, files[at], first)
-        for (at, kind, _), first in zip(faults, firsts, strict=True)
+        Defect(kind, lines[i], items[i].id, files[i], first)
+        for (i, kind, _), first in zip(faults, firsts, strict=True)
     )
 
 
@@ -90,7 +90,7 @@ def describe(loaded: Loaded) -> dict[str, object]:
         "key_positions": _sorted(keys),
         "chance_accuracy": fsum(of / k for k, of in options.items()) / n if n else None,
         "topics": dict(sorted(topics.items())),
-        "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
+        "defects": {kind: {"n": len(places), "at": places} for kind, places in sorted(by_kind.items())},
         "quarantined": [*map(asdict, loaded.quarantined)],
         "notes": notes(loaded),
     }
@@ -99,66 +99,66 @@ def describe(loaded: Loaded) -> dict[str, object]:
 def notes(loaded: Loaded) -> list[str]:
     """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
     n, files = len(loaded.items), loaded.recognised
-    said: list[str] = []
+    lines: list[str] = []
     first = loaded.items[0].key if n else 0
     if n >= _FEWEST_FOR_NOTE and all(item.key == first for item in loaded.items):
-        said.append(
+        lines.append(
             f"every key is at position {first}: position heuristics mean nothing in this order of "
             "the choices, and a screen that keeps this order would see the position of the key"
         )
-    from_0 = [one.layout for one in files if "number from 0" in one.key_forms]
+    from_0 = [file.layout for file in files if "number from 0" in file.key_forms]
     few = n < _FEWEST_OF_OURS and from_0 == [OWN]
     if from_0 and not few and all(item.key for item in loaded.items):
-        said.append(
+        lines.append(
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
             "if they do, or `fields: {key_is: index}` if they count from 0."
         )
-    numbered = any(NUMBERED in one.key_forms for one in files)
+    numbered = any(NUMBERED in file.key_forms for file in files)
     if numbered and all(item.key < item.k - 1 for item in loaded.items):
-        said.append(
+        lines.append(
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
     outer = {defect.item for defect in loaded.defects if defect.kind == _OUTER}
     if spaced := [item for item in loaded.items if item.id in outer] if outer else []:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
-        alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
-        said.append(
+        alone = sum(texts.count(texts[item.key]) == 1 for texts, item in zip(ends, spaced, strict=True))
+        lines.append(
             f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
             "the key, so white space alone can give the key away. `robustify mend` takes it off."
         )
-    said += odd_options(loaded.items, loaded.lines)
-    if cuts := {one.cut for one in files} - {"", "\n", BY_LABEL}:
-        said.append(
+    lines += odd_options(loaded.items, loaded.lines)
+    if cuts := {file.cut for file in files} - {"", "\n", BY_LABEL}:
+        lines.append(
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
             "separator, give each option a column"
         )
-    said += [f"{one.file}: {note}" if len(files) > 1 else note for one in files for note in one.unread]
-    if labelled := sum(one.labelled for one in files):
-        said.append(
+    lines += [f"{file.file}: {note}" if len(files) > 1 else note for file in files for note in file.unread]
+    if labelled := sum(file.labelled for file in files):
+        lines.append(
             f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
             "robustify labels the options in the order in which it shows them."
         )
-    return said
+    return lines
 
 
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
     """Yield notes on options that are not real options, or are written in a way that models should not see. With the
     `lines` of the items, a note names the few items without labels."""
-    found = Counter(kind for item in items for kind in _written_oddly(item))
-    for kind, odd in sorted(found.items()):
-        rest = []
+    kinds = Counter(kind for item in items for kind in _written_oddly(item))
+    for kind, odd in sorted(kinds.items()):
+        unlabelled = []
         if 2 * odd > len(items) and kind == "labels":
             pairs = zip(lines, items, strict=False)
-            rest = [line for line, item in pairs if kind not in _written_oddly(item)]
-        others = f" (not on line {line_spans(rest)})" if rest else ""
+            unlabelled = [line for line, item in pairs if kind not in _written_oddly(item)]
+        others = f" (not on line {line_spans(unlabelled)})" if unlabelled else ""
         yield f"{odd:,} of {len(items):,} items {_ODD[kind]}{others}"
 
 
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
-    whole = "".join((item.stem, *item.choices))
+    text = "".join((item.stem, *item.choices))
     # Nearly always, the texts are printable ASCII without outer space, where only an empty choice is blank.
-    plain = whole.isascii() and whole.isprintable() and (*texts,) == item.choices
+    plain = text.isascii() and text.isprintable() and (*texts,) == item.choices
     if plain and len(set(texts)) == len(texts) and "" not in texts and not is_blank(item.stem):
         return
     if len(set(texts)) < len(texts):
@@ -177,7 +177,7 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
         yield "odd_character"
     if is_blank(item.stem):
         yield "blank_stem"
-    if not plain and CONTROLS.search(whole):
+    if not plain and CONTROLS.search(text):
         yield "control_character"
 
 
@@ -191,8 +191,8 @@ def _written_oddly(item: Item) -> Iterator[str]:
     none = [text for text in texts if text.startswith("none of these")]
     if not _PLACEHOLDERS.isdisjoint(texts) or len(set(none)) < len(none):
         yield "placeholders"
-    whole = "\n".join((item.stem, *choices))
-    names = _ENTITY.findall(whole) if "&" in whole else ()
+    text = "\n".join((item.stem, *choices))
+    names = _ENTITY.findall(text) if "&" in text else ()
     if any(name.startswith("#") or f"{name};" in html5 for name in names):
         yield "entities"
 

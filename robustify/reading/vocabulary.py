@@ -56,8 +56,8 @@ def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[
     by_name: dict[str, list[str]] = {}
     for column in columns:
         by_name.setdefault(name_key(column), []).append(column)
-    named = ([column for name in map(name_key, rank) for column in by_name.get(name, ())] for rank in ranks)
-    return next(filter(None, named), [])
+    matches = ([column for name in map(name_key, rank) for column in by_name.get(name, ())] for rank in ranks)
+    return next(filter(None, matches), [])
 
 
 def first_value(row: Mapping[str, Any], part: str) -> Any:
@@ -88,7 +88,7 @@ def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIX
         if label and prefix in prefixes:
             series.setdefault(prefix, {})[label.casefold()] = name
     return [
-        tuple(members[at] for at in order[: len(members)])
+        tuple(members[label] for label in order[: len(members)])
         for members in series.values()
         for order in _ORDERS
         if len(members) > 1 and set(members) == set(order[: len(members)])

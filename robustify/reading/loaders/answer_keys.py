@@ -61,7 +61,7 @@ class WrittenKey(HoldsText):
     `places` are the choices that it could mean in any form."""
 
     text: str
-    found: Readings
+    readings: Readings
     key_is: KeyKind
     labels: tuple[str, ...]
     k: int
@@ -85,18 +85,24 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
             str(raw.key).strip() in map(str.strip, raw.choices) or split_labels(raw.choices)
         ):
             return key
-        text, fault, found = "", "", Readings()
+        text, fault, readings = "", "", Readings()
         try:
             text = _written(raw)
-            found = _readings(raw, text)
+            readings = _readings(raw, text)
         except ItemError as error:
             text, fault = "", str(error)
         text = text if _letter(text) is not None or _number(text) is not None else ""
-        same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *found.items()
+        same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *readings.items()
         if (key := self.get(same)) is None:
-            about = raw.key_is, raw.labels, len(raw.choices), json_kind(raw.key), frozenset(places_of(found))
-            key = self[same] = WrittenKey(text, found, *about, fault)
-        if mark and text and found and "text" not in found and str(raw.key).strip()[0] not in "[(":
+            about = (
+                raw.key_is,
+                raw.labels,
+                len(raw.choices),
+                json_kind(raw.key),
+                frozenset(places_of(readings)),
+            )
+            key = self[same] = WrittenKey(text, readings, *about, fault)
+        if mark and text and readings and "text" not in readings and str(raw.key).strip()[0] not in "[(":
             self._marks[mark] = key
         return key
 
@@ -107,22 +113,26 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
     With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
     readings must agree on one choice. A hint in a fault names only forms that read every other row."""
     rows = Counter(written)
-    meant = {key: _meant(key) for key in rows}
-    clear = {key: one for key, one in meant.items() if len(places_of(one)) == 1}
-    forms = [form for form in next(iter(clear.values()), ()) if all(form in one for one in clear.values())]
+    by_key = {key: _meant(key) for key in rows}
+    clear = {key: readings for key, readings in by_key.items() if len(places_of(readings)) == 1}
+    forms = [
+        form
+        for form in next(iter(clear.values()), ())
+        if all(form in readings for readings in clear.values())
+    ]
     n = sum(rows[key] for key in clear)
-    numbers = sum(rows[key] for key, one in clear.items() if one.keys() == {"index"})
+    numbers = sum(rows[key] for key, readings in clear.items() if readings.keys() == {"index"})
     # The kind of key that fewer rows have, if numbers and other keys are mixed.
     odd = numbers * 2 <= n if not forms and 0 < numbers < n else None
     read: dict[WrittenKey, ReadKey] = {}
-    for key, one in meant.items():
-        fits = one if len(one) < 2 else {form: one[form] for form in forms if form in one}
-        fits = fits if len(places_of(fits)) == 1 else one
+    for key, readings in by_key.items():
+        fits = readings if len(readings) < 2 else {form: readings[form] for form in forms if form in readings}
+        fits = fits if len(places_of(fits)) == 1 else readings
         if key.fault:
             read[key] = ReadKey(fault=key.fault)
         elif len(places := places_of(fits)) != 1:
             read[key] = _unmatched(key, fits)
-        elif odd is not None and (one.keys() == {"index"}) == odd:
+        elif odd is not None and (readings.keys() == {"index"}) == odd:
             ours, theirs = ("a number", "letters or texts") if odd else ("a letter or text", "numbers")
             others = counted(max(numbers, n - numbers), "other key")
             fault = f"the key is {ours}, but {others} of the file are {theirs}. Write all keys in one form."
@@ -132,21 +142,24 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
             counts = form == "label" and key.key_is == "auto" and _numbered(key.labels) and _number(key.text)
             read[key] = ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form))
     if any(key.hints for key in read.values()):
-        good = [key.found for key, one in read.items() if not one.fault]
-        works = {form for form in _FORMS if all(len(found.get(form, ())) == 1 for found in good)}
-        hinted = {key: one for key, one in read.items() if one.hints}
-        read |= {k: replace(one, fault=one.fault + key_hint(one.hints, works)) for k, one in hinted.items()}
+        good = [key.readings for key, answer in read.items() if not answer.fault]
+        works = {form for form in _FORMS if all(len(readings.get(form, ())) == 1 for readings in good)}
+        hinted = {key: answer for key, answer in read.items() if answer.hints}
+        read |= {
+            k: replace(answer, fault=answer.fault + key_hint(answer.hints, works))
+            for k, answer in hinted.items()
+        }
     return [*map(read.__getitem__, written)]
 
 
 def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
     """Return a hint to set `key_is` to a form that works, or "" if none of `forms` works."""
-    left = [form for form in forms if form in works]
-    if not left:
+    working = [form for form in forms if form in works]
+    if not working:
         return ""
-    alone = left[0] if len(left) == 1 else "FORM"
+    alone = working[0] if len(working) == 1 else "FORM"
     when = {"number": "If keys count from 1, add", "index": "If keys count from 0, add"}
-    ways = " or ".join(f"`--map key_is={form}`" for form in left)
+    ways = " or ".join(f"`--map key_is={form}`" for form in working)
     return f". {when.get(alone, 'Choose a form with')} {ways}, or set `fields: {{key_is: {alone}}}` in the config."
 
 
@@ -157,7 +170,11 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
         return raws
     marks = {mark for text in texts if (mark := bare_mark(text))}
     most = max(len(raw.choices) for raw in raws)
-    own = {tuple(map(one.index, sorted(marks))): one for one in SERIES if marks and marks <= {*one[:most]}}
+    own = {
+        tuple(map(series.index, sorted(marks))): series
+        for series in SERIES
+        if marks and marks <= {*series[:most]}
+    }
     if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
         return raws
 
@@ -169,27 +186,27 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
     return changed(raws, labelled)
 
 
-def places_of(found: Readings) -> set[int]:
+def places_of(readings: Readings) -> set[int]:
     """Return the indices of all choices that a key may refer to, whichever form it has."""
-    return {at for places in found.values() for at in places}
+    return {place for places in readings.values() for place in places}
 
 
 def _readings(raw: RawItem, key: str) -> Readings:
-    found = _by_mark(key, raw.labels, len(raw.choices))
-    _require_same_mark(raw, key, found)
-    equal: Collection[int] = [at for at, choice in enumerate(raw.choices) if choice.strip() == key]
-    if not equal and not found:
+    readings = _by_mark(key, raw.labels, len(raw.choices))
+    _require_same_mark(raw, key, readings)
+    equal: Collection[int] = [i for i, choice in enumerate(raw.choices) if choice.strip() == key]
+    if not equal and not readings:
         equal = sorted(equal_options(key, raw.choices))
     if equal:
-        return {**found, "text": tuple(equal)}
-    return found or (_dressed(raw, key) if _letter(key) is None and _number(key) is None else {})
+        return {**readings, "text": tuple(equal)}
+    return readings or (_dressed(raw, key) if _letter(key) is None and _number(key) is None else {})
 
 
-def _require_same_mark(raw: RawItem, key: str, found: Readings) -> None:
+def _require_same_mark(raw: RawItem, key: str, readings: Readings) -> None:
     """Refuse a letter as key if labels inside the options, as in `B) red`, contradict the order of the options."""
-    own = split_labels(raw.choices) if raw.key_is == "auto" and "letter" in found else None
+    own = split_labels(raw.choices) if raw.key_is == "auto" and "letter" in readings else None
     inside = _by_mark(key, own.labels, len(raw.choices)).get("label") if own else None
-    if inside and inside != found.get("label", found["letter"]):
+    if inside and inside != readings.get("label", readings["letter"]):
         raise ItemError(
             "the key is ambiguous, because the options begin with letters in another order. Take these letters off, or "
             "add `--map key_is=letter` if keys count the options in the order of the file."
@@ -200,16 +217,16 @@ def _require_same_mark(raw: RawItem, key: str, found: Readings) -> None:
 def _by_mark(key: str, labels: tuple[str, ...], k: int) -> Readings:
     letter, number = _letter(key), _number(key)
     folded = str(number) if number is not None else key.casefold() if letter is None else LETTERS[letter]
-    found: dict[KeyKind, tuple[int, ...]] = {}
-    if own := tuple(at for at, name in enumerate(labels) if folded in (name.casefold(), as_mark(name))):
-        found["label"] = own
+    readings: dict[KeyKind, tuple[int, ...]] = {}
+    if own := tuple(i for i, name in enumerate(labels) if folded in (name.casefold(), as_mark(name))):
+        readings["label"] = own
     if number is not None and 0 <= number < k:
-        found["index"] = (number,)
+        readings["index"] = (number,)
     if number is not None and 1 <= number <= k:
-        found["number"] = (number - 1,)
+        readings["number"] = (number - 1,)
     if letter is not None and letter < k:
-        found["letter"] = (letter,)
-    return found
+        readings["letter"] = (letter,)
+    return readings
 
 
 @lru_cache(4096)
@@ -225,8 +242,12 @@ def _number(key: str) -> int | None:
 
 
 def _meant(key: WrittenKey) -> Readings:
-    unfit, found = _unfit(key.labels) if key.key_is == "auto" else {*_FORMS} - {key.key_is}, key.found
-    return found if unfit.isdisjoint(found) else {f: places for f, places in found.items() if f not in unfit}
+    unfit, readings = _unfit(key.labels) if key.key_is == "auto" else {*_FORMS} - {key.key_is}, key.readings
+    return (
+        readings
+        if unfit.isdisjoint(readings)
+        else {f: places for f, places in readings.items() if f not in unfit}
+    )
 
 
 @lru_cache
@@ -244,19 +265,19 @@ def _numbered(labels: Sequence[str]) -> bool:
 
 def _dressed(raw: RawItem, key: str) -> Readings:
     """Read a key such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
-    counting = [[str(at + first) for at in range(len(raw.choices))] for first in (0, 1)]
+    counting = [[str(i + first) for i in range(len(raw.choices))] for first in (0, 1)]
     ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
     read = [read_pick(key, raw.choices, labels) for labels in ways]
-    for one in read:
-        if isinstance(one, Picked) and (one is read[0] or one.how == "both"):
-            if one.how == "explained":
-                _require_no_other_text(key, one.index, raw.choices)
-            form: KeyKind = "text" if one.how in ("text", "both") else "label" if raw.labels else "letter"
-            return {form: (one.index,)}
+    for pick in read:
+        if isinstance(pick, Picked) and (pick is read[0] or pick.how == "both"):
+            if pick.how == "explained":
+                _require_no_other_text(key, pick.index, raw.choices)
+            form: KeyKind = "text" if pick.how in ("text", "both") else "label" if raw.labels else "letter"
+            return {form: (pick.index,)}
     parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
     if 1 < len(parts) <= MOST:
-        named = [places_of(_readings(raw, part)) for part in parts]
-        if all(named) and len(set().union(*named)) > 1:
+        places = [places_of(_readings(raw, part)) for part in parts]
+        if all(places) and len(set().union(*places)) > 1:
             raise SeveralRightError(len(parts))
     reason = read[0].reason if isinstance(read[0], NoPick) else "no mark"
     if reason == "several options":
@@ -286,8 +307,8 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
     """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot ."""
     numbers, n_others = Counter[tuple[int, int]](), 0
     for key, n in written.items():
-        named = key.fault or {"label", "text", "letter"} & key.found.keys()
-        if key.key_is != "auto" or named or (number := _number(key.text)) is None:
+        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
+        if key.key_is != "auto" or not_counted or (number := _number(key.text)) is None:
             n_others += n * (not key.fault)
         else:
             numbers[number, key.k] += n
@@ -299,7 +320,7 @@ def never_the_last(written: Counter[WrittenKey]) -> bool:
     log_chance = 0.0
     for key, n in written.items():
         k, number = key.k, _number(key.text)
-        counted_from_1 = key.key_is == "auto" and key.labels == COUNTED[1][:k] and "text" not in key.found
+        counted_from_1 = key.key_is == "auto" and key.labels == COUNTED[1][:k] and "text" not in key.readings
         if key.fault or not counted_from_1 or number is None or not 1 <= number < k:
             return False
         log_chance += n * math.log1p(-1 / k)
@@ -334,26 +355,26 @@ def _lone(key: object, choices: Sequence[str]) -> object:
         key = written if isinstance(written, list | tuple) else key
     if not isinstance(key, list | tuple):
         return key
-    said = [truth(one) for one in key]
+    marks = [truth(member) for member in key]
     if (
         len(key) == len(choices) > 2
-        and all(one in (True, False) for one in said)
-        and sum(map(bool, said)) == 1
+        and all(mark in (True, False) for mark in marks)
+        and sum(map(bool, marks)) == 1
     ):
-        return said.index(True)
-    distinct = list({str(one): one for one in key if one not in (None, "")}.values())
+        return marks.index(True)
+    distinct = list({str(member): member for member in key if member not in (None, "")}.values())
     if len(distinct) > 1:
         raise SeveralRightError(len(distinct))
     return distinct[0] if distinct else ""
 
 
-def _unmatched(key: WrittenKey, found: Readings) -> ReadKey:
-    k, equal, letter, number = key.k, found.get("text", ()), _letter(key.text), _number(key.text)
+def _unmatched(key: WrittenKey, readings: Readings) -> ReadKey:
+    k, equal, letter, number = key.k, readings.get("text", ()), _letter(key.text), _number(key.text)
     auto, counts, first = key.key_is == "auto", key.key_is in FORMS, int(key.key_is == "number")
     hints: tuple[KeyKind, ...] = ()
-    if places_of(found) - {*equal}:
-        ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
-        fault, hints = f"is ambiguous ({ways}), and no other row resolves it", (*found,)
+    if places_of(readings) - {*equal}:
+        ways = ", ".join(f"choice {places[0] + 1} as {form}" for form, places in readings.items())
+        fault, hints = f"is ambiguous ({ways}), and no other row resolves it", (*readings,)
     elif len(equal) > 1:
         fault = f"is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
     elif letter is not None and (auto or key.key_is == "letter"):

@@ -50,7 +50,7 @@ class _Part:
     lines: "array[int]"
     faults: tuple[Fault, ...]
     sha256: str
-    how: Recognised
+    recognised: Recognised
 
 
 def load(source: Source) -> Loaded:
@@ -81,15 +81,15 @@ def load_many(sources: Sequence[Source]) -> Loaded:
             read.append(error)
         except DataError as error:
             faults += error.lines
-    sure = [one for one in read if isinstance(one, _Part) and _counts_from_0(one)]
+    sure = [part for part in read if isinstance(part, _Part) and _counts_from_0(part)]
     parts: list[_Part] = []
-    for one, source, base in zip(read, sources, names, strict=False):
-        if isinstance(one, _Part):
-            parts.append(one)
+    for part, source, base in zip(read, sources, names, strict=False):
+        if isinstance(part, _Part):
+            parts.append(part)
         elif sure and not faults and (again := _counted_alike(source, base, sure)):
             parts.append(again)
         else:
-            faults += one.lines
+            faults += part.lines
     if faults:
         raise DataError(*faults)
     single = len(parts) == 1
@@ -99,9 +99,9 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         packed.extend(part.items)
         lines.extend(part.lines)
     if not single:
-        for at, before in repeats(array("q", (hash(item.id) for item in packed))):
+        for i, before in repeats(array("q", (hash(item.id) for item in packed))):
             faults.append(
-                f"{files[at]}:{lines[at]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, "
+                f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, "
                 "or set `fields: {id: null}` for each file in a config."
             )
     if faults:
@@ -111,7 +111,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     folder = _folder(sources[0]) or _name(sources[0])
     return Loaded(
         name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
-        layout="+".join(dict.fromkeys(part.how.layout for part in parts)),
+        layout="+".join(dict.fromkeys(part.recognised.layout for part in parts)),
         items=items,
         lines=tuple(lines) if len(packed) < _MANY else lines,
         defects=find_defects(items, lines, files),
@@ -121,23 +121,23 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         sha256=digests[0] if single else hashlib.sha256("".join(digests).encode()).hexdigest(),
         path=str(path if single else path.parent),
         files=files,
-        recognised=tuple(part.how for part in parts),
+        recognised=tuple(part.recognised for part in parts),
     )
 
 
 def _counts_from_0(part: _Part) -> bool:
-    return FORMS["index"] in part.how.key_forms and any(item.key == 0 for item in part.items)
+    return FORMS["index"] in part.recognised.key_forms and any(item.key == 0 for item in part.items)
 
 
 def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part | None:
     """Read a file whose keys may count from 0 or from 1, if another file with the same fields has a key that is 0."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base)
-    columns = {name: column for name, column in part.how.fields.items() if name != "key_is"}
-    if not any(columns.items() <= other.how.fields.items() for other in others):
+    columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
+    if not any(columns.items() <= other.recognised.fields.items() for other in others):
         return None
     note = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
-    return replace(part, how=replace(part.how, unread=(*part.how.unread, note)))
+    return replace(part, recognised=replace(part.recognised, unread=(*part.recognised.unread, note)))
 
 
 def _part(source: Source, base: str) -> _Part:
@@ -148,31 +148,34 @@ def _part(source: Source, base: str) -> _Part:
         none = f"{path.name} has no rows; expected items"
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
     raw = raw_items(path.name, table, source.fields)
-    how = replace(raw.how, layout=f"{table.outer}/{raw.how.layout}" if table.outer else raw.how.layout)
+    recognised = replace(
+        raw.recognised,
+        layout=f"{table.outer}/{raw.recognised.layout}" if table.outer else raw.recognised.layout,
+    )
     # Such an ID is a page number, or the name of a passage, or two files were joined.
-    said = source.fields is not None and source.fields.id is not None
-    again = {at: before for at, before in repeats(raw.ids) if raw.ids[at]}
-    if by_line := bool(again) and not said and raw.how.layout != OWN:
+    id_mapped = source.fields is not None and source.fields.id is not None
+    again = {i: before for i, before in repeats(raw.ids) if raw.ids[i]}
+    if by_line := bool(again) and not id_mapped and raw.recognised.layout != OWN:
         n = len({*again, *again.values()})
         note = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
-        fields = {part: name for part, name in how.fields.items() if part != "id"}
-        how = replace(how, fields=fields, unread=(*how.unread, note))
+        fields = {part: name for part, name in recognised.fields.items() if part != "id"}
+        recognised = replace(recognised, fields=fields, unread=(*recognised.unread, note))
     items, lines, wrong = _items(raw, source, base, by_line)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
-    return _Part(path, items, lines, tuple(faults), digest, how)
+    return _Part(path, items, lines, tuple(faults), digest, recognised)
 
 
-def _has_question(stem: str, at: int, ours: bool) -> bool:
+def _has_question(stem: str, start: int, ours: bool) -> bool:
     """Return whether a stem has a question from this place. Below a passage, it must be visible. Alone, or in our own
     layout, an invisible one is a defect."""
-    question = stem[at:].strip()
+    question = stem[start:].strip()
     if ours:
         return bool(question)
     if len(question) <= _LONGEST_EMPTY and question.casefold() in _NO_QUESTION:
         return False
-    return not (at and is_blank(question))
+    return not (start and is_blank(question))
 
 
 def _items(
@@ -180,7 +183,7 @@ def _items(
 ) -> tuple[Packed[Item], "array[int]", list[Fault]]:
     """Return the items, their line numbers, and the faults of the other rows. An item without an ID, or each one with
     `by_line`, gets an ID that begins with `base`."""
-    own = _base(source) if raw.how.layout == "mmlu_csv" else ""
+    own = _base(source) if raw.recognised.layout == "mmlu_csv" else ""
     items, lines, names, faults = packed_items(), array("q"), array("q"), list[Fault]()
     for line, number, key, group, parts in zip(
         raw.lines, raw.numbers, raw.keys, groups(raw, base), raw.raws.drained(), strict=True
@@ -188,18 +191,18 @@ def _items(
         stem, choices, id, topic, own_group, question_at = _OF_ITEM(parts)
         name = f"{base}-{number:04d}" if by_line or not id else id
         topic = sys.intern(source.topic if source.topic is not None else topic.strip() or own)
-        if _has_question(stem, question_at, raw.how.layout == OWN):
+        if _has_question(stem, question_at, raw.recognised.layout == OWN):
             items.add((name, key, topic, own_group or group, stem, choices, question_at))
             lines.append(line)
             names.append(hash(name))
         else:
             faults.append(Fault(line, BLANK_STEM))
     again = dict(repeats(names))
-    for at, before in again.items():
+    for i, before in again.items():
         used = f"the ID is already used on line {lines[before]}. Make each ID unique."
-        faults.append(Fault(lines[at], used))
+        faults.append(Fault(lines[i], used))
     if again:
-        keep = [at not in again for at in range(len(items))]
+        keep = [i not in again for i in range(len(items))]
         items, lines = items.where(keep), array("q", compress(lines, keep))
     return items, lines, faults
 

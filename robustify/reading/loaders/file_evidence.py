@@ -32,7 +32,7 @@ _ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
 OptionsNamed = Mapping[str, Sequence[frozenset[int]]]
 """For each other column that may be the key: the options that it may name, by row."""
-_NONE, *_ONLY = frozenset[int](), *(frozenset((at,)) for at in range(MOST))
+_NONE, *_ONLY = frozenset[int](), *(frozenset((i,)) for i in range(MOST))
 """Sets of no option and of each option, because a set for each row takes 216 bytes."""
 
 
@@ -52,7 +52,7 @@ class Evidence:
         self.written: Sequence[answer_keys.WrittenKey] = []
         self._named: dict[str, list[frozenset[int]]] = {
             _MARK: [],
-            **{f"`{one}`": [] for one in (*(checked or ()), *beside)},
+            **{f"`{column}`": [] for column in (*(checked or ()), *beside)},
         }
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = 0
@@ -109,7 +109,7 @@ class Evidence:
         """Yield a note for each column beside the key that names another option in some rows, and an option in most."""
         for name in self.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
-            both = [(one.index, other) for one, other in pairs if other and not one.fault]
+            both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
             n = sum(index not in other for index, other in both)
             if n and 2 * len(both) > len(keys):
                 key = self.fields.key
@@ -147,7 +147,10 @@ def counts_from_1(evidence: Evidence) -> bool:
     from_0, from_1 = ([*map(of.__getitem__, written)] for of in forms)
     agree = [
         not any(key.fault for key in keys)
-        and any(all(k.index in one for k, one in zip(keys, other, strict=True)) for other in others.values())
+        and any(
+            all(k.index in options for k, options in zip(keys, other, strict=True))
+            for other in others.values()
+        )
         for keys in (answer_keys.read_keys(from_0), answer_keys.read_keys(from_1))
     ]
     if agree == [False, True]:
@@ -232,12 +235,12 @@ def _separators(case: Case) -> str | None:
 
 
 def _other_keys(case: Case) -> str | None:
-    key, good = case.evidence.fields.key, sum(not one.fault for one in case.keys)
+    key, good = case.evidence.fields.key, sum(not answer.fault for answer in case.keys)
     mend = f", for example `--map key={key}`" * (good == len(case.keys))
     for name, others in case.evidence.must_agree.items():
         triples = zip(case.lines, case.keys, others, strict=True)
-        both = [(line, one.index, other) for line, one, other in triples if other and not one.fault]
-        differ = [one for one in both if one[1] not in one[2]]
+        both = [(line, answer.index, other) for line, answer, other in triples if other and not answer.fault]
+        differ = [pair for pair in both if pair[1] not in pair[2]]
         if differ and name != f"`{LOGGED_TARGET}`" and len(both) * 2 > good:
             line, index, other = differ[0]
             return (
@@ -268,11 +271,11 @@ def require_clear(name: str, case: Case) -> None:
             raise check.error(f"{name}:{wrong}")
 
 
-def bare_items(raws: rows.Raws, led: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
+def bare_items(raws: rows.Raws, n_with_lead: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
     """Remove what surrounds all stems or choices of a file, such as labels. `led` rows are `is_led`. Return the items,
     whether labels were removed, and notes."""
     plain = _bare_stems(raws)
-    if led * 2 > len(raws):
+    if n_with_lead * 2 > len(raws):
         # The first choice is a line such as "Options:".
         plain = rows.changed(plain, _without_lead)
     labelled = all(_labelled_inside(raw) is not None for raw in plain)
@@ -309,29 +312,29 @@ def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
     """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
     if raw.cut == listed_options.BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
-    found = labelling.split_labels(raw.choices)
-    return None if found is None or _rival_marks(raw, found) else found
+    labelled = labelling.split_labels(raw.choices)
+    return None if labelled is None or _rival_marks(raw, labelled) else labelled
 
 
 def _without_labels(raw: rows.RawItem) -> rows.RawItem:
-    if (one := _labelled_inside(raw)) is None:
+    if (labelled := _labelled_inside(raw)) is None:
         return raw
     return replace(
         raw,
-        choices=one.texts,
-        labels=raw.labels or tuple(label.upper() for label in one.labels),
-        key_is="label" if raw.key_is == "letter" and not one.in_order else raw.key_is,
+        choices=labelled.texts,
+        labels=raw.labels or tuple(label.upper() for label in labelled.labels),
+        key_is="label" if raw.key_is == "letter" and not labelled.in_order else raw.key_is,
     )
 
 
-def _rival_marks(raw: rows.RawItem, found: labelling.Labelled) -> bool:
+def _rival_marks(raw: rows.RawItem, labelled: labelling.Labelled) -> bool:
     """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
-    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, found.labels))
+    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, labelled.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours
         and ours != theirs
         and {*ours} == {*theirs}
-        and not found.in_order
+        and not labelled.in_order
     )
 
 

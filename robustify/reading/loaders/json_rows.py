@@ -47,10 +47,10 @@ def _refuse_constant(name: str) -> object:
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     # Share one string per usual name. The decoder would create one per row.
-    whole = {intern(name): value for name, value in pairs}
-    if len(whole) < len(pairs):
+    members = {intern(name): value for name, value in pairs}
+    if len(members) < len(pairs):
         raise _RefusedError("an object repeats a field name")
-    return whole
+    return members
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
@@ -61,11 +61,11 @@ def json_rows(name: str, text: Text) -> SourceTable:
     `DataError` if the document cannot be read or has no rows."""
     start = [line for _, line in islice(_lines(text), 2)]
     if start[0].startswith("["):
-        whole = whole_text(text)
-        return _table(name, _members(name, whole, whole.index("[") + 1, "]"))
+        content = whole_text(text)
+        return _table(name, _members(name, content, content.index("[") + 1, "]"))
     if not _one_a_line(text):
-        whole = whole_text(text)
-        return _document_rows(name, whole_object(name, whole), whole)
+        content = whole_text(text)
+        return _document_rows(name, whole_object(name, content), content)
     table = line_rows(text)
     # A single line may also be a complete document without line breaks.
     alone = next(iter(table.rows), None) if len(start) == 1 else None
@@ -80,15 +80,15 @@ def whole_object(name: str, text: str) -> Mapping[str, object]:
 
 def line_rows(text: Text) -> SourceTable:
     """Read rows from JSON Lines."""
-    return streamed(lambda: ((at, value_or_reason(line)) for at, line in _lines(text)))
+    return streamed(lambda: ((number, value_or_reason(line)) for number, line in _lines(text)))
 
 
 def _lines(text: Text) -> Iterator[tuple[int, str]]:
     """Yield the number and stripped text of each nonblank line."""
     with text("\n") as lines:
-        for at, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines, start=1):
             if bare := line.strip(_SPACE):
-                yield at, bare
+                yield number, bare
 
 
 def _one_a_line(text: Text) -> bool:
@@ -118,40 +118,42 @@ def _object_or_reason(value: object) -> Cells | str:
     match value:
         case dict():
             return value
-        case [[str(), *_] as turns, [dict(), *_] as asked, str() as name]:
+        case [[str(), *_] as turns, [dict(), *_] as questions, str() as name]:
             # DREAM and C3: a conversation, its questions, and its ID.
-            return {"passage": turns, "questions": asked, "id": name}
+            return {"passage": turns, "questions": questions, "id": name}
     return f"the row is {json_kind(value)}; expected an object"
 
 
 def _members(
-    name: str, text: str, at: int, close: str = "", *, inner: bool = False
+    name: str, text: str, start: int, close: str = "", *, inner: bool = False
 ) -> list[tuple[int, object]]:
     """Decode all values of a list that ends with `close`, or one value if `close` is empty, each with its line. Raise
     `DataError` if the text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
-    bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
+    bad = [number for number, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
-        raise DataError.gather(fault_lines(name, [Fault(at, NOT_UTF8) for at in bad]))
+        raise DataError.gather(fault_lines(name, [Fault(number, NOT_UTF8) for number in bad]))
     members: list[tuple[int, object]] = []
     line, seen = 1, 0
-    at = _blank(text, at)
+    start = _blank(text, start)
     try:
-        while not (close and not members and text.startswith(close, at)):
-            line, seen = line + text.count("\n", seen, at), at
-            value, end = _DECODER.raw_decode(text, at)
+        while not (close and not members and text.startswith(close, start)):
+            line, seen = line + text.count("\n", seen, start), start
+            value, end = _DECODER.raw_decode(text, start)
             members.append((line, value))
-            at = _blank(text, end)
-            if not close or text.startswith(close, at):
+            start = _blank(text, end)
+            if not close or text.startswith(close, start):
                 break
-            if not text.startswith(",", at):
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-            at = _blank(text, at + 1)
+            if not text.startswith(",", start):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, start)
+            start = _blank(text, start + 1)
     except (ValueError, RecursionError) as error:
-        at = error.pos if isinstance(error, json.JSONDecodeError) else at
-        raise DataError.gather(fault_lines(name, [Fault(_line_at(text, at), _reason(error, text))])) from None
-    if not inner and text[at + len(close) :].strip(_SPACE):
+        start = error.pos if isinstance(error, json.JSONDecodeError) else start
+        raise DataError.gather(
+            fault_lines(name, [Fault(_line_at(text, start), _reason(error, text))])
+        ) from None
+    if not inner and text[start + len(close) :].strip(_SPACE):
         raise DataError(
-            f"{name}:{_line_at(text, at)}: more text follows the JSON document; "
+            f"{name}:{_line_at(text, start)}: more text follows the JSON document; "
             "expected one document, or one object per line"
         )
     return members
@@ -180,18 +182,18 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
     # Questions below a passage keep it: `item_table` unrolls them.
     below = usual_names(value, NAMES["passage"][:1]) and inner_items(value)
-    found = (
+    lists = (
         {}
         if below or usual_names(value, [*NAMES["stem"][:1], *NAMES["choices"][:1]])
         else _lists_of_objects(value)
     )
-    if found:
-        main = set(max(found.values(), key=len)[0])
-        alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
+    if lists:
+        main = set(max(lists.values(), key=len)[0])
+        alike = {name: rows for name, rows in lists.items() if 2 * len(main & set(rows[0])) > len(main)}
         members = [row for rows in alike.values() for row in rows]
-        lines = [line for one, rows in alike.items() for line in _lines_of(text, one, rows)]
+        lines = [line for list_name, rows in alike.items() for line in _lines_of(text, list_name, rows)]
         table = _table(name, zip(lines, members, strict=True))
-        others = [one for one in found if one not in alike]
+        others = [list_name for list_name in lists if list_name not in alike]
         notes = [f"the items of {_named([*alike])} were read as one file"] * (len(alike) > 1)
         notes += [f"not read: {_named(others)}, whose members have other fields than the items"] * bool(
             others
@@ -206,9 +208,9 @@ def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
     key = re.escape(json.dumps(name.rpartition(".")[2], ensure_ascii=False))
     for start in re.finditer(rf"{key}\s*:\s*\[", text):
         with suppress(DataError):
-            found = _members("", text, start.end(), "]", inner=True)
-            if [row for _, row in found] == rows:
-                return [line for line, _ in found]
+            members = _members("", text, start.end(), "]", inner=True)
+            if [row for _, row in members] == rows:
+                return [line for line, _ in members]
     return [*range(1, len(rows) + 1)]
 
 
@@ -226,22 +228,22 @@ def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object
 
 def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:
     """Map names to the lists of objects in a document, including lists inside its objects."""
-    found: dict[str, list[dict[str, object]]] = {}
+    lists: dict[str, list[dict[str, object]]] = {}
     for name, member in value.items():
         if isinstance(member, list) and member and all(isinstance(m, dict) and len(m) > 1 for m in member):
-            found[name] = member
+            lists[name] = member
         elif isinstance(member, dict) and member and all(is_item(as_object(m)) for m in member.values()):
-            found[name] = [{"id": key, **as_object(m)} for key, m in member.items()]
+            lists[name] = [{"id": key, **as_object(m)} for key, m in member.items()]
         elif isinstance(member, dict) and depth:
             inner = _lists_of_objects(member, depth - 1)
-            found |= {f"{name}.{below}": rows for below, rows in inner.items()}
-    return found
+            lists |= {f"{name}.{below}": rows for below, rows in inner.items()}
+    return lists
 
 
 def _named(lists: Sequence[str]) -> str:
     """Return the number of lists and their names, or only the number if a name may be item text."""
-    shown = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
-    return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
+    are_names = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
+    return counted(len(lists), "list") + (f" ({', '.join(lists)})" if are_names else "")
 
 
 def _table(name: str, members: Iterable[tuple[int, object]]) -> SourceTable:
@@ -253,7 +255,7 @@ def _table(name: str, members: Iterable[tuple[int, object]]) -> SourceTable:
 
 def _reason(error: ValueError | RecursionError, text: str) -> str:
     match error:
-        case json.JSONDecodeError(msg=said) if said.startswith("Invalid control character"):
+        case json.JSONDecodeError(msg=message) if message.startswith("Invalid control character"):
             line = text[text.rfind("\n", 0, error.pos) + 1 : error.pos].encode("utf-8", "surrogateescape")
             return f"{RAW_CONTROL} (0x{ord(text[error.pos]):02X}, byte {len(line) + 1} of the line)"
         case json.JSONDecodeError():
@@ -272,7 +274,7 @@ def _line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def _blank(text: str, at: int) -> int:
+def _blank(text: str, start: int) -> int:
     """Return the position of the next character that is not white space."""
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    blank = _BLANK.match(text, start)
+    return blank.end() if blank else start

@@ -48,7 +48,7 @@ class RawItems(HoldsText):
     raws: rows.Raws
     keys: tuple[int, ...]
     faults: tuple[rows.Fault, ...]
-    how: Recognised
+    recognised: Recognised
     ids: Sequence[int]
     passages: bool
 
@@ -95,7 +95,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         good = [not key.fault for key in keys]
         raws, keys = raws.where(good), [*compress(keys, good)]
         lines, numbers, ids = ([*compress(values, good)] for values in (lines, numbers, ids))
-    how = Recognised(
+    recognised = Recognised(
         file=name,
         layout=layout.name if layout else _BY_NAMES,
         fields={} if layout else schema.model_dump(exclude_defaults=True, exclude_none=True),
@@ -106,7 +106,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         decisions=(*decisions, *_forms(schema, form, keys)),
     )
     indices = tuple(key.index for key in keys)
-    return RawItems(lines, numbers, raws, indices, tuple(faults), how, ids, evidence.passages)
+    return RawItems(lines, numbers, raws, indices, tuple(faults), recognised, ids, evidence.passages)
 
 
 _COUNTING = {
@@ -166,11 +166,11 @@ def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
         next((layout.name for layout in layouts() if layout.matches(row.cells)), "") for row in sample
     )
     name, n = matching.most_common(1)[0]
-    return next((one for one in layouts() if one.name == name and 2 * n > len(sample)), None)
+    return next((layout for layout in layouts() if layout.name == name and 2 * n > len(sample)), None)
 
 
 def _field_map(
-    name: str, table: rows.SourceTable, columns: Columns, said: FieldMap
+    name: str, table: rows.SourceTable, columns: Columns, fields: FieldMap
 ) -> tuple[FieldMap, tuple[Decision, ...]]:
     """Return the user's field map, with missing parts filled in from common names. Raise `UsageError` if no row has a
     mapped field, or the table has no field names, and `DataError` if a part of an item has no field, or several fields."""
@@ -178,26 +178,33 @@ def _field_map(
         raise UsageError(
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
-    for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
+    for mapped in (
+        fields.stem,
+        *several(fields.choices),
+        fields.key,
+        fields.id,
+        fields.topic,
+        fields.passage,
+    ):
         if mapped is None or mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
-        choices = said.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
-        if mapped != said.key or mapped not in _possible_flags(columns.example, choices):
+        choices = fields.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
+        if mapped != fields.key or mapped not in _possible_flags(columns.example, choices):
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
     proposed = ""
     try:
-        found, decisions = decide(said, columns)
-        if found.key is not None or _marked(columns, found.choices):
-            return found, decisions
-        why = "no field has one of the usual names for the key"
-        proposed = _proposed_key(name, table, said, found.choices or ())
+        schema, decisions = decide(fields, columns)
+        if schema.key is not None or _marked(columns, schema.choices):
+            return schema, decisions
+        reason = "no field has one of the usual names for the key"
+        proposed = _proposed_key(name, table, fields, schema.choices or ())
     except ColumnError as error:
-        why = str(error)
+        reason = str(error)
     mend = f"Its values fit: add {proposed}, or set the same under `fields` in the config."
     if not proposed:
-        mend = _naming_mend(said, why)
-    if fixed := _fixed_options(table, columns) if said.choices is None and "choices" in why else ():
+        mend = _naming_mend(fields, reason)
+    if fixed := _fixed_options(table, columns) if fields.choices is None and "choices" in reason else ():
         words = ",".join(fixed)
         mend = (
             "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
@@ -210,20 +217,20 @@ def _field_map(
         )
     elif table.flat and not any(map(known_name, columns.names)):
         mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
-    raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
+    raise DataError(f"{name}: the layout is unknown ({reason}); {_columns(table)}. {mend}")
 
 
-def _naming_mend(said: FieldMap, why: str) -> str:
+def _naming_mend(fields: FieldMap, reason: str) -> str:
     """Return advice to name the parts that are not mapped yet. Items may all have one question, such as sentence pairs."""
     forms = {"stem": "NAME", "choices": "NAME,NAME", "key": "NAME"}
-    missing = {part: form for part, form in forms.items() if getattr(said, part) is None}
+    missing = {part: form for part, form in forms.items() if getattr(fields, part) is None}
     ways = " ".join(f"--map {part}={form}" for part, form in missing.items())
     listed = ", ".join(
         f"{part}: {form.replace('NAME,NAME', 'NAME or [NAME, NAME]')}" for part, form in missing.items()
     )
     own = (
         "Items without a question of their own need one for all: `--map stem==TEXT`. "
-        if "the stem" in why
+        if "the stem" in reason
         else ""
     )
     return f"{own}Name the fields with `{ways}`, or set `fields: {{{listed}}}` in the config."
@@ -234,8 +241,8 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
     for name in every_named(columns.names, "key"):
         cells = [row.cells.get(name) for row in table.rows[:_ROWS_LOOKED_AT]]
         words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
-        if found := [known for known in _FIXED if len(words) > 1 and words <= {*known}]:
-            return found[0]
+        if fitting := [options for options in _FIXED if len(words) > 1 and words <= {*options}]:
+            return fitting[0]
     return ()
 
 
@@ -265,27 +272,29 @@ def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
     return False
 
 
-def _proposed_key(name: str, table: rows.SourceTable, said: FieldMap, choices: str | tuple[str, ...]) -> str:
+def _proposed_key(
+    name: str, table: rows.SourceTable, mapped: FieldMap, choices: str | tuple[str, ...]
+) -> str:
     """Return the `--map` option for the key, if exactly one column can be the key. Columns that mark single options come
     first, then those with letters, labels, or texts, then numbers. Columns that say the same count once."""
     some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
-    example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
+    example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
     inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
     columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
     for column in _possible_flags(example, choices) or columns:
         for key_is in ("auto", "number") if column not in several(choices) else ():
-            fields = said.model_copy(update={"key": column, "key_is": key_is})
+            fields = mapped.model_copy(update={"key": column, "key_is": key_is})
             with suppress(DataError, UsageError):
                 read = raw_items(name, some, fields)
                 if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
-                    found[column] = fields, read
+                    candidates[column] = fields, read
                     break
     sure = {
-        column: one
-        for column, one in found.items()
-        if not one[1].how.key_forms.keys() & {*answer_keys.FORMS.values()}
+        column: candidate
+        for column, candidate in candidates.items()
+        if not candidate[1].recognised.key_forms.keys() & {*answer_keys.FORMS.values()}
     }
-    best = [*(sure or found).items()]
+    best = [*(sure or candidates).items()]
     alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
     if best and (len(best) == 1 or alike) and rows.name_like(best[0][0]):
         column, (fields, _) = best[0]
@@ -303,18 +312,18 @@ def _columns(table: rows.SourceTable) -> str:
     usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in counts) > len(counts) > 1]
     if not usual or not _shown(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
-    rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
-    return f"found the {what}s {', '.join(usual)}{rest}"
+    others = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
+    return f"found the {what}s {', '.join(usual)}{others}"
 
 
 def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
-    known = sum(map(known_name, table.rows[0].cells))
+    n_known = sum(map(known_name, table.rows[0].cells))
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
-        return known > 0 or not table.flat or _is_header(table, names)
-    return all(map(rows.name_like, names)) and (known > 1 or (table.flat and _is_header(table, names)))
+        return n_known > 0 or not table.flat or _is_header(table, names)
+    return all(map(rows.name_like, names)) and (n_known > 1 or (table.flat and _is_header(table, names)))
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
@@ -347,11 +356,11 @@ def _unread(table: rows.SourceTable, facts: file_evidence.Evidence, columns: Col
         yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
 
 
-def groups(found: RawItems, base: str) -> Sequence[str]:
+def groups(raw: RawItems, base: str) -> Sequence[str]:
     """Return a numbered group name for each row that shares its passage with others, and "" for all other rows."""
-    if not found.passages:
-        return [""] * len(found.raws)
-    passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in found.raws]
+    if not raw.passages:
+        return [""] * len(raw.raws)
+    passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in raw.raws]
     shared, numbers = Counter(passages), dict[int, int]()
     for passage in passages:
         if passage and shared[passage] > 1:
@@ -365,7 +374,9 @@ def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> l
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
-    said = {name: [listed_options.truth(member.get(name, False)) for member in members] for name in names}
+    truths = {name: [listed_options.truth(member.get(name, False)) for member in members] for name in names}
     return [
-        name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
+        name
+        for name, marks in truths.items()
+        if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
     ]

@@ -68,7 +68,7 @@ class Choices(HoldsText):
     @property
     def right(self) -> int:
         """Index of the only choice marked as correct. Raises `ItemError` if none or several are marked."""
-        right = [at for at, mark in enumerate(self.marks) if truth(mark)]
+        right = [i for i, mark in enumerate(self.marks) if truth(mark)]
         if len(right) > 1:
             raise SeveralRightError(len(right))
         if not right:
@@ -178,10 +178,10 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
             f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`"
         )
     texts = rows.text_list([member.get(text) for member in members], what)
-    found = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
+    labelled = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
     unread = tuple(_member_name(name) for name in others if name != text)
     marks = tuple(member.get(mark) for member in members) if mark else ()
-    return replace(found, marks=marks, unread=unread)
+    return replace(labelled, marks=marks, unread=unread)
 
 
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
@@ -226,7 +226,11 @@ def _without_brackets(values: list[Any]) -> list[Any]:
     if not values or values[0][:1] != "[" or not all(value[:1] == "[" for value in values):
         return values
     listed = [literal(value) for value in values]
-    alone = [one[0] for one in listed if isinstance(one, list) and len(one) == 1 and isinstance(one[0], str)]
+    alone = [
+        texts[0]
+        for texts in listed
+        if isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], str)
+    ]
     return alone if len(alone) == len(values) else values
 
 
@@ -250,9 +254,13 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
             value = unquoted(value) if lists else value
             inner = literal(value) if lists and value.lstrip()[:1] in ("[", "(") else None
             text = value if lists else text
-            whole = isinstance(inner, list | tuple) and all(isinstance(one, str) for one in inner)
-            cell = inner if whole else text
-            if name != key and not whole and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone):
+            is_list = isinstance(inner, list | tuple) and all(isinstance(member, str) for member in inner)
+            cell = inner if is_list else text
+            if (
+                name != key
+                and not is_list
+                and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone)
+            ):
                 unread = (ONE_TEXT,)
         members = cell if isinstance(cell, list | tuple) else [value if cell is None else cell]
         more = rows.text_list([*members], f"`{name}`")
@@ -294,7 +302,10 @@ def _pieces(cell: str) -> tuple[str, list[str]]:
     """Return the first separator that cuts a text into several pieces, and the pieces, or "" and none."""
     if unreadable_list(cell):
         return "", []
-    cuts = ((one, [piece for piece in bare(cell).split(one) if not is_blank(piece)]) for one in _SEPARATORS)
+    cuts = (
+        (separator, [piece for piece in bare(cell).split(separator) if not is_blank(piece)])
+        for separator in _SEPARATORS
+    )
     return next(((separator, pieces) for separator, pieces in cuts if len(pieces) > 1), ("", []))
 
 

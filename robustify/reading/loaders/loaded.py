@@ -44,9 +44,9 @@ class FieldMap(Settings):
         return {name: value for name, value in dumped(self).items() if name in self.model_fields_set}
 
     @classmethod
-    def of(cls, said: Mapping[str, str]) -> "FieldMap | None":
+    def of(cls, columns: Mapping[str, str]) -> "FieldMap | None":
         """Build a field map from command-line options, or return None if they map no part of an item."""
-        tree: dict[str, Any] = {part: column for part, column in said.items() if part in cls.model_fields}
+        tree: dict[str, Any] = {part: column for part, column in columns.items() if part in cls.model_fields}
         if "," in tree.get("choices", "") and not tree["choices"].startswith("="):
             tree["choices"] = tuple(tree["choices"].split(","))
         return cls.model_validate(tree) if tree else None
@@ -55,7 +55,7 @@ class FieldMap(Settings):
 def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]:
     """Parse `PART=COLUMN` and `PART==VALUE` pairs into a mapping. A value keeps one leading `=`. `choices` may be given
     several times. Raise `UsageError` if a part or form of key is unknown, a part is repeated, or a column is missing."""
-    said: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for pair in pairs:
         part, _, column = pair.partition("=")
         if part not in parts or not column.strip("= "):
@@ -63,14 +63,14 @@ def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]
             raise UsageError(
                 f"--map {pair}: {unknown}expected PART=COLUMN, with PART one of {', '.join(parts)}"
             )
-        if part in said and part != "choices":
+        if part in columns and part != "choices":
             raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`.")
         column = column.lstrip("=") if part == "key_is" else column
         if part == "key_is" and column not in get_args(KeyKind):
             forms = ", ".join(get_args(KeyKind))
             raise UsageError(f"--map key_is={column}: unknown form of key; expected one of {forms}")
-        said[part] = f"{said[part]},{column}" if part in said else column
-    return said
+        columns[part] = f"{columns[part]},{column}" if part in columns else column
+    return columns
 
 
 class Source(Settings):

@@ -61,7 +61,7 @@ _LARGE = 8 << 20
 _BATCH = 4096
 """Rows of a Parquet or Arrow file that become objects together."""
 _ASCII_SPACE = " \t\n\r\v\f"
-_PARTS = [f"{at}*.{kind}" for at in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
+_PARTS = [f"{folders}*.{kind}" for folders in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
@@ -90,8 +90,10 @@ def open_rows(
     elif files[0].suffix in (".arrow", ".parquet"):
         table = arrow_rows(name, opened)
     else:
-        whole = (whole_object(one, whole_text(partial(_decoded, again))) for one, again in opened)
-        table = table_of(enumerate(whole, start=1))
+        objects = (
+            whole_object(file_name, whole_text(partial(_decoded, again))) for file_name, again in opened
+        )
+        table = table_of(enumerate(objects, start=1))
     large = stream and sum(file.stat().st_size for file in files) >= _LARGE
     return table if large else in_memory(table), digest
 
@@ -127,17 +129,19 @@ def _opener(file: Path) -> Again:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                why = "the path is a URL; expected a file. Download it with `curl -LO URL` or `hf download`."
+                fault = (
+                    "the path is a URL; expected a file. Download it with `curl -LO URL` or `hf download`."
+                )
             case errno.ENOENT:
-                why = f"{file} does not exist; expected a file of items or an Arrow folder"
+                fault = f"{file} does not exist; expected a file of items or an Arrow folder"
             case errno.EINVAL:
-                why = f"{file} is a pipe or device; expected a file of items"
+                fault = f"{file} is a pipe or device; expected a file of items"
             case None | errno.ENAMETOOLONG:
                 # The path itself is wrong and may be item text, so do not repeat it.
-                why = f"the path cannot be opened ({kind}); expected a file of items"
+                fault = f"the path cannot be opened ({kind}); expected a file of items"
             case _:
-                why = f"{file} cannot be read ({kind}). Check its permissions."
-        raise UsageError(why) from None
+                fault = f"{file} cannot be read ({kind}). Check its permissions."
+        raise UsageError(fault) from None
 
 
 @contextmanager
@@ -149,9 +153,9 @@ def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[BinaryIO]:
         raise DataError(f"{file.name} changed while it was read. Run the command again.")
 
 
-def _stamp(at: os.stat_result) -> tuple[int, ...]:
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
     """Return a stamp that changes if a file is replaced or modified."""
-    return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager
@@ -209,8 +213,8 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     text = head.removeprefix(BOM_UTF8).lstrip()
     if head.startswith(_ZIP):
         return next(kind for sign, kind in _ZIPPED.items() if sign in data)
-    if found := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
-        return found[0]
+    if kinds := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
+        return kinds[0]
     if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
         return "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
     if b"\x00" in head:

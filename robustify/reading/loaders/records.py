@@ -82,11 +82,11 @@ def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
     """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
     is invalid, there are no records, or the header repeats a name."""
     head = [*islice(_lines(text), _MOST_ABOVE)]
-    for at, line in enumerate(head):
+    for i, line in enumerate(head):
         if _header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
-            if any(above.strip("\r\n") for above in head[:at]):
+            if any(above.strip("\r\n") for above in head[:i]):
                 raise DataError(
-                    f"{name}:1: the header is on line {at + 1}; expected it on line 1. Remove the lines above it."
+                    f"{name}:1: the header is on line {i + 1}; expected it on line 1. Remove the lines above it."
                 )
             break
     return _records_table(name, _records(name, text))
@@ -102,8 +102,8 @@ def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
 
 
 def _records_table(name: str, records: _Records) -> rows.SourceTable:
-    (at, first), *more = [*islice(records, 2)] or [(0, [])]
-    if not at:
+    (line, first), *more = [*islice(records, 2)] or [(0, [])]
+    if not line:
         raise DataError(f"{name} has no records; expected a header and items")
     if _without_header(first, records):
         # A different width more often means an unquoted comma than a different number of choices.
@@ -112,30 +112,30 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
             widths[min(width, records.width)] += n
         [(width, _)] = widths.most_common(1)
         sample = [cells for _, cells in islice(records, _MOST_SAMPLED) if len(cells) == width]
-        _require_questions_first(name, at, sample)
+        _require_questions_first(name, line, sample)
         return rows.streamed(lambda: _members(records, width, "the most common width"), layout="mmlu_csv")
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
+            f"{name}:{line}: the header repeats a name. Give each of the {len(header)} columns its own name."
         )
     if not more:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
     n = records.whole(len(first)) - (not rows.undecoded("".join(first)))
-    members = partial(_members, width=len(header), why="the width of the header", names=header)
+    members = partial(_members, width=len(header), reason="the width of the header", names=header)
     if records.regular and len(header) == len(first) == records.width and QUOTED not in header:
         # No record is faulty or has cells to leave out, so that none needs to be checked again.
         return rows.streamed(lambda: _named(records, header), n, flat=True, names=tuple(header))
     return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header))
 
 
-def _members(records: Iterable[_Record], width: int, why: str, names: Sequence[str] = ()) -> rows.Members:
+def _members(records: Iterable[_Record], width: int, reason: str, names: Sequence[str] = ()) -> rows.Members:
     """Yield the line and cells of each record, or the reason why a record is faulty. Without names, it is one of MMLU."""
     for line, cells in records:
         if rows.undecoded("".join(cells)):
             yield line, rows.NOT_UTF8
         elif len(cells) != width:
-            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
+            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {reason}"
         elif names:
             yield line, dict(zip(names, cells, strict=True))
         else:
@@ -164,27 +164,27 @@ def _with_names(
     """Return the header and a function that reads the records below it. Columns that have neither a name nor a value, cells
     beyond the header, and what `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
     header, width = [cell.strip() for cell in first], len(first)
-    empty = {at for at, name in enumerate(header) if not name}
+    empty = {i for i, name in enumerate(header) if not name}
     for _, cells in islice(records, 1, None) if empty else ():
         cells = _trimmed(cells, width)
-        empty -= {at for at in empty if len(cells) == width and cells[at].strip()}
+        empty -= {i for i in empty if len(cells) == width and cells[i].strip()}
         if not empty:
             break
-    kept = [at for at in range(width) if at not in empty]
-    names = [header[at] or f"column {at + 1}" for at in kept]
+    kept = [i for i in range(width) if i not in empty]
+    names = [header[i] or f"column {i + 1}" for i in kept]
     quoted = names.index(QUOTED) if QUOTED in names else None
 
     def below() -> Iterator[_Record]:
         for line, cells in islice(records, 1, None):
             cells = _trimmed(cells, width)
             if empty and len(cells) == width:
-                cells = [cells[at] for at in kept]
+                cells = [cells[i] for i in kept]
             if quoted is not None:
-                cells = [original(cell) for at, cell in enumerate(cells) if at != quoted]
+                cells = [original(cell) for i, cell in enumerate(cells) if i != quoted]
             yield line, cells
 
     if quoted is not None:
-        names = [original(name) for at, name in enumerate(names) if at != quoted]
+        names = [original(name) for i, name in enumerate(names) if i != quoted]
     return names, below
 
 
@@ -230,15 +230,15 @@ def _records(name: str, text: rows.Text) -> _Records:
     if "\t" in delimiters:
         # In many TSV files, quotation marks are text. The first of equally even ways is taken.
         ways.insert(0 if any(map(_UNCLOSED.search, _lines(text))) else 1, ("\t", csv.QUOTE_NONE))
-    found, errors = list[_Records](), list[DataError]()
+    attempts, errors = list[_Records](), list[DataError]()
     for way in ways:
         try:
-            found.append(_Records(partial(_read, name, text, *way)))
+            attempts.append(_Records(partial(_read, name, text, *way)))
         except DataError as error:  # noqa: PERF203
             errors.append(error)
-    if not found:
+    if not attempts:
         raise errors[0]
-    return max(found, key=attrgetter("evenness"))
+    return max(attempts, key=attrgetter("evenness"))
 
 
 def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Record]:
@@ -274,12 +274,12 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
                 f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV."
             )
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        sheets = {one.title: one for one in book.worksheets}
+        sheets = {worksheet.title: worksheet for worksheet in book.worksheets}
         if sheet is not None and sheet not in sheets:
             raise UsageError(f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}")
         title = sheet or next(iter(sheets))
         below = enumerate(sheets[title].iter_rows(), start=1)
-        records = [(at, [_sheet_text(cell) for cell in row]) for at, row in below]
+        records = [(number, [_sheet_text(cell) for cell in row]) for number, row in below]
     except (UsageError, DataError):
         raise
     except Exception as error:
@@ -298,13 +298,13 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
 def _titles_above(name: str, records: Sequence[_Record]) -> int:
     """Count the rows with a single filled cell that stand above the header of a sheet, such as its title. Raise `DataError`
     if other rows stand above it."""
-    for at, (_, cells) in enumerate(records[:_MOST_ABOVE]):
+    for i, (_, cells) in enumerate(records[:_MOST_ABOVE]):
         if _header_words(cells) > 1:
-            if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:at]):
+            if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:i]):
                 raise DataError(
-                    f"{name}: the header is on row {records[at][0]}; expected it on row 1. Remove the rows above it."
+                    f"{name}: the header is on row {records[i][0]}; expected it on row 1. Remove the rows above it."
                 )
-            return at
+            return i
     return 0
 
 
@@ -317,7 +317,7 @@ def _sheet_text(cell: Any) -> str:
             return str(value)
         case int() | float() as value if cell.number_format in ("General", "@", "0"):
             return str(int(value)) if float(value).is_integer() else repr(value)
-        case int() | float() as value if shown := _NUMBER_FORMAT.fullmatch(cell.number_format):
-            places = len(shown[1] or ".") - 1
-            return f"{value:.{places}{'%' if shown[2] else 'f'}}"
+        case int() | float() as value if number_format := _NUMBER_FORMAT.fullmatch(cell.number_format):
+            places = len(number_format[1] or ".") - 1
+            return f"{value:.{places}{'%' if number_format[2] else 'f'}}"
     return rows.DATED

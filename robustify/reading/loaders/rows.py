@@ -154,10 +154,10 @@ class Streamed(HoldsText, Sequence[SourceRow]):
     def __len__(self) -> int:
         return sum(1 for _ in self) if self._n is None else self._n
 
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [*islice(self, at.start, at.stop, at.step)]
-        return next(islice(self, at, None))
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [*islice(self, index.start, index.stop, index.step)]
+        return next(islice(self, index, None))
 
 
 def streamed(members: Callable[[], Members], n: int | None = None, **about: Any) -> SourceTable:
@@ -188,14 +188,14 @@ def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
     """Apply `make` to each (row, value) pair. Return the results, and the errors that it raises as faults."""
-    made: list[tuple[SourceRow, T]] = []
+    results: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:
         try:
-            made.append((row, make(row, value)))
+            results.append((row, make(row, value)))
         except DataError as error:  # noqa: PERF203
             faults.append(Fault(row.line, error.lines[0]))
-    return made, faults
+    return results, faults
 
 
 def line_spans(lines: Sequence[int], most: int = 5) -> str:
@@ -206,9 +206,9 @@ def line_spans(lines: Sequence[int], most: int = 5) -> str:
             runs[-1] = [runs[-1][0], line]
         else:
             runs.append([line])
-    shown = [" to ".join(map(str, run)) for run in runs[:most]]
-    left = sum(run[-1] - run[0] + 1 for run in runs[most:])
-    return ", ".join(shown) + (f" and {left:,} more" if left else "")
+    spans = [" to ".join(map(str, run)) for run in runs[:most]]
+    n_more = sum(run[-1] - run[0] + 1 for run in runs[most:])
+    return ", ".join(spans) + (f" and {n_more:,} more" if n_more else "")
 
 
 def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
@@ -217,7 +217,7 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
     for fault in faults:
         kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
     lines: list[tuple[int, str]] = []
-    for first, *rest in kinds.values():
+    for first, *others in kinds.values():
         says = first.reason
         if says == NOT_UTF8:
             file = shlex.quote(name)
@@ -229,13 +229,13 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
             bytes_ = r"\001-\037" if "(0x0A" in says else r"\001-\011\013-\037"
             file = shlex.quote(name)
             says += f". `LC_ALL=C tr '{bytes_}' ' ' < {file} > mended-{file}` puts a space in place of each."
-        if len(rest) < _MOST_OF_A_KIND:
+        if len(others) < _MOST_OF_A_KIND:
             lines.append((first.line, f"{name}:{first.line}: {says}"))
-            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in rest]
+            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in others]
         else:
-            same = "" if {fault.reason for fault in rest} == {first.reason} else "the first: "
-            numbers = line_spans([fault.line for fault in (first, *rest)])
-            lines.append((first.line, f"{name}: {len(rest) + 1:,} lines ({numbers}): {same}{says}"))
+            same = "" if {fault.reason for fault in others} == {first.reason} else "the first: "
+            numbers = line_spans([fault.line for fault in (first, *others)])
+            lines.append((first.line, f"{name}: {len(others) + 1:,} lines ({numbers}): {same}{says}"))
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
 
 
@@ -375,7 +375,9 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):
         raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings")
-    return tuple(choice_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))
+    return tuple(
+        choice_text(value, f"choice {number} of {what}") for number, value in enumerate(values, start=1)
+    )
 
 
 def choice_text(value: object, what: str) -> str:
