@@ -1,8 +1,9 @@
 """Parser that finds which option a key, target, or reply names. No other module parses it.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
-which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is
-guessed: `A cat`, `not B`, and `A or B` name no option.
+which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. A model
+may correct itself (`No wait, B`), but two different answers without such words name no option. Nothing is guessed: `A cat`,
+`not B`, and `A or B` name no option.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Literal
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import INVISIBLE, unspaced
+from robustify.reading.marks.corrections import after_denials, corrections, doubted, short_sentences
 from robustify.reading.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, as_mark
 from robustify.reading.marks.reply_parts import (
     answer_words,
@@ -28,7 +30,7 @@ from robustify.reading.marks.reply_parts import (
 
 Reason = Literal[
     "empty", "no mark", "several options", "beyond the options", "mark and text differ", "mark or text",
-    "identical options", "mark of several alphabets", "unfinished reasoning", "another question",
+    "identical options", "mark of several alphabets", "unfinished reasoning", "another question", "withdrawn answer",
 ]  # fmt: skip
 How = Literal["mark", "text", "both", "explained"]
 
@@ -75,7 +77,7 @@ _WRAPS = tuple(
         r"(?P<in>.+?)(?:[.!。]|</answer>|\*\*|</s>|<eos>|<\|\w{2,20}\|>)",
     )
 )
-_MARK = re.compile(rf"[{OPENING}<]*\s*(?P<mark>{TOKEN})\s*[{CLOSING}.:．。：、,，;]*")
+_MARK = re.compile(rf"[{OPENING}<]*\s*(?P<mark>{TOKEN})\s*[{CLOSING}.:．。：、,，;/]*")
 _MARK_AND_TEXT = re.compile(
     rf"(?:\*\*|__|`)?[{OPENING}]*(?P<mark>{TOKEN})[*_`]*(?P<gap>\s*[{CLOSING}][.:：,]?[*_`]*\s*"
     r"|[.:．：、][*_`]*(?:\s+|(?=[^\x00-\x7f]|[^\W\d_]{2}))|[*_`]*\s*\n\s*|\s*[,，;=|–—-]\s+|\s+)(?P<rest>\S.*)",
@@ -176,6 +178,24 @@ class _Reader(HoldsText):
         return found
 
     def _answer(self, reply: str) -> Reading:
+        """Read an answer to the item, which the model may correct. A correction counts only after an answer."""
+        before, later = corrections(reply)
+        reading, changed = self._uncorrected(before), False
+        for one in later:
+            if not isinstance(reading, Picked) and not changed:
+                reading = self._uncorrected(reply[: one.end])
+                continue
+            new = self._uncorrected(one.text)
+            doubt = None if isinstance(new, Picked) else self._claim(doubted(one.text))
+            if isinstance(new, Picked):
+                reading, changed = new, True
+            elif one.withdraws:
+                reading, changed = NoPick("withdrawn answer"), True
+            elif isinstance(doubt, Picked):
+                reading, changed = _together([reading, doubt]), True
+        return reading if changed or not later else self._uncorrected(reply)
+
+    def _uncorrected(self, reply: str) -> Reading:
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
         announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
         if len(lines) < 2:
@@ -216,7 +236,15 @@ class _Reader(HoldsText):
         for core in shorter_texts(text):
             if (found := self._mark_and_text(core)) is not None:
                 return found
-        return None
+        return self._after_denials(text)
+
+    def _after_denials(self, text: str) -> Reading | None:
+        """Read a text that denies other options before it names one, such as `Not A. C`."""
+        denied = after_denials(text)
+        claim = self._claim(denied[1]) if denied else None
+        if denied is None or not isinstance(claim, Picked):
+            return None
+        return None if claim.index in map(self._position, denied[0]) else claim
 
     def _mark_and_text(self, core: str) -> Reading | None:
         parts = _MARK_AND_TEXT.fullmatch(core)
@@ -245,7 +273,18 @@ class _Reader(HoldsText):
             return None
         if begins and place not in begins:
             return NoPick("mark and text differ")
+        if any(self._names_other(sentence, place) for sentence in short_sentences(rest)):
+            return NoPick("several options")
         return Picked(place, "explained") if isinstance(place, int) else place
+
+    def _names_other(self, sentence: str, place: int | NoPick) -> bool:
+        """Return whether a sentence does nothing but name another option by its mark. Announced answers are read apart."""
+        for core in () if announces(sentence) else shorter_texts(sentence):
+            bare = _MARK.fullmatch(core)
+            other = self._position(bare["mark"]) if bare and not bare["mark"].islower() else None
+            if isinstance(other, int):
+                return other != place
+        return False
 
     def _position(self, mark: str) -> int | NoPick | None:
         return _mark_position(mark, len(self.options), self.labels)

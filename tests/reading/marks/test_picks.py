@@ -120,6 +120,33 @@ def test_what_names_no_option_says_why(text: str, reason: str) -> None:
     assert index(text) == reason
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((text, 1) for text in (
+            "The answer is A. No wait, B", "The answer is A. Wait, actually B.", "A. Wait, B", "A\nActually, B.",
+            "The answer is A. Sorry, I meant B.", "The answer is A. Scratch that. The answer is B.", "A no wait B",
+            "Athens. Actually, Rome", "**A**\n\nOops, I meant **B**.", "A. Athens\n\nWait, that is wrong. It's B. Rome",
+            "Die Antwort ist A. Nein, B.", "La respuesta es A. No, espera, B", "答案是A。不对，应该是B", "ответ А. Нет, Б",
+            "The answer is A. No, C. No wait, B.", "The answer is C; wait, B", "The answer is B. Wait, I check. Yes. B.",
+            "Not A. B", "It is not C. So B.", "It isn't A, it's B.", "The answer is not A but B", "A is wrong, so B",
+            "Not A. Not C. B", "option_b", "B/",
+        )),
+        *((text, 0) for text in (
+            "The answer is A. Wait for it.", "The answer is A. Actually, B is wrong.", "A. I mean it, B is new.",
+            "The answer is A. No other option fits.", "The answer is A. I considered B, but it is wrong.", "A. Vitamin C",
+        )),
+        *((text, "several options") for text in (
+            "The answer is A. Therefore B", "The answer is A. B.", "The answer is A. Hmm, maybe B",
+        )),
+        ("B. No wait, that's wrong", "withdrawn answer"), ("The answer is B. Wait, no.", "withdrawn answer"),
+        *((text, "no mark") for text in ("Wait, no. B is old", "Not A. A", "Not B, C", "The answer is A, no B")),
+    ],
+)  # fmt: skip
+def test_a_correction_counts_and_is_never_passed_over(text: str, expected: int | str) -> None:
+    assert index(text) == expected
+
+
 def test_texts_that_look_like_marks_are_texts_or_unclear() -> None:
     keys = ["A major", "C major", "C", "I"]
     assert [index(text, keys) for text in ("C major", "a major", "C", "I", "A", "B")] == [1, 0, 2, 3, 0, 1]
@@ -153,6 +180,7 @@ def test_how_an_option_is_named_is_told() -> None:
     "text",
     ["a " * 500_000, "'" * 1_000_000, "Answer A " * 111_000, "The answer is A. " * 50_000, "B) " * 300_000,
      "answer" + " " * 900_000,
+          "A. No wait, " * 100_000, "Not A. " * 150_000,
           "<think>" * 100_000, "*a" * 500_000, "{" * 900_000, "A\n" * 400_000],
     ids=lambda text: text[:9],
 )  # fmt: skip
