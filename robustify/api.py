@@ -138,7 +138,9 @@ class Audit:
     def __str__(self) -> str:
         run, folder = self.run, str(self.folder)
         return "\n".join(
-            released_lines(run.released, folder) if run.restricted else closing(run.summary, folder)
+            released_lines(run.released, folder)
+            if run.restricted
+            else closing(run.summary, folder, run.manifest)
         )
 
     def _repr_html_(self) -> str:

@@ -114,7 +114,7 @@ def close_run(run: "Run", tree: object, *, strict: bool) -> int:
         print_result(tree, released_lines(run.released, str(run.folder)))
     else:
         failed = [check.name for check in run.summary.halting]
-        print_result(tree, closing(run.summary, str(run.folder), painted), shown=str)
+        print_result(tree, closing(run.summary, str(run.folder), run.manifest, painted), shown=str)
     if run.state == "failed":
         names = ", ".join(map(guardrail_label, failed))
         click.echo(f"robustify: The run failed ({names}), so lm_eval_tasks was not written.", err=True)
@@ -175,7 +175,7 @@ def print_report(run: "Run", table: bool, form: str) -> int:
     from robustify.report.released_page import released_table
 
     run.require_unchanged("summary.json", "report.md")
-    tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary)
+    tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary, run.manifest)
     if table or form != "markdown":
         numbers = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
         if not numbers.rows:

@@ -271,19 +271,17 @@ def cue_names(
     items: Sequence[Item], found: Sequence[tuple[int, int, CueCode]], group: Ints
 ) -> dict[CueCode, dict[str, int]]:
     """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest ones. `found` has the
-    index, the pick, and the cue of each item, which counts once for each of its words or traits. `group` (n,)
-    is the representative of each item's group of near-duplicates. A name completes "the key ..."."""
+    index, the pick, and the cue of each item, which counts once for each of its words or traits. Without any, it counts
+    for its clearest cue of `lint`. `group` (n,) is the representative of each item's group of near-duplicates. A name
+    completes "the key ..."."""
     words = KeyWords(items, group) if any(cue == "words" for *_, cue in found) else None
     counts: dict[CueCode, Counter[str]] = defaultdict(Counter)
     for at, pick, cue in found:
         uses = words.of(at, pick)[:1] if cue == "words" and words is not None else ()
         own = {f"{'has' if use.picked else 'has no'} “{use.word}”" for use in uses}
         own.update(trait_names(cue, items[at].choices, pick))
-        if (
-            not own
-            and cue in TEXTUAL
-            and (clearest := clearest_cue(items[at].choices, items[at].question or items[at].stem, pick))
-        ):
+        item = items[at]
+        if not own and (clearest := clearest_cue(item.choices, item.question or item.stem, pick)):
             own = {clearest[1]}
         counts[cue].update(own)
     ranked = {cue: sorted(of.items(), key=lambda one: (-one[1], one[0])) for cue, of in counts.items()}

@@ -24,9 +24,9 @@ from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, judged, public_manifest
 from robustify.pipeline.config import Config
 from robustify.reading.loaders import Loaded, load_many, notes
-from robustify.report import write_report
+from robustify.report import explorer, write_report
 from robustify.report.explaining import evidence_rows
-from robustify.report.explorer import write_explorer
+from robustify.report.opening import opening
 from robustify.report.printing import standing
 from robustify.restricted.recognition import require_ordinary
 from robustify.runs import run as runs
@@ -135,7 +135,9 @@ def _write_texts(
     if config.explore:
         cues = judgement.summary.evidence
         rule = cues.whole.rule if cues and cues.whole else ""
-        write_explorer(place, config.name, items, verdicts, excluded, rule)
+        mend = opening(judgement.summary, public_manifest(config, asked)).mend
+        heading = explorer.Heading(config.name, rule, mend)
+        explorer.write_explorer(place, heading, items, verdicts, excluded)
     return splits
 
 

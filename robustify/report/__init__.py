@@ -60,7 +60,7 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s)
+    explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s, provenance)
     chart = charted(first.quotes)
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")

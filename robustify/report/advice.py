@@ -208,7 +208,8 @@ class Recommendation:
     """Advice, whose `action` begins with the number of items that it applies to.
 
     `section` is the anchor of the evidence, and `filters` the address of its items in the explorer, or "". `points` is how
-    much a score can change by it, at most, as a share.
+    much a score can change by it, at most, as a share. `mends` says whether `robustify mend` does it: to the "file", with
+    a "pool" of candidates, or not ("").
     """
 
     code: str
@@ -217,6 +218,7 @@ class Recommendation:
     n: int
     filters: str = ""
     points: float = 0.0
+    mends: str = ""
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
@@ -281,20 +283,26 @@ def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the commonest cues, except the cue of the whole set, which has its own line."""
     mends, whole = cue_words("advice"), _whole_cue(s)
     return [
-        {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}",
+        {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}", "cue": cue,
          "names": list(s.evidence.names.get(cue, {}).items())[:2] if s.evidence else ()}
         for n, cue in _first_cues(s) if whole not in TRAITS.get(cue, ())
     ]  # fmt: skip
 
 
 def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    named = _first_cues(s)
-    rest = (g.flagged or 0) - sum(n for n, _ in named)
-    others = f"&cue=-{','.join(cue for _, cue in named)}" if named else ""
+    """Return the advice on the flagged items with other cues, which names the first word or trait of each of these cues."""
+    first = [cue for _, cue in _first_cues(s)]
+    rest = (g.flagged or 0) - sum(n for n, _ in _first_cues(s))
+    others = f"&cue=-{','.join(first)}" if first else ""
+    named = (
+        [s.evidence.names[cue] for cue in s.evidence.cues if cue not in first and cue in s.evidence.names]
+        if s.evidence
+        else []
+    )
+    names = list(dict.fromkeys(next(iter(traits)) for traits in named))[:MOST_CUES]
     return _if(
-        rest > 0, n=rest, points=_gain(s, rest), filters=f"verdict=flagged{others}",
-        some=len(s.evidence.cues.keys() & cue_words("advice").keys()) > len(named) if s.evidence else None,
-    )  # fmt: skip
+        rest > 0 and names, n=rest, points=_gain(s, rest), filters=f"verdict=flagged{others}", names=names
+    )
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:

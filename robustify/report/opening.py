@@ -1,9 +1,10 @@
 """First screen of a report, on the page and on a terminal."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
@@ -11,6 +12,7 @@ from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.format import Table, Tone, cell, counted, table
+from robustify.report.mend_command import advised, mend_command
 from robustify.report.printing import finding, guardrail_line, markdown, sentence
 from robustify.report.quoting import Quote, quotes
 
@@ -42,10 +44,11 @@ class FirstScreen:
     quotes: tuple[Quote, ...] = ()
     checks: tuple[tuple[State | None, str], ...] = ()
     todo: tuple[Recommendation, ...] = ()
+    mend: str = ""
 
 
-def opening(s: Summary) -> FirstScreen:
-    """Return the content of the first screen for a summary."""
+def opening(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) -> FirstScreen:
+    """Return the content of the first screen for a summary. With the `manifest` of its run, it has a command to mend it."""
     g = grounds(s)
     tone, line = headline(g)
     above = tuple(f"{sentence(r)}." for r in s.reasons if r.code == "one_position")
@@ -56,7 +59,10 @@ def opening(s: Summary) -> FirstScreen:
     number, other = (read, items) if read and (g.read or not g.flagged) else (items, read)
     unlooked = "" if g.trial else finding("unlooked", s, g=g, rest=line.startswith("Not looked"))
     checks = (*((None, fact) for fact in (other, unlooked) if fact), *_checks(s, g))
-    return FirstScreen(line, tone, above, number, quotes(s, g), checks, recommendations(s, g))
+    todo = recommendations(s, g)
+    return FirstScreen(
+        line, tone, above, number, quotes(s, g), checks, todo, advised(mend_command(manifest), todo)
+    )
 
 
 def reader_line(s: Summary) -> str:
@@ -78,9 +84,9 @@ def reader_table(s: Summary) -> Table:
     return table("The reader", ("Number", "Value"), rows)
 
 
-def report_tree(s: Summary) -> dict[str, Any]:
+def report_tree(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """Return the first screen as JSON values: the verdict, the reader, the scores to quote, the checks and the advice."""
-    screen, read = opening(s), grounds(s).reader
+    screen, read = opening(s, manifest), grounds(s).reader
     worth = options_worth(read)
     return {
         "name": s.benchmark.name,
@@ -93,6 +99,7 @@ def report_tree(s: Summary) -> dict[str, Any]:
         "scores": [one.tree() for one in screen.quotes],
         "checks": [{"state": state, "text": text} for state, text in screen.checks],
         "advice": [{"code": o.code, "n": o.n, "action": o.action, "section": o.section} for o in screen.todo],
+        "mend": screen.mend,
     }
 
 
@@ -117,15 +124,21 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
 # On a terminal
 
 
-def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: line) -> list[str]:
-    """Return the closing lines of a run on a terminal, at most 79 characters wide except for long paths."""
-    screen = opening(summary)
+def closing(
+    summary: Summary,
+    folder: str,
+    manifest: Mapping[str, Any] = MappingProxyType({}),
+    paint: Paint = lambda _tone, line: line,
+) -> list[str]:
+    """Return the closing lines of a run on a terminal, at most 79 characters wide except for commands and long paths."""
+    screen = opening(summary, manifest)
     lines = _wrapped(screen.above)
     lines += [paint(screen.tone, line) for line in _wrapped([screen.verdict])]
     lines += _wrapped([screen.number, *(one.line for one in screen.quotes[:MOST_QUOTED])])
     lines += _wrapped(f"{state}: {said}" if state else said for state, said in screen.checks)
     lines += ["what to do:"] * bool(screen.todo)
     lines += _wrapped((one.action for one in screen.todo), "  ")
+    lines += [f"  {screen.mend}"] * bool(screen.mend)
     return [*lines, f"report: {PurePath(folder) / 'report.html'}"]
 
 

@@ -65,6 +65,9 @@ def test_words_of_which_none_stands_out_are_counted_as_what_lint_says_of_the_key
     assert cue_names(items, [(at, 0, "words") for at in range(5)], np.arange(5))["words"] == {
         "is the shortest option": 5
     }
-    assert cue_names(items, [(0, 0, "text_votes")], np.arange(5)) == {}
+    for cue in ("text_votes", "none"):
+        assert cue_names(items, [(0, 0, cue)], np.arange(5)) == {cue: {"is the shortest option": 1}}  # type: ignore[list-item]
+    alike = [Item("i", "Which?", ("lamp one", "lamp two"), 0)]
+    assert cue_names(alike, [(0, 0, "none")], np.arange(1)) == {}
     for cue in ("word_length", "function_words", "shared_words"):
         assert list(trait_names(cue, items[0].choices, 0))

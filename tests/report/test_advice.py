@@ -168,6 +168,27 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
     assert not found("mend_whole", {"evidence": None})
 
 
+COMMA = {"has a comma": 9}
+
+
+@pytest.mark.parametrize(
+    ("cues", "names", "n", "says"),
+    [
+        ({"none": 1.0}, {"none": {"is the longest option": 9}}, FLAGGED, ["is the longest option"]),
+        ({"text_votes": 0.5, "none": 0.5}, {"text_votes": COMMA, "none": COMMA}, FLAGGED, ["has a comma"]),
+        ({"length": 0.5, "none": 0.5}, {"length": {"is the longest option": 61}}, 0, []),
+        ({"none": 1.0}, {}, 0, []),
+    ],
+)  # fmt: skip
+def test_advice_on_other_cues_names_what_lint_finds_or_goes(
+    cues: dict[str, float], names: dict[str, dict[str, int]], n: int, says: list[str]
+) -> None:
+    counted = {cue: {"value": share, "n": FLAGGED} for cue, share in cues.items()}
+    lines = found("other_cues", NO_WHOLE, {"evidence/cues": counted, "evidence/names": names})
+    assert [one.n for one in lines] == [n] * bool(n)
+    assert all(one.action.count(name) == 1 for one in lines for name in says)
+
+
 def test_keys_of_a_list_with_a_measured_precision_are_to_be_checked() -> None:
     noise = {
         "strong": ["a"],

@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -35,15 +36,23 @@ MOST_ITEMS, MOST_CHARACTERS = 20_000, 8_000_000
 seconds. If there are more, kept items are left out first, and the page says how many and where they are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Name of the set, the rule of `lint` that is a filter, and the command that mends the set's file, each "" if none."""
+
+    name: str
+    rule: str = ""
+    mend: str = ""
+
+
 def write_explorer(
     folder: Path,
-    name: str,
+    heading: Heading,
     items: Sequence[Item],
     verdicts: Verdicts,
     cloze_excluded: Mapping[str, str],
-    rule: str = "",
 ) -> None:
-    """Write the explorer of a run into its folder, which contains `evidence.jsonl`. `rule` of `lint` is a filter."""
+    """Write the explorer of a run into its folder, which contains `evidence.jsonl`."""
     order = chosen(verdicts)
     wanted = set(order)
     with (folder / EVIDENCE).open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
@@ -51,11 +60,12 @@ def write_explorer(
     sizes = np.cumsum([len(kept[i]) + len(items[i].stem) + sum(map(len, items[i].choices)) for i in order])
     positions = sorted(order[: max(1, int(np.count_nonzero(sizes <= MOST_CHARACTERS)))])
     rows = [json.loads(kept[i]) for i in positions]
-    island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
+    island = island_of(heading.name, rows, items, verdicts, positions, cloze_excluded)
+    rule = heading.rule
     marks = marks_of(items, [rule]).get(rule)
     for shown_item, i in zip(island["items"], positions, strict=True):
         shown_item["marked"] = key_mark(CUES[rule], marks[i], items[i].key) if marks else ""
-    write_text(folder / EXPLORER, page(island))
+    write_text(folder / EXPLORER, page({**island, "mend": heading.mend}))
 
 
 def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
@@ -76,6 +86,7 @@ def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
     return template.render(
         name=plain(tree["name"]),
         voted=bool(tree.get("voters")),
+        mend=tree.get("mend", ""),
         style=style,
         script=script,
         island=Markup(embedded(tree)),

@@ -1,0 +1,49 @@
+"""Command that mends the file of a run, with the options by which the run read it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from robustify.report.advice import Recommendation
+
+POOL = "--pool CANDIDATES"
+
+
+def mend_command(manifest: Mapping[str, Any]) -> str:
+    """Return the command that mends the file of a public run, or "" if the run did not read its items from a single file.
+
+    `manifest` is run.json, which has no folders, so that the command works in the folder of the file."""
+    sources: Sequence[Mapping[str, Any]] = (manifest.get("config") or {}).get("data") or ()
+    imported = manifest.get("import")
+    if len(sources) != 1 or (imported and imported["items"]["from"] != "data"):
+        return ""
+    source = sources[0]
+    path = PurePath(source["path"])
+    # A name that begins with a hyphen would be taken for an option.
+    name, stem = (f"./{text}" if text.startswith("-") else text for text in (path.name, path.stem))
+    ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
+    words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
+    return " ".join(map(shlex.quote, words))
+
+
+def advised(command: str, todo: Sequence[Recommendation]) -> str:
+    """Return the command if it does some of the advice, otherwise "". If distractors must change, the command chooses them
+    from a file of candidates too, and writes a folder."""
+    ways = {one.mends for one in todo}
+    if not command or not ways & {"file", "pool"}:
+        return ""
+    mended = shlex.split(command)
+    chosen = f"{shlex.join(mended[:-2])} {POOL} -o {shlex.quote(PurePath(mended[-1]).stem)}"
+    return chosen if "pool" in ways else command
+
+
+def _reading(source: Mapping[str, Any]) -> list[str]:
+    """Return the options of the command line with which a source was read."""
+    fields = {part: column for part, column in (source.get("fields") or {}).items() if column is not None}
+    words = []
+    for part, column in fields.items():
+        words += ["--map", f"{part}={column if isinstance(column, str) else ','.join(column)}"]
+    if source.get("split"):
+        words += ["--split", source["split"]]
+    return [*words, *["--skip-bad"] * bool(source.get("skip_bad"))]
