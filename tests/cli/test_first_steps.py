@@ -66,7 +66,7 @@ def test_a_public_file_is_audited_without_config_or_model(robustify, cooking: Pa
     assert tree["run"] == "results/cooking"
     assert tree["summary"]["splits"]["all"] == N
     assert Path("results/cooking/report.html").is_file()
-    assert "no number to quote. Run again with -m" in robustify("report", "results/cooking", "--table").err
+    assert "no model has a score" in robustify("report", "results/cooking", "--table").err
 
 
 @pytest.mark.usefixtures("models")
