@@ -216,5 +216,16 @@ def _entries(raw: bytes) -> list[TreeEntry]:
 
 
 def work_tree(folder: Path) -> Path | None:
-    """Return the Git work tree that contains a folder, or None."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    """Return the Git work tree that contains a folder, or None. That of `GIT_WORK_TREE` has no .git."""
+    named = os.path.realpath(os.environ.get("GIT_WORK_TREE") or os.devnull)
+    places = (folder, *folder.parents)
+    return next(
+        (place for place in places if (place / ".git").exists() or os.path.realpath(place) == named), None
+    )
+
+
+def repository_around(folder: Path) -> Path | None:
+    """Return the Git work tree, bare repository, or separate Git folder that contains a folder, or None."""
+    marks = ("HEAD", "objects", "refs")
+    bare = (place for place in (folder, *folder.parents) if all((place / name).exists() for name in marks))
+    return work_tree(folder) or next(bare, None)

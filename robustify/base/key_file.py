@@ -14,7 +14,7 @@ from pathlib import Path
 
 from robustify.base.errors import AuthorisationError
 from robustify.base.files import OWNED, opened
-from robustify.base.git import work_tree
+from robustify.base.git import repository_around
 
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
 VARIABLE = "ROBUSTIFY_GATE_KEY"
@@ -87,7 +87,7 @@ def read_private(name: str, source: str, most: int) -> str:
             fault = f"belongs to user {status.st_uid}. Expected a file that you own."
         elif mode & 0o077:
             fault = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
-        elif work_tree(Path(name).resolve().parent) is not None:
+        elif repository_around(Path(name).resolve().parent) is not None:
             fault = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
         if fault:
             raise AuthorisationError(f"{source} {fault}")

@@ -20,6 +20,7 @@ from robustify.base.key_file import Key
 from robustify.base.texts import escaped
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
+from robustify.gate.joined import joined
 from robustify.gate.opaque import MOST_BYTES, is_pointer, keys_in, states, text_of, unreadable, why_refused
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
 
@@ -230,7 +231,9 @@ def examine(
         new = shapes_of(form)
         shapes = max(shapes, new, key=weight)
         terms = max(terms, terms_named(form)) if new else terms
-        for name, at, strength in prints.matches(form) if prints else ():
+        # Escapes in strings are read as they are joined, so other forms matter only for the cells of a page.
+        whole = joined(form) if prints and (form is text or "</t" in text) else ""
+        for name, at, strength in (*prints.matches(form), *prints.matches(whole)) if prints else ():
             sets.setdefault(name, (at, strength))
     for name, (place, strength) in sets.items():
         add("RBG301", place, f'(set "{name}", {strength})')

@@ -1,9 +1,9 @@
 """Fingerprint layer: an index of registered sets that contains no text, and the search for their text.
 
-A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven words,
-six of them different, within 48 words. The index is authenticated with HMAC-SHA256 but not encrypted: it shows the names of
-sets, the numbers of items and shingles, and the number of words in each text. Anyone with both index and key can recover
-the text, so store them apart.
+A text is refused if it contains a complete registered text, if distinct shingles of one item cover at least seven words,
+six of them different, within 48 words, or if four words of each of four items of a set are within 96 words (cut stems).
+The index is authenticated with HMAC-SHA256 but not encrypted: it shows the names of sets, the numbers of items and
+shingles, and the number of words in each text. Anyone with both index and key can recover the text, so store them apart.
 """
 
 import csv
@@ -32,6 +32,8 @@ SPAN = 3
 """Number of words in a shingle."""
 COVER, DIFFERENT, WINDOW = 7, 6, 48
 """Minimum number of covered words, how many of them differ (`the left side of the right side` passes), and the window."""
+CUTS, CUTS_WINDOW = 4, 96
+"""Minimum number of items of a set with `SPAN + 1` words in a row each, at separate places, and the window."""
 WHOLE_STEM, WHOLE = 4, 6
 """Minimum number of words in a registered complete text: first one that looks like a stem, then any other."""
 _SHARED = 8
@@ -123,12 +125,16 @@ class Fingerprints:
             tags = self._tagger.tags(words[run.start() : run.end()])
             hits += [(run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known]
         seen = set[str]()
-        for owner, at, strength in (*self._whole(words, hits), *self._covers(words, hits)):
-            name = next(name for name, first in reversed(self._sets) if first <= owner)
+        ways = (self._whole, self._covers, self._cuts)
+        for owner, at, strength in (match for way in ways for match in way(words, hits)):
+            name = self._name(owner)
             if name not in seen:
                 seen.add(name)
                 start = next(islice(_WORD.finditer(folded), at, None)).start()
                 yield name, 1 + folded.count(b"\n", 0, start), strength
+
+    def _name(self, owner: int) -> str:
+        return next(name for name, first in reversed(self._sets) if first <= owner)
 
     def _whole(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
         for at, tag in hits:
@@ -150,6 +156,20 @@ class Fingerprints:
                 if len(places) >= COVER and len({words[place] for place in places}) >= DIFFERENT:
                     yield owner, first, f"cover {len(places)} words"
                     break
+
+    def _cuts(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+        """Yield the end of each window in which enough items of one set have some words in a row."""
+        runs = dict[int, tuple[int, int]]()
+        cuts, ends = defaultdict[str, dict[int, int]](dict), defaultdict[str, int](int)
+        for at, owner in ((at, owner) for at, tag in hits for owner in self._owners.get(tag, ())):
+            first, last = runs.get(owner, (at, at))
+            runs[owner] = first, last = (first if at - last <= 1 else at, at)
+            name = self._name(owner) if last > first else ""
+            if name and (first >= ends[name] or cuts[name].get(owner) == first):
+                cuts[name][owner], ends[name] = first, last + SPAN
+                near = [other for other in cuts[name].values() if other + CUTS_WINDOW >= last + SPAN]
+                if len(near) >= CUTS:
+                    yield owner, min(near), f"parts of {len(near)} items"
 
 
 # The index and its file.

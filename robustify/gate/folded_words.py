@@ -53,7 +53,7 @@ def readings(text: str) -> Iterator[str]:
     In the latter two, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
-    read = _EMPHASIS.sub("", _unescaped(narrow(text)))
+    read = _EMPHASIS.sub("", unescaped(narrow(text)))
     read = _TAG.sub(_from_tag, read) if any(mark in read for mark in ("</", "<br", "<wbr", "<!--")) else read
     for form in dict.fromkeys((read, narrow(read))):
         if form != text:
@@ -85,7 +85,8 @@ def narrow(text: str) -> str:
     return "\n".join(lines)
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
+    """Return the text without entities, escapes, and codes for a terminal, possibly of several rounds."""
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:

@@ -131,9 +131,12 @@ _HARMLESS = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b|&#x?[0-9a-fA-F]{1,6};"
 )
 """Colours, and escapes, whose readings are scanned separately."""
+_END = r"(?:\r?\n|(?:\\r)?\\n)"
+"""End of a line, possibly in a string of JSON."""
 _SIGNATURE = re.compile(
-    r"-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----\r?\n(?:[ >]*[A-Z][a-z]{3,10}: .{1,40}\n){0,2}(?:[ >]*\r?\n)?"
-    r"[ >]*(?:i[A-Za-z]|w[g-v]|U1NIU0lH|MI[A-L])(?:[\w+/=]{0,76}\r?\n[ >]*){1,400}-----END \1-----"
+    r"-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----"
+    rf"{_END}((?:[ >]*[A-Z][A-Za-z]{{2,14}}: [^\n\\]{{0,400}}{_END}){{0,8}})(?:[ >]*{_END})?[ >]*"
+    rf"((?:i[A-Za-z]|w[g-v]|U1NIU0lH|MI[A-L])(?:(?:[\w+=]|\\?/){{0,76}}{_END}[ >]*){{1,400}})-----END \1-----"
 )
 """Signature (PGP, SSH, or X.509) of a commit, tag or mail, which begins as only a signature begins."""
 _ADDRESS = re.compile(r"\b[a-z][a-z+.-]{1,12}://[^\s\"'<>]*")
@@ -180,12 +183,19 @@ def unreadable(text: str) -> list[str]:
 def _bare(text: str) -> str:
     """Return a text without signatures, plain images, colours, addresses, keyed IDs and escapes."""
     if "-----BEGIN" in text:
-        text = _SIGNATURE.sub(" ", text)
+        text = _SIGNATURE.sub(_without_signature, text)
     if "iVBORw0KGgo" in text:
         text = _IMAGE.sub(_without_image, text)
     if "rb1_" in text:
         text = KEYED_ID.sub(" ", text)
     return _HARMLESS.sub(" ", _ADDRESS.sub(" ", text) if "://" in text else text)
+
+
+def _without_signature(match: re.Match[str]) -> str:
+    """Return the header lines of a signature, and its data, too, if there are words in it."""
+    coded = re.sub(r"\\[rn]|[^\w+/]", "", match[3])
+    ways = (base64.b64decode(coded[i : i + (len(coded) - i) // 4 * 4]) for i in range(4))
+    return f"{match[2]} {match[3] if any(map(_PROSE.search, ways)) else ''}"
 
 
 def _without_image(match: re.Match[str]) -> str:

@@ -86,6 +86,9 @@ _DASHED = re.compile(r"^[ \t]*(?:-|\*|\d+[.)])[ \t]+\S", re.MULTILINE)
 _LETTERED = re.compile(r"(?<!\w)[A-Ja-j]\s?[).:]")
 _ORDER = re.compile("a.{0,3}b.{0,3}c|1.{0,3}2.{0,3}3")
 _WINDOW = 3000
+_PLACEHOLDER = re.compile(r"\{\{-?\s*[A-Za-z_][\w.|\[\]()' ]{2,40}\s*-?\}\}")
+_CLASS = 3
+"""Maximum number of words in the name of a class."""
 
 
 def _named(text: str) -> Iterator[tuple[int, bool]]:
@@ -94,7 +97,7 @@ def _named(text: str) -> Iterator[tuple[int, bool]]:
         end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
         begin = max(stems[i - 1][1] if i else 0, at - _WINDOW)
         for window in (text[after:end], text[begin:at]):
-            if _has_choices(window):
+            if _has_choices(window) and not _is_template(text[max(0, at - 300) : at], window):
                 yield at, _KEY.search(window) is not None
                 break
 
@@ -111,6 +114,16 @@ def _stems(text: str) -> Iterator[tuple[int, int]]:
             if _n_words(prose) >= 4 - quoted and (word[1] or "?" in prose):
                 listed = text[word.end() : at].rstrip("\"'` \n").endswith("[")
                 yield word.start(), max(text.find("]", at), at) if listed else at
+
+
+def _is_template(before: str, window: str) -> bool:
+    """Return whether a stem follows a placeholder in its paragraph, and its choices are names of classes."""
+    listed = _LIST.search(window)
+    paragraph = re.split(r"[\n\x0b]\s*[\n\x0b]", before)[-1]
+    if listed is None or _PLACEHOLDER.search(paragraph) is None:
+        return False
+    options = re.findall(_QUOTED, window[listed.end() :].partition("]")[0])
+    return bool(options) and all(len(option.split()) <= _CLASS for option in options)
 
 
 def _has_choices(window: str) -> bool:

@@ -23,8 +23,10 @@ from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. Git keeps any other one."""
-_MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|(?<=>)[\d +-]+$", re.M)
-"""Parts of the header of a commit or tag that no person writes: digests, the encoding, times."""
+_MACHINE_WRITTEN = re.compile(
+    rb"^(?:tree|parent|object) [0-9a-f]{40,64}\n|^type [a-z]{3,6}\n|(?<=>)[\d +-]+$", re.M
+)
+"""Parts of the header of a commit or tag that no person writes: digests, kinds, times. An encoding can be any words."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
 _OBJECT = re.compile(r"(?:commit |tag |object )?(\S+)")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from robustify.base.errors import AuthorisationError
 from robustify.base.files import OTHER_FOLDER, OWNED, owner_only, writable
-from robustify.base.git import git_command, git_environment, work_tree
+from robustify.base.git import git_command, git_environment, repository_around
 from robustify.base.key_file import IDS_VARIABLES, VARIABLE
 
 OFFLINE = {
@@ -34,7 +34,7 @@ _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss
 """Variables, in lower or upper case, that would route traffic for a permitted host through another host."""
 TEMPORARY = ".run-tmp-"
 _NOT_PRIVATE = {
-    "is on a web root": re.compile(r"public_html|htdocs|wwwroot|webroot|docroot", re.I),
+    "is on a web root": re.compile(r"www|public_html|htdocs|wwwroot|webroot|docroot", re.I),
     "is synchronised with other machines": re.compile(
         r"dropbox( \(.*\))?|onedrive( ?- ?.*)?|google ?drive.*|my drive|icloud ?drive|mobile documents|com~apple~clouddocs"
         r"|cloudstorage|nextcloud\d*|owncloud\d*|seafile|syncthing|pcloud ?drive|box sync|megasync.*|proton ?drive",
@@ -123,7 +123,7 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
     for fault, pattern in _NOT_PRIVATE.items():
         if place.is_relative_to("/var/www") or any(map(pattern.fullmatch, place.parts)):
             return fault
-    tree = work_tree(place)
+    tree = repository_around(place)
     if tree is not None and not _ignored(tree, place, names):
         return "is inside a Git work tree that does not ignore all of it, one `git add` away from a commit"
     return ""

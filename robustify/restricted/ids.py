@@ -22,7 +22,7 @@ from typing import Any
 from robustify.base import key_file
 from robustify.base.errors import AuthorisationError, DataError, ItemError
 from robustify.base.files import read_expected, write_new
-from robustify.base.git import work_tree
+from robustify.base.git import repository_around
 from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
 from robustify.base.texts import identity
 from robustify.items.item import Item
@@ -200,7 +200,7 @@ def new_key(out: Path) -> Key:
     """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree,
     `UsageError` if the file exists already, because a key is never overwritten, and `ResourceError` if it cannot be
     written."""
-    if work_tree(out.resolve().parent) is not None:
+    if repository_around(out.resolve().parent) is not None:
         raise AuthorisationError(
             f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
         )

@@ -112,6 +112,30 @@ _ENUM = {
     name: {"description": f"Which {name} should be used?", "enum": ["a", "b", "c"], "default": "a"}
     for name in "xyz"
 }
+
+
+def _template(before: str, question: str, *choices: str, after: str = "") -> bytes:
+    told = json.dumps(
+        {"template": f"{before}Question: {question}\nAnswer:{after}", "answer_choices": choices}
+    )
+    return told.removesuffix("}").encode() + b', "answer": "{{label}}"}'
+
+
+_SHOT = "Question: Which lamp is lit first?\nA) the red one\nB) the blue one\nC) none\nAnswer: B\n\n"
+REFUSED += [
+    (
+        "RBG101",
+        "a template with a solved item",
+        _template("{{premise}}\n" + _SHOT, "{{question}}", "A", "B", "C"),
+    ),
+    (
+        "RBG101",
+        "a placeholder after the question",
+        _template("", _STEM, "red", "green", "blue", after=" {{answer}}"),
+    ),
+    ("RBG101", "long choices below a placeholder", _template("{{passage}}\n", _STEM, *_CHOICES)),
+]
+
 PASSING: list[tuple[str, bytes]] = [
     ("an open question", _json({"question": _STEM, "answer": "the raft"})),
     ("a setting", _json({"name": "ferry", "choices": ["red", "green"], "default": "red"})),
@@ -143,6 +167,7 @@ PASSING: list[tuple[str, bytes]] = [
     ("a table of numbers", _text(", ".join(f"0x{one[:4].hex()}" for one in _HASHES), "1, 22, 333, " * 90)),
     ("other scripts", "Лодка стоит у пруда, и никто её не трогает. 小船停在池塘边，没有人动它。".encode() * 9),
     ("a prompt template", _text(*_FIELDS)),
+    ("a template for a text", _template("{{ review }}\n", "What is the mood of this review?", "bad", "so so", "good")),
     ("a schema", json.dumps({"properties": _ENUM}, indent=1).encode()),
     ("revisions to ignore", _text("# ruff format", *(_HASHES[i].hex()[:40] for i in range(12)))),
     ("an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()),

@@ -54,6 +54,14 @@ def _signed(repo: Scanned) -> None:
     repo.git("reset", "-q", "--hard", commit)
 
 
+def _encoded(repo: Scanned) -> None:
+    head = repo.git("rev-parse", "HEAD")
+    held = repo.git("cat-file", "commit", "HEAD").replace("\nauthor", f"\nparent {head}\nauthor", 1)
+    held = held.replace("\n\n", f"\nencoding {LEAKY}\n\n", 1)
+    commit = repo.git("hash-object", "-t", "commit", "-w", "--stdin", given=held + "\n")
+    repo.git("reset", "-q", "--hard", commit)
+
+
 def _tagged(repo: Scanned) -> None:
     repo.commit("Go on")
     repo.git("tag", "-a", "v1", "-m", LEAK)
@@ -66,6 +74,7 @@ RANGES: dict[str, tuple[Callable[[Scanned], object], str]] = {
     "a message": (lambda repo: repo.commit(f"Mend\n\n{LEAK}"), "commit"),
     "the name of an author": (_authored, "commit"),
     "what is no signature": (_signed, "commit"),
+    "the name of an encoding": (_encoded, "commit"),
     "the message of a tag of a tag": (_tagged, "tag"),
 }
 
@@ -242,6 +251,25 @@ def test_a_signature_in_a_mail_passes_and_what_begins_otherwise_does_not(repo: S
 
 
 @pytest.mark.parametrize("kind", SIGNATURES)
+def test_a_signature_in_a_saved_commit_hides_neither_words_nor_its_comments(repo: Scanned, kind: str) -> None:
+    plain = signature(kind, SIGNATURES[kind])
+    words = base64.b64encode(
+        b"".join(b" a lamp was lit on the pier of the small town at %d" % i for i in range(30))
+    )
+    hidden = "\n".join([words[i : i + 60].decode() for i in range(0, 1200, 60)])
+    coded = base64.b64encode(hashlib.sha512(b"a").digest() * 3).decode()[:180]
+    for inner, code in (
+        ("Version: GnuPG v2\nComment: see the page of keys of the office, which lists them\n\n", 0),
+        (f"Comment: {coded}\n\n", 4),
+        (f"\n{SIGNATURES[kind]}ab\n{hidden}\n", 4),
+        (f"\n{SIGNATURES[kind]}a\n{hidden}\n", 4),
+    ):
+        block = plain.replace("\n\n", f"\n{inner}", 1)
+        repo.write("commit.json", json.dumps({"verification": {"signature": block, "payload": "tree 0\n"}}))
+        assert main(["commit.json"]) == code, inner[:20]
+
+
+@pytest.mark.parametrize("kind", SIGNATURES)
 def test_a_signature_of_a_commit_or_tag_is_taken_off_and_its_message_is_not(repo: Scanned, kind: str) -> None:
     block = signature(kind, SIGNATURES[kind])
     held = repo.git("cat-file", "commit", "HEAD")
@@ -254,6 +282,20 @@ def test_a_signature_of_a_commit_or_tag_is_taken_off_and_its_message_is_not(repo
         repo.git("tag", f"v{code}", repo.git("hash-object", "-t", "tag", "-w", "--stdin", given=tag))
         assert main(["--range", f"{ZERO}..v{code}"]) == code
         repo.git("tag", "-d", f"v{code}")
+
+
+def test_a_work_tree_that_only_the_environment_names_has_its_policy(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo.place / ".git").rename(repo.place.parent / "store")
+    monkeypatch.setenv("GIT_DIR", str(repo.place.parent / "store"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(repo.place))
+    repo.write("table.bin", "\0")
+    (repo.place / "sub").mkdir()
+    monkeypatch.chdir(repo.place / "sub")
+    assert main(["../table.bin"]) == 4
+    assert main(["allow", "../table.bin", "--reason", "none", "--by", "A"]) == 0
+    assert main(["../table.bin"]) == 0
 
 
 def test_a_range_that_is_none_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:

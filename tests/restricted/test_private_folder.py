@@ -34,6 +34,11 @@ def followed(folder: Path) -> Path:
     return place
 
 
+def bare(folder: Path) -> Path:
+    subprocess.run(["git", "init", "-q", "--bare", str(folder / "store")], check=True)
+    return folder / "store" / "lab" / "run"
+
+
 def below(mode: int, linked: bool = False) -> Make:
     def made(folder: Path) -> Path:
         for name in ("mine", "above"):
@@ -71,7 +76,9 @@ CASES: dict[str, tuple[Make, str]] = {
     "ignored": (tree("run/"), ""),
     **{name: (inside(name), "synchronised") for name in SYNCHRONISED},
     **{name: (inside(name), "") for name in ("dropboxes", "sync", "drive", "box", "cloud")},
-    **{name: (inside(name), "web root") for name in ("public_html", "htdocs", "WWWROOT")},
+    **{name: (inside(name), "web root") for name in ("public_html", "htdocs", "WWWROOT", "www")},
+    "a bare repository": (bare, PUBLIC),
+    **{name: (inside(name), "") for name in ("www-notes", "awww")},
     "below 0777": (below(0o777), "mode 0777"),
     "below 0707": (below(0o707), "mode 0707"),
     "below 1777": (below(0o1777), ""),

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.files import locked, writable, write_atomic
-from robustify.base.git import work_tree
+from robustify.base.git import repository_around
 from robustify.base.key_file import Key, read_private
 from robustify.items.item import Item
 from robustify.restricted.ids import FILE_VARIABLE, canonical
@@ -159,7 +159,7 @@ def releases_of(key: Key, file: Path) -> list[Release]:
 def begin(key: Key, file: Path) -> None:
     """Create the record of a key under which nothing has been published. Raise `UsageError` if it exists already,
     `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if it cannot be written."""
-    if work_tree(file.resolve().parent) is not None:
+    if repository_around(file.resolve().parent) is not None:
         raise AuthorisationError(
             f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
         )

@@ -56,3 +56,32 @@ has() { git --git-dir="$1" log --all --format=%B -p -m 2>/dev/null | grep -q 'Br
 quiz() { local n=0 what
   for what in red blue; do n=$((n+1)); printf 'Q%s. What is %s?\n%s) apple\n%s) sky\n%s) grass\nAnswer: %s\n\n' $n $what A B C $(printf %s AB | cut -c$n); done
 }
+# Several files of a situation, each refused or passed, of which all faults are named at the end.
+export ITEMS="$W/secret/items.jsonl"; faults=""
+holds() { echo "holds: $1"; }
+fails() { echo "fails: $1: $2"; faults="$faults${faults:+; }$1: $2"; }
+end() { [ -z "$faults" ] && good; bad "$faults"; }
+refused() { local f; for f in "$@"; do gate --require-fingerprints -- "$f"; r=$?; [ $r = 4 ] && holds "$f" || fails "$f" "exit $r"; if grep -qiE "${ITEM_WORDS:-lantern|honeyed|kazoo|muffle|wheelbarrow|cartographer}" "$W/out" "$W/err"; then fails "$f" "words of an item are printed"; fi; done; }
+passes() { local f; for f in "$@"; do gate --require-fingerprints -- "$f"; r=$?; [ $r = 0 ] && holds "$f" || fails "$f" "exit $r: $(said 120)"; done; }
+# A commit or tag with a signature of random bytes: sig BYTES COLUMNS BEGIN (each line begins with a space, as in a header).
+sig() { printf ' -----BEGIN %s-----\n' "$3"; python3 -c 'import base64, random, sys; n, c = map(int, sys.argv[1:3]); s = base64.b64encode(b"\x30\x82" + random.Random(n).randbytes(n)).decode(); print("".join(f" {s[i:i + c]}\n" for i in range(0, len(s), c)), end="")' "$1" "$2"; printf ' -----END %s-----\n' "$3"; }
+person='A <a@example.org> 1700000000 +0000'
+head_of() { printf 'tree %s\nparent %s\n' "$(git rev-parse HEAD^{tree})" "$(git rev-parse HEAD)"; [ -n "${1:-}" ] && printf 'parent %s\n' "$1"; printf 'author %s\ncommitter %s\n' "$person" "$person"; }
+store() { git hash-object -t commit -w --stdin; }
+range_passes() { gate --range "HEAD..$2" --require-fingerprints; r=$?; [ $r = 0 ] && holds "$1" || fails "$1" "exit $r: $(said 140)"; }
+range_refused() { gate --range "HEAD..$2" --require-fingerprints; r=$?; [ $r = 4 ] && holds "$1" || fails "$1" "exit $r"; }
+# Python code about the items L: the text of one, its words, its pieces as of a tokenizer, and files of them.
+cases() { cat "$W/home/cases.py" - | python3 -; }
+cat >"$W/home/cases.py" <<'P'
+import json, os, random, re
+R = random.Random(1); L = [json.loads(l) for l in open(os.environ["ITEMS"])]
+def full(r): return r["question"] + "\n" + "\n".join(f"{a}. {c}" for a, c in zip("ABCD", r["choices"])) + "\nAnswer:"
+def words(t): return re.findall(r"\s?\w+|\s|[^\w\s]", t)
+def pieces(t):
+    out = []
+    for m in words(t):
+        while len(m) > 5: out.append(m[:4]); m = m[4:]
+        out.append(m)
+    return out
+def w(name, text): open(name, "w", encoding="utf-8").write(text)
+P

@@ -1,0 +1,174 @@
+"""Texts that a file has only in pieces: the tokens of a log, the words of a table, characters one by one.
+
+A server that returns its prompt, a tokenizer, and a table of scores write a text as many short strings. The strings that
+stand in the same place of a structure (the same name at the same depth, the same column) are joined in their order, so that
+the fingerprint layer reads the text again.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from robustify.gate.folded_words import BREAK, unescaped
+
+LEAST = 12
+"""Minimum number of pieces to join. Seven words are at least as many tokens or characters."""
+_LONGEST = 40
+"""Maximum number of characters in a piece."""
+_NEAR = 480
+"""Maximum number of characters between two strings of one structure, as for a token with its bytes and scores."""
+_STRING = re.compile(
+    r"(?:\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)(?:\"|\\?(?:\n|\Z))|(?<!\w\w)'([^'\\\n]*(?:\\.[^'\\\n]*)*)(?:'|\\?(?:\n|\Z)))(\s?:)?"
+)
+"""String, possibly the name of a value. One without an end takes the rest of its line, because each is read only once."""
+_MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u2423": " ", "\u010a": BREAK, "\u0109": " "})
+"""Blanks and breaks as tokenizers write them (byte-level BPE, SentencePiece), and an open box."""
+_MARKED = re.compile("[\u0120\u2581\u2423]")
+_GLUE = re.compile(r"[\s\"',\[\]|\x1f]*##(?=\w)|@@[\s\"',\[\]|\x1f]+")
+"""Joint of two pieces of a word (WordPiece, subword-nmt)."""
+_BETWEEN = re.compile(r"[\s\"',\[\]|]+")
+_SPACED = re.compile(r"[^\n]([ ,;|/._-])(?:[^\n]\1){23,}[^\n]?")
+"""Characters with the same mark after each."""
+_NUMBER = re.compile(r"\W*[-+]?[\d.,_:]+(?:[eE][-+]?\d+)?%?\W*")
+_SCORE = re.compile(r"\d[.%]")
+_WIDEST = 12
+"""Maximum number of cells in a line of a table."""
+_SKIPPED = 2
+"""Maximum number of lines of another form inside a table, such as a comma in quotes."""
+
+
+def joined(text: str) -> str:
+    """Return the texts that are in a text only in pieces, each on the line on which its pieces begin."""
+    out, before, line = list[str](), 0, 0
+    for at, whole in sorted(_texts(text, 2)):
+        step = text.count("\n", before, at)
+        out += ["\n" * step if step else BREAK, whole.replace("\n", BREAK)]
+        before, line = at, line + step
+    return "".join(out)
+
+
+def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
+    for at, pieces in (*_strings(text, depth), *_columns(text)):
+        whole = _whole(pieces)
+        yield at, whole
+        if depth > 1 and BREAK in whole:  # a notebook has the lines of its outputs in strings
+            yield from ((at, inner) for _, inner in _texts(whole.replace(BREAK, "\n"), depth - 1))
+    yield from ((match.start(), match[0][::2]) for match in _SPACED.finditer(text))
+    if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
+        yield (
+            0,
+            "\n".join(
+                re.sub(r"\d", "", line) if len(_SCORE.findall(line)) >= LEAST / 2 else ""
+                for line in text.split("\n")
+            ),
+        )
+    if ("##" in text or "@@" in text) and len(_GLUE.findall(text)) >= LEAST / 3:
+        yield 0, _GLUE.sub("", text)
+    if not text.isascii() and len(_MARKED.findall(text)) >= LEAST / 2:
+        yield 0, _BETWEEN.sub("", text).translate(_MARKS)
+
+
+def _whole(pieces: Sequence[str]) -> str:
+    """Join pieces, with blanks between them unless they have their own."""
+    text = "\x1f".join(pieces)
+    text = (unescaped(text) if "\\" in text or "&" in text else text).translate(_MARKS)
+    text = _GLUE.sub("", text.replace("</w>", " "))
+    blank = text.startswith(" ") + sum(
+        text.count(edge) for edge in ("\x1f ", " \x1f", f"{BREAK}\x1f", "\x1f\x1f")
+    )
+    return text.replace("\x1f", "" if 8 * blank >= len(pieces) else " ")
+
+
+# Strings of a structure.
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Strings of one name at one depth. `firsts` has only the first of each group, which is the token of the text if other
+    likely tokens follow it."""
+
+    at: int
+    pieces: list[str] = field(default_factory=list)
+    firsts: list[str] = field(default_factory=list)
+    group: int = -1
+
+
+def _strings(text: str, depth: int) -> Iterator[tuple[int, list[str]]]:
+    streams, level, end, name = dict[tuple[str, int], _Stream](), 0, 0, ""
+    opened, count = dict[int, int](), 0
+    for match in _STRING.finditer(text):
+        between = text[end : match.start()]
+        end = match.end()
+        if len(between) > _NEAR:
+            yield from _ended(streams)
+        closed = between.count("}") + between.count("]") + between.count(")")
+        opens = between.count("{") + between.count("[") + between.count("(")
+        level = max(level - closed, 0)
+        for _ in range(opens):
+            level, count = level + 1, count + 1
+            opened[level] = count
+        value, is_key = match[1] or match[2] or "", match[3] is not None
+        if is_key:
+            name = "" if value.isdigit() else value
+        if len(value) > _LONGEST:
+            if depth > 1 and value.count("'") + value.count('"') >= 2 * LEAST:
+                yield from ((match.start(), [inner]) for _, inner in _texts(unescaped(value), depth - 1))
+            continue
+        place, group = ("\0" if is_key else name, level), opened.get(level - (not is_key), 0)
+        stream = streams.get(place)
+        if stream is None:
+            stream = streams[place] = _Stream(match.start())
+        stream.pieces.append(value)
+        if stream.group != group:
+            stream.firsts.append(value)
+            stream.group = group
+    yield from _ended(streams)
+
+
+def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[str]]]:
+    for stream in streams.values():
+        for pieces in (stream.pieces, stream.firsts):
+            if len(pieces) >= LEAST and (pieces is stream.pieces or len(pieces) < len(stream.pieces)):
+                yield stream.at, pieces
+    streams.clear()
+
+
+# Columns of a table.
+
+
+def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and the lines of one word."""
+    lines, starts, at = text.split("\n"), list[int](), 0
+    for line in lines:
+        starts.append(at)
+        at += len(line) + 1
+    short = [(i, line) for i, line in enumerate(lines) if len(line) <= 4 * _LONGEST]
+    for delimiter in ("", *filter(text.__contains__, "\t,;|")):
+        tables = defaultdict[int, list[int]](list)
+        for i, line in short:
+            n = line.count(delimiter) if delimiter else max(len(line.split()), 1)
+            if 0 < n <= _WIDEST:
+                table = tables[n]
+                if table and i - table[-1] > _SKIPPED + 1:
+                    if len(table) >= LEAST:
+                        yield from ((starts[table[0]], cells) for cells in _cells(lines, table, delimiter, n))
+                    table.clear()
+                table.append(i)
+        for n, table in tables.items():
+            if len(table) >= LEAST:
+                yield from ((starts[table[0]], cells) for cells in _cells(lines, table, delimiter, n))
+
+
+def _cells(lines: Sequence[str], table: Sequence[int], delimiter: str, n: int) -> Iterator[list[str]]:
+    if n == 1 and not delimiter:
+        yield [lines[i] or " " for i in table]
+        return
+    rows = (lines[i].split(delimiter or None) for i in table)
+    for column in zip(*rows, strict=True):
+        if sum(map(len, column)) > _LONGEST / 2 * len(column) or len(set(column)) < LEAST / 2:
+            continue
+        if 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in column) < len(column):
+            padded = all(cell[:1] == " " == cell[-1:] for cell in column)
+            cells = (cell[1:-1] if padded else cell for cell in column)
+            yield [cell.rpartition("=")[2].strip("\"'") or " " for cell in cells]
