@@ -34,8 +34,8 @@ from robustify.reading.logs import (
     LogPath,
     fingerprint,
     gather,
+    join_few,
     read_logs,
-    together,
 )
 from robustify.restricted.recognition import require_ordinary_files
 from robustify.runs.run import Run, refuse_foreign
@@ -106,7 +106,7 @@ def _config(
         "data": [{"path": file} for file in data or [log.file for log in logs]],
         "screen": {"mode": mode, "voters": voters},
         "notes": [
-            *(f"{together(files)}: {note}" for note, files in notes.items()),
+            *(f"{join_few(files)}: {note}" for note, files in notes.items()),
             *gathered.notes,
             *[_unscreened(settings["hidden"], mode, has_texts=gathered.items is not None)] * (not voters),
         ],

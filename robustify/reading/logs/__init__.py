@@ -14,7 +14,7 @@ from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines
 from robustify.reading.logs import archives, inspect_logs, lm_eval_logs, pick_tables
 from robustify.reading.logs.gather import Gathered, gather
-from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
+from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
 from robustify.reading.logs.pick_tables import mapping
 
 _IN_FOLDERS = ("samples_*.jsonl", "details_*.parquet", "*.eval", "*.json", "*.jsonl", "*.csv")
@@ -39,10 +39,10 @@ def parse_log_path(text: str) -> LogPath:
     """Parse a log argument into path, model, and view. If the full text is an existing path, it has no prefix."""
     if Path(text).exists():
         return LogPath(Path(text))
-    model, equals, rest = text.partition("=")
-    rest = rest if equals else text
-    view = next((v for v in VIEWS if rest.startswith(f"{v}:") and not Path(rest).exists()), None)
-    path = rest.removeprefix(f"{view}:") if view else rest
+    model, equals, located = text.partition("=")
+    located = located if equals else text
+    view = next((v for v in VIEWS if located.startswith(f"{v}:") and not Path(located).exists()), None)
+    path = located.removeprefix(f"{view}:") if view else located
     return LogPath(Path(path), model if equals and model else None, view)
 
 
@@ -80,11 +80,11 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     all of which are listed, unless they are skipped."""
     paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
     before, read = ShownBefore(), list[Log]()
-    for at, log in enumerate(logs, start=1):
+    for number, log in enumerate(logs, start=1):
         if paths[log.path.resolve()] > 1:
             raise UsageError(f"{log.path} is listed twice. List each log only once.")
         own = replace(options, model=log.model or options.model, view=log.view or options.view)
-        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
+        file = log.path.name if names[log.path.name] == 1 else f"{number}/{log.path.name}"
         read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != pick_tables.READER.kind for log in read):
@@ -99,5 +99,5 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
 
 __all__ = [
     "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
-    "logs_in", "mapping", "parse_log_path", "read_log", "read_logs", "together",
+    "join_few", "logs_in", "mapping", "parse_log_path", "read_log", "read_logs",
 ]  # fmt: skip

@@ -71,16 +71,16 @@ def _read(
     read, faults = rows_or_faults(
         ((row, row.cells) for row in file.table.rows), lambda _, cells: list(replies_of(file, cells))
     )
-    every = [(row, one) for row, found in read for one in found]
+    every = [(row, archived) for row, replies in read for archived in replies]
     once = {(r.model, r.topic, r.sample, r.prompt, r.reply): (row, r) for row, r in reversed(every)}
-    several = len({one.topic for _, one in every}) > 1
-    made, unread = rows_or_faults(
-        reversed(once.values()), lambda row, one: replace(row, cells=_as_lm_eval(one, several))
+    several = len({archived.topic for _, archived in every}) > 1
+    converted, unread = rows_or_faults(
+        reversed(once.values()), lambda row, archived: replace(row, cells=_as_lm_eval(archived, several))
     )
     before, own, logs = ShownBefore(), replace(options, columns=_COLUMNS | {"topic": "topic"}), list[Log]()
-    for model in dict.fromkeys(str(row.cells["model"]) for _, row in made):
+    for model in dict.fromkeys(str(row.cells["model"]) for _, row in converted):
         run = LmEvalRun(task, model_name(model, model), facts={}, from_prompts=True)
-        table = SourceTable(tuple(row for _, row in made if row.cells["model"] == model))
+        table = SourceTable(tuple(row for _, row in converted if row.cells["model"] == model))
         logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
     repeated = len(every) - len(once)
     notes = [f"replies that repeat another one, as for a second metric, were left out: {repeated}"]
@@ -92,22 +92,27 @@ def _read(
     )
 
 
-def _as_lm_eval(one: _Archived, with_topic: bool) -> dict[str, object]:
-    shown = listed_options(one.prompt, ())
-    apart = () if only_labels(one.choices) else one.choices
-    if apart and (shown is None or sorted(map(unspaced, shown[1])) != sorted(map(unspaced, apart))):
-        shown = last_question(one.prompt), [*apart]
-    if shown is None:
+def _as_lm_eval(archived: _Archived, with_topic: bool) -> dict[str, object]:
+    listed = listed_options(archived.prompt, ())
+    apart = () if only_labels(archived.choices) else archived.choices
+    if apart and (listed is None or sorted(map(unspaced, listed[1])) != sorted(map(unspaced, apart))):
+        listed = last_question(archived.prompt), [*apart]
+    if listed is None:
         raise ItemError(NO_TEXTS)
-    if len(set(one.keys)) != 1:
-        raise ItemError(f"the sample has {len(set(one.keys))} right answers; expected one")
+    if len(set(archived.keys)) != 1:
+        raise ItemError(f"the sample has {len(set(archived.keys))} right answers; expected one")
     return {
-        "model": one.model,
-        "doc_id": one.sample,
-        "doc": {"stem": shown[0], "choices": shown[1], "key": one.keys[0], "topic": one.topic * with_topic},
-        "arguments": [[one.prompt, {}]],
-        "filtered_resps": [one.reply],
-        "exact_match": one.right or None,
+        "model": archived.model,
+        "doc_id": archived.sample,
+        "doc": {
+            "stem": listed[0],
+            "choices": listed[1],
+            "key": archived.keys[0],
+            "topic": archived.topic * with_topic,
+        },
+        "arguments": [[archived.prompt, {}]],
+        "filtered_resps": [archived.reply],
+        "exact_match": archived.right or None,
     }
 
 
@@ -121,7 +126,7 @@ def _texts_of(value: object) -> tuple[str, ...]:
         case {"text": inner} | {"content": inner} | {"prompt": inner} | {"output": inner}:
             return _texts_of(inner)
         case list() | tuple():
-            return tuple(text for one in value for text in _texts_of(one))
+            return tuple(text for member in value for text in _texts_of(member))
         case _:
             return ()
 
@@ -145,20 +150,20 @@ def _evaluation(file: LogFile) -> str:
 
 def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
     """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). Several evaluations are topics."""
-    shown = as_object(cells.get("input"))
+    question = as_object(cells.get("input"))
     attributed = cells.get("answer_attribution")
     values = map(as_object, attributed if isinstance(attributed, list) else ())
-    final = [one.get("extracted_value") for one in values if one.get("is_terminal")]
+    final = [attribution.get("extracted_value") for attribution in values if attribution.get("is_terminal")]
     raw = _first(as_object(cells.get("output")).get("raw"))
     yield _Archived(
         model=str(cells.get("model_id")),
         sample=str(cells.get("sample_id")),
-        prompt=str(shown.get("raw")),
+        prompt=str(question.get("raw")),
         # What was extracted from a reply that runs on may be the answer to another question.
-        reply=raw if runs_on(raw, _texts_of(shown.get("choices"))) else _first(final[-1:]) or raw,
-        keys=_texts_of(shown.get("reference")),
+        reply=raw if runs_on(raw, _texts_of(question.get("choices"))) else _first(final[-1:]) or raw,
+        keys=_texts_of(question.get("reference")),
         right=as_object(cells.get("evaluation")).get("is_correct") is True,
-        choices=_texts_of(shown.get("choices")),
+        choices=_texts_of(question.get("choices")),
         topic=str(cells.get("evaluation_name")),
     )
 
@@ -178,18 +183,20 @@ def _openeval(_: LogFile, cells: Cells) -> Iterator[_Archived]:
     """Read the first response of each model (`item_schema.json`, v0.1.0). References of HELM's items are their options."""
     responses = cells.get("responses")
     every = list(map(as_object, responses if isinstance(responses, list) else ()))
-    by_model = {str(as_object(one.get("model")).get("name")): one for one in reversed(every)}
+    by_model = {str(as_object(entry.get("model")).get("name")): entry for entry in reversed(every)}
     for model, response in reversed(by_model.items()):
-        metrics = [(as_object(one.get("metric")), one.get("value")) for one in response.get("scores") or ()]
+        metrics = [
+            (as_object(entry.get("metric")), entry.get("value")) for entry in response.get("scores") or ()
+        ]
         references = as_object(cells.get("item_content")).get("references") or next(
             (metric["references"] for metric, _ in metrics if metric.get("references")), ()
         )
-        tagged = [one for one in references if "correct" in (as_object(one).get("tags") or ())]
-        asked = as_object(response.get("item_adaptation"))
+        tagged = [entry for entry in references if "correct" in (as_object(entry).get("tags") or ())]
+        adaptation = as_object(response.get("item_adaptation"))
         yield _Archived(
             model=model,
             sample=str(cells.get("item_id")),
-            prompt=_last(asked.get("request_input") or asked.get("input_content")),
+            prompt=_last(adaptation.get("request_input") or adaptation.get("input_content")),
             reply=_first(response.get("response_content")),
             keys=_texts_of(tagged or references),
             right=any(scores_of_row({str(metric.get("name")): value for metric, value in metrics}).values()),
@@ -213,26 +220,26 @@ def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Lo
     """Read the replies in lighteval details. Rows that show no item become faults. Raise `DataError` if no row shows a
     question, unless the items are in another file."""
     path, table = file.path, file.table
-    asked = [cell_or_none(row.cells, "doc.query") for row in table.rows]
-    blank = all(isinstance(query, str) and not query.strip() for query in asked)
+    queries = [cell_or_none(row.cells, "doc.query") for row in table.rows]
+    blank = all(isinstance(query, str) and not query.strip() for query in queries)
     if blank and not options.keyed:
         raise DataError(
             f"{path.name}: the query (`doc.query`) of every row is empty, so the log has no question. Pass the items with "
             "their questions (--data ITEMS)."
         )
-    made, faults = rows_or_faults(
+    converted, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(
             row, cells=_detail_as_lm_eval(cells, row.number, _NO_QUESTION if blank else "")
         ),
     )
-    rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
+    rows = sorted((row for _, row in converted), key=lambda row: _position(str(row.cells["doc_id"])))
     match = _NAME.fullmatch(path.stem)
     run = LmEvalRun(path_name(match["task"] if match else path.stem), _model(path))
     head = Log(path.name, "lighteval", file.sha256, run.task, (), (*table.faults, *faults))
-    whole = replace(table, rows=tuple(rows), faults=head.faults)
+    merged = replace(table, rows=tuple(rows), faults=head.faults)
     own = replace(options, columns=_COLUMNS | {"key_is": "index"})
-    return replies_in_rows(head, run, whole, own, before) if rows else head
+    return replies_in_rows(head, run, merged, own, before) if rows else head
 
 
 def _position(name: str) -> tuple[int, str]:
@@ -253,17 +260,17 @@ def _detail_as_lm_eval(cells: Cells, number: int, stem: str) -> dict[str, object
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(choices):
         raise ItemError(f"`doc.gold_index` does not select exactly one of {len(choices)} choices")
     plain = stem or query, [c.removeprefix(" ") for c in choices]
-    shown = listed_options(query, choices) if only_labels(tuple(choices)) else plain
-    if shown is None:
+    listed = listed_options(query, choices) if only_labels(tuple(choices)) else plain
+    if listed is None:
         raise ItemError(NO_TEXTS)
     response = as_object(cells.get("model_response"))
     scores, alone = (_scores(response.get(n), len(choices)) for n in ("logprobs", "unconditioned_logprobs"))
-    asked = [[query, choice] for choice in choices] + [["", choice] for choice in choices if alone]
+    requests = [[query, choice] for choice in choices] + [["", choice] for choice in choices if alone]
     return {
         **as_object(cells.get("metric") or cells.get("metrics")),
         "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,
-        "doc": {"stem": shown[0], "choices": shown[1], "key": key},
-        "arguments": asked,
+        "doc": {"stem": listed[0], "choices": listed[1], "key": key},
+        "arguments": requests,
         "resps": [[score] for score in (scores or [math.nan] * len(choices)) + alone],
     }
 
@@ -278,8 +285,8 @@ def _model(path: Path) -> Name:
 def _scores(value: object, k: int) -> list[float]:
     """Return the log-probabilities of `k` choices, or an empty list unless all are finite."""
     values = value if isinstance(value, list) else []
-    whole = len(values) == k and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
-    return [float(v) for v in values] if whole else []
+    complete = len(values) == k and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
+    return [float(v) for v in values] if complete else []
 
 
 _EVERY_MEMBERS = ("evaluation_id", "model_id", "sample_id", "input", "evaluation")
@@ -296,7 +303,7 @@ _ARCHIVES = (
 READERS = (
     LogReader("lighteval", _with_members("doc", "model_response"), _read_details),
     *(
-        LogReader(kind, known, partial(_read, kind, task, replies))
-        for kind, known, task, replies in _ARCHIVES
+        LogReader(kind, recognizes, partial(_read, kind, task, replies))
+        for kind, recognizes, task, replies in _ARCHIVES
     ),
 )

@@ -64,7 +64,7 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         asking = (log.file, reply.model, reply.view, reply.template)
         try:
             match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
-            rows.append((log, of_item(reply, catalogue.items[match.at]), match))
+            rows.append((log, of_item(reply, catalogue.items[match.index]), match))
         except ItemError as error:
             set_aside.append(Quarantined(reply.line, str(error), log.file))
             if isinstance(error, OtherItemError):
@@ -73,11 +73,11 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         raise DataError.gather(contradicting)
     _require_matches(logs, rows, set_aside, bench)
     _refuse_repeats(rows)
-    items = tuple(catalogue.items[at] for at in sorted({match.at for _, _, match in rows}))
+    items = tuple(catalogue.items[index] for index in sorted({match.index for _, _, match in rows}))
     answers = table_in_order(
-        (match.at, match.order, row)
+        (match.index, match.order, row)
         for _, reply, match in rows
-        for row in answer_rows(reply, catalogue.items[match.at], match.order)
+        for row in answer_rows(reply, catalogue.items[match.index], match.order)
     )
     repeats = _rotation_notes(*_repeated(items))
     notes = [*repeats, *_match_notes(rows, catalogue, set_aside), *_reply_notes(rows, answers)]
@@ -102,7 +102,7 @@ def _require_matches(
 ) -> None:
     """Refuse logs without a matching row, because they belong to another data set or contain no items."""
     matched = {log.file for log, _, _ in rows}
-    reasons = {one.file: one.reason for one in reversed(set_aside)}
+    reasons = {quarantined.file: quarantined.reason for quarantined in reversed(set_aside)}
     whose = f" of {bench.name}" if bench else ""
     faults = [
         f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} "
@@ -119,7 +119,7 @@ def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
     first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, match in rows:
-        asking = (reply.model, reply.view, reply.template, match.at, match.order)
+        asking = (reply.model, reply.view, reply.template, match.index, match.order)
         here = (log.file, reply.line)
         earlier = first.setdefault(asking, here)
         if earlier != here:
@@ -141,7 +141,7 @@ def _defects(
     if bench is not None:
         here = {item.id for item in items}
         return tuple(defect for defect in bench.defects if defect.item in here)
-    first = {catalogue.items[match.at].id: (reply.line, log.file) for log, reply, match in reversed(rows)}
+    first = {catalogue.items[match.index].id: (reply.line, log.file) for log, reply, match in reversed(rows)}
     return find_defects(items, *zip(*(first[item.id] for item in items), strict=True))
 
 
@@ -153,10 +153,12 @@ def _match_notes(
             yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
     earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
     whose = earlier if catalogue.grows else data
-    other_key = (log.file for log, reply, match in rows if _other_key(reply.item, catalogue.items[match.at]))
+    other_key = (
+        log.file for log, reply, match in rows if _other_key(reply.item, catalogue.items[match.index])
+    )
     for file, n in Counter(other_key).items():
         yield f"{file}: rows whose key differs from {whose}: {n}"
-    if left_out := len(catalogue.items) - len({match.at for _, _, match in rows}):
+    if left_out := len(catalogue.items) - len({match.index for _, _, match in rows}):
         yield f"items of the data that are in no log and were left out of this run: {left_out}"
     if set_aside:
         yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(set_aside)}"
@@ -165,8 +167,8 @@ def _match_notes(
 def _other_key(logged: LoggedItem, item: Item) -> bool:
     if logged.key is None or not logged.choices:
         return False
-    said, right = logged.choices[logged.key], item.choices[item.key]
-    return said != right and unspaced(said) != unspaced(right)
+    logged_key, right = logged.choices[logged.key], item.choices[item.key]
+    return logged_key != right and unspaced(logged_key) != unspaced(right)
 
 
 def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
@@ -177,14 +179,14 @@ def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
     equal = (log.file for log, reply, _ in rows if len(reply.scores) > 1 and len(set(reply.scores)) == 1)
     for file, n in Counter(equal).items():
         yield f"{file}: rows in which all choices have the same score, so that they tie: {n} of {n_rows[file]}"
-    asked: dict[tuple[str, str], set[int]] = {}
+    asked_items: dict[tuple[str, str], set[int]] = {}
     templates: dict[tuple[str, str], dict[str, None]] = {}
     every: dict[str, set[int]] = {}
     for _, reply, match in rows:
-        asked.setdefault((reply.view, reply.model), set()).add(match.at)
+        asked_items.setdefault((reply.view, reply.model), set()).add(match.index)
         templates.setdefault((reply.view, reply.model), {})[reply.template] = None
-        every.setdefault(reply.view, set()).add(match.at)
-    for (view, model), items in asked.items():
+        every.setdefault(reply.view, set()).add(match.index)
+    for (view, model), items in asked_items.items():
         if missing := len(every[view]) - len(items):
             yield f"{model}, view {view}: items without a row: {missing} of {len(every[view])}"
     for (view, model), names in templates.items():
@@ -212,7 +214,7 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
         and any(n >= _CIRCULAR for n in numbers.values())
         and {*bases.values()} <= {*names}
     ):
-        bases = {name: found["base"] for name in names if (found := _ROTATION.fullmatch(name))}
+        bases = {name: match["base"] for name in names if (match := _ROTATION.fullmatch(name))}
     sizes = Counter(bases.values())
     return {name: base for name, base in bases.items() if sizes[base] > 1}
 
@@ -236,25 +238,25 @@ def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gath
     faults = [] if any(log.replies for log in logs) else [f"{log.file}: no row is readable" for log in logs]
     for log, reply in _replies(logs):
         item, here = reply.item, f"{log.file}:{reply.line}"
-        there, other = first.setdefault(item.name, (here, item))
+        earlier, other = first.setdefault(item.name, (here, item))
         if not item.name:
             faults.append(f"{here}: {_NAMELESS}")
         elif item.key is None:
             faults.append(f"{here}: {_KEYLESS}")
         elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
             differs = "the key, topic, or number of choices differs from"
-            faults.append(f"{here}: {differs} {there}, which is the same item")
+            faults.append(f"{here}: {differs} {earlier}, which is the same item")
     if faults:
         raise DataError.gather(faults)
     groups = rotation_groups([*first])
-    position = {name: at for at, name in enumerate(first)}
+    position = {name: index for index, name in enumerate(first)}
     rows = [
         (log, reply, MatchedItem(position[reply.item.name], own(reply.item.k)))
         for log, reply in _replies(logs)
     ]
     _refuse_repeats(rows)
     answers = table_in_order(
-        (match.at, match.order, bare_row(reply, reply.item.name, reply.item.key or 0, match.order))
+        (match.index, match.order, bare_row(reply, reply.item.name, reply.item.key or 0, match.order))
         for _, reply, match in rows
     )
     absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"

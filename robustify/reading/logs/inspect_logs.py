@@ -34,7 +34,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     items, faults, notes = log.logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
     by_scorer = (as_object(cells.get("scores")) for cells in samples)
-    scores = {at: as_object(said.get(scorer or "")) for at, said in enumerate(by_scorer, start=1)}
+    scores = {line: as_object(scorers.get(scorer or "")) for line, scorers in enumerate(by_scorer, start=1)}
     naming = Naming.of(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
@@ -43,8 +43,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         for row in table.rows
         if row.line in items and (prompt := _prompt(row.cells))
     ]
-    how = asked_as(path.name, KIND, prompts, options, from_prompts=True)
-    make = partial(log.LogReply, model=model, view=how.view, template=how.template)
+    presentation = asked_as(path.name, KIND, prompts, options, from_prompts=True)
+    make = partial(log.LogReply, model=model, view=presentation.view, template=presentation.template)
 
     def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
         if row.cells.get("error") is not None:
@@ -62,17 +62,17 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
             )
         return make(row.line, item=item, **answer)
 
-    shown = ((row, items[row.line]) for row in table.rows if row.line in items)
-    made, wrong = rows_or_faults(shown, reply)
+    rows_and_items = ((row, items[row.line]) for row in table.rows if row.line in items)
+    read, wrong = rows_or_faults(rows_and_items, reply)
     if dropped := len(table.rows) - len(inner.rows):
         notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
-    notes += [*how.notes, *same_question_notes([] if prompts or options.view else items.values())]
+    notes += [*presentation.notes, *same_question_notes([] if prompts or options.view else items.values())]
     return log.Log(
         file=path.name,
         kind=KIND,
         sha256=file.sha256,
         task=task,
-        replies=tuple(one for _, one in made),
+        replies=tuple(logged_reply for _, logged_reply in read),
         faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
         facts=_facts(tree, spec),
         notes=tuple(notes),
@@ -116,10 +116,10 @@ def _tree(file: log.LogFile) -> Mapping[str, Any]:
 def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     """Return the samples with their attachments, in the order of their data set, not of their completion."""
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
-    position = {str(name): at for at, name in enumerate(ids)}
-    found = [one for one in _list(tree.get("samples")) if isinstance(one, Mapping)]
-    found.sort(key=lambda one: one["epoch"] if isinstance(one.get("epoch"), int) else 1)
-    found.sort(key=lambda one: position.get(str(one.get("id")), len(position)))
+    position = {str(name): index for index, name in enumerate(ids)}
+    samples = [sample for sample in _list(tree.get("samples")) if isinstance(sample, Mapping)]
+    samples.sort(key=lambda sample: sample["epoch"] if isinstance(sample.get("epoch"), int) else 1)
+    samples.sort(key=lambda sample: position.get(str(sample.get("id")), len(position)))
     return [
         {
             **sample,
@@ -129,7 +129,7 @@ def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
                 if part in sample
             },
         }
-        for sample in found
+        for sample in samples
     ]
 
 
@@ -152,21 +152,23 @@ def _put_back(value: object, sample: Mapping[str, Any]) -> object:
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
-    shown = log.as_name(status) or "not shown"
-    reasons = [] if status == "success" else [f"the run has the status {shown}; expected success"]
+    name = log.as_name(status) or "not shown"
+    reasons = [] if status == "success" else [f"the run has the status {name}; expected success"]
     if isinstance(total, int) and total != n:
         reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
     return [Fault(1, reason) for reason in reasons]
 
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
-    said = [name for sample in samples for name in as_object(sample.get("scores"))]
-    names, known = list(dict.fromkeys(said)), log.names_in(said)
+    scorers = [name for sample in samples for name in as_object(sample.get("scores"))]
+    names, checked = list(dict.fromkeys(scorers)), log.names_in(scorers)
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {log.listed(names, known)}")
+        raise UsageError(
+            f"{file}: there is no scorer {wanted!r}; expected one of {log.listed(names, checked)}"
+        )
     if wanted is None and len(names) > 1 and "choice" not in names:
         raise UsageError(
-            f"{file}: the log has several scorers ({log.listed(names, known)}). Select one with --filter NAME."
+            f"{file}: the log has several scorers ({log.listed(names, checked)}). Select one with --filter NAME."
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 

@@ -96,33 +96,35 @@ def replies_in_rows(
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
-    whole = replace(table, rows=rows)
+    filtered = replace(table, rows=rows)
     try:
-        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+        logged = before.items(head.file, item_table(head.file, filtered), options, run.task, names)
     except DataError as error:
-        whole = with_requested_options(whole, apart, error)
-        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+        filtered = with_requested_options(filtered, apart, error)
+        logged = before.items(head.file, item_table(head.file, filtered), options, run.task, names)
         notes.append("the options were read from the requests, because the docs do not contain them")
-    by_line, faults, shown_notes = shown
+    by_line, faults, shown_notes = logged
     first = _first_lines(rows)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
-    asked = [prompt for prompt in prompts.values() if prompt is not None]
-    how = asked_as(head.file, head.kind, asked, options, from_prompts=run.from_prompts)
-    make = partial(log.LogReply, model=options.name or run.model, view=how.view, template=how.template)
+    present = [prompt for prompt in prompts.values() if prompt is not None]
+    presentation = asked_as(head.file, head.kind, present, options, from_prompts=run.from_prompts)
+    make = partial(
+        log.LogReply, model=options.name or run.model, view=presentation.view, template=presentation.template
+    )
     run_on = {row.line for row in rows if row.line in items and runs_on(row.cells, items[row.line])}
     way = _Way(
         make,
         apart,
-        how.view in TEXT_VIEWS,
-        Naming.of((written(row.cells) for row in rows), letters=how.labels),
+        presentation.view in TEXT_VIEWS,
+        Naming.of((written(row.cells) for row in rows), letters=presentation.labels),
         run_on,
     )
-    made, wrong = rows_or_faults(
+    read, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
         lambda row, item: _reply(row, prompts[row.line], item, way),
     )
-    plain = [(row, reply) for row, reply in made if row.line not in run_on]
+    plain = [(row, reply) for row, reply in read if row.line not in run_on]
     against, lengths = _contradictions(plain, {str(row.cells.get("target")) for row in rows})
     faults += [*wrong, *against]
     if run.n not in (None, n := len(set(first.values()))):
@@ -130,16 +132,18 @@ def replies_in_rows(
         faults.append(Fault(1, reason))
     notes += [*shown_notes, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
     notes += _reply_notes(rows, len(run_on))
-    scored = [prompt for prompt in asked if not prompt.written and not prompt.by_letter]
+    scored = [prompt for prompt in present if not prompt.written and not prompt.by_letter]
     if in_order := sum(by_choice(prompt) is None for prompt in scored):
         differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
         notes.append(f"{differ}: {in_order}")
     return replace(
         head,
-        replies=tuple(reply for _, reply in made),
+        replies=tuple(reply for _, reply in read),
         faults=tuple(faults),
-        templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
-        notes=(*notes, *how.notes),
+        templates={f"{presentation.view}/{presentation.template}": presentation.digest}
+        if presentation.digest
+        else {},
+        notes=(*notes, *presentation.notes),
         accuracies=_accuracies(rows),
     )
 
@@ -181,17 +185,17 @@ def _one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
 ) -> tuple[tuple[SourceRow, ...], list[str]]:
     """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
-    said = [str(row.cells.get("filter", "none")) for row in rows]
-    filters, known = list(dict.fromkeys(said)), log.names_in(said)
+    values = [str(row.cells.get("filter", "none")) for row in rows]
+    filters, checked = list(dict.fromkeys(values)), log.names_in(values)
     if wanted is not None and wanted not in filters:
         raise UsageError(
-            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, known)}"
+            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, checked)}"
         )
     taken = wanted or filters[0]
-    kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
-    others = log.listed((one for one in filters if one != taken), known)
-    shown = known.get(taken, "of the first row")
-    note = f"the filter {shown} was used, not {others} (to change this, use --filter)"
+    kept = tuple(row for row, value in zip(rows, values, strict=True) if value == taken)
+    others = log.listed((value for value in filters if value != taken), checked)
+    name_shown = checked.get(taken, "of the first row")
+    note = f"the filter {name_shown} was used, not {others} (to change this, use --filter)"
     return kept, [note] * (len(filters) > 1)
 
 
@@ -207,7 +211,7 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     return out
 
 
-def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way) -> log.LogReply:
+def _reply(row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, way: _Way) -> log.LogReply:
     make = partial(way.make, row.line, item=item)
     if (text := written(row.cells)) is not None:
         if row.line in way.run_on:
@@ -221,32 +225,32 @@ def _reply(row: SourceRow, asked: Prompt | None, item: log.LoggedItem, way: _Way
         raise ItemError(reason)
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
-    asked = None if asked is None or asked.written else asked
+    prompt = None if prompt is None or prompt.written else prompt
     if any(value > ROUNDING and math.isfinite(value) for value in values):
         raise ItemError("a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the "
                         "log-likelihoods, which are at most 0.")  # fmt: skip
-    by_text = not asked.by_letter if asked is not None else way.text_view
-    back = (by_choice(asked) if asked is not None and by_text else None) or range(item.k)
+    by_text = not prompt.by_letter if prompt is not None else way.text_view
+    back = (by_choice(prompt) if prompt is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
         return make(reason="a score that is no finite number")
     # Like acc_norm, count the characters of the choice, without the delimiter before it.
-    texts = item.choices if asked is None else [c.removeprefix(way.delimiter) for c in asked.continuations]
+    texts = item.choices if prompt is None else [c.removeprefix(way.delimiter) for c in prompt.continuations]
     chars = tuple(len(texts[j]) for j in back) if by_text else ()
     alone = _finite(values[item.k + j] for j in back) if by_text and len(values) > item.k else ()
     return make(scores=scores, by_text=by_text, n_chars=chars, unconditioned=alone)
 
 
 def _contradictions(
-    made: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
+    replies: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
     """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
     which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
-    for row, reply in made:
-        said, norms = log.scores_of_row(row.cells), _norms(reply)
+    for row, reply in replies:
+        rightness, norms = log.scores_of_row(row.cells), _norms(reply)
         plain = written(row.cells) in targets
-        for metric, right in said.items():
+        for metric, right in rightness.items():
             if not reply.scores:
                 against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
             elif metric == "exact_match" and not right:
@@ -255,12 +259,12 @@ def _contradictions(
             else:
                 key, own = reply.item.key, [norms[metric]] if metric in norms else norms.values()
                 against = log.score_contradicts(right, key, own)
-                every = "acc" not in said and log.score_contradicts(right, key, norms.values())
+                every = "acc" not in rightness and log.score_contradicts(right, key, norms.values())
                 blamed = (against and metric == "acc") or every
             if blamed:
-                given, other = ("right", "wrong") if right else ("wrong", "right")
+                logged, other = ("right", "wrong") if right else ("wrong", "right")
                 reason = (
-                    f"`{metric}` says that the answer is {given}, but the scores or pick and the key of the row say "
+                    f"`{metric}` says that the answer is {logged}, but the scores or pick and the key of the row say "
                     f"{other}. If the key is read incorrectly, use --map key=FIELD or --map key_is=number."
                 )
                 faults.append(Fault(reply.line, reason))
@@ -329,8 +333,8 @@ def _tree(path: Path) -> Mapping[str, Any]:
 def _pretrained(arguments: object) -> object:
     if isinstance(arguments, str):
         arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
-    said = as_object(arguments)
-    return said.get("pretrained") or said.get("model")
+    options = as_object(arguments)
+    return options.get("pretrained") or options.get("model")
 
 
 def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, log.Name]:

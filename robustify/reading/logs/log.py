@@ -37,15 +37,15 @@ _FEW, _FEW_TOPICS = 3, 12
 _LISTED = 10
 
 
-def as_name(said: object) -> Name | None:
+def as_name(value: object) -> Name | None:
     """Return a number, a boolean, or a text of one word as a name, and None for any other value."""
-    text = str(said) if isinstance(said, str | int | float) else ""
+    text = str(value) if isinstance(value, str | int | float) else ""
     return Name(text) if _WORD.fullmatch(text) else None
 
 
-def as_label(said: object) -> Name:
+def as_label(value: object) -> Name:
     """Return an item's label if it has few words. Otherwise, return "", so that its content identifies the item."""
-    text = str(said).strip() if isinstance(said, str | int) else ""
+    text = str(value).strip() if isinstance(value, str | int) else ""
     return Name(text) if _few_words(text) else NOTHING
 
 
@@ -53,15 +53,15 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
     """Map the cell texts in a column, for example of models or tasks, to names. `texts` are those of items. There are no
     names if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A
     name is dropped if it equals a text, or has several words and is part of a text."""
-    said, whole = list(cells), {folded(str(text)) for text in texts}
-    found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
-    rare = len(found) ** 2 > len(said)
+    values, full_texts = list(cells), {folded(str(text)) for text in texts}
+    repeated = _repeated(values, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
+    rare = len(repeated) ** 2 > len(values)
 
     def may_be_text(name: str) -> bool:
         bare = folded(name)
-        return bare in whole if as_name(name) else rare or any(bare in text for text in whole)
+        return bare in full_texts if as_name(name) else rare or any(bare in text for text in full_texts)
 
-    return {name: known for name, known in found.items() if not may_be_text(name)}
+    return {name: checked for name, checked in repeated.items() if not may_be_text(name)}
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
@@ -70,9 +70,9 @@ def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
-def facts_of(said: Mapping[str, object]) -> dict[str, Name]:
+def facts_of(values: Mapping[str, object]) -> dict[str, Name]:
     """Return the metadata of a log whose values are names."""
-    return {fact: name for fact, one in said.items() if (name := as_name(one)) is not None}
+    return {fact: name for fact, value in values.items() if (name := as_name(value)) is not None}
 
 
 def path_name(text: str) -> Name:
@@ -97,31 +97,31 @@ def headings(columns: Sequence[str]) -> dict[str, Name]:
     return names if all(column in names for column in columns) else {}
 
 
-def columns_of(found: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
+def columns_of(pairs: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
     """Return the column of each model from (model, column) pairs, or None if a model name may be item text."""
-    known = headings(columns)
+    checked = headings(columns)
     out: dict[Name, str] = {}
-    for model, column in found:
-        name = as_name(model) if known or model != column else None
-        if name is None and not (column in known and _few_words(model)):
+    for model, column in pairs:
+        name = as_name(model) if checked or model != column else None
+        if name is None and not (column in checked and _few_words(model)):
             return None
         out[name or Name(model)] = column
     return out
 
 
-def listed(said: Iterable[str], known: Mapping[str, Name], most: int = _LISTED) -> str:
+def listed(texts: Iterable[str], checked: Mapping[str, Name], most: int = _LISTED) -> str:
     """Return a list of names for a message. Texts that are not names are only counted."""
-    every = list(dict.fromkeys(said))
-    shown = [known[one] for one in every if one in known][:most]
-    rest = len(every) - len(shown)
-    more = [f"{rest} more" if shown else f"{rest} (not shown)"] if rest else []
-    return ", ".join([*shown, *more]) or "none"
+    every = list(dict.fromkeys(texts))
+    names = [checked[text] for text in every if text in checked][:most]
+    n_more = len(every) - len(names)
+    more = [f"{n_more} more" if names else f"{n_more} (not shown)"] if n_more else []
+    return ", ".join([*names, *more]) or "none"
 
 
 def _repeated(cells: Iterable[object], enough: Callable[[int, int], bool]) -> dict[str, Name]:
-    said = [text for cell in cells if isinstance(cell, str | int) and (text := str(cell).strip())]
-    names = dict.fromkeys(said)
-    if not enough(len(names), len(said)):
+    values = [text for cell in cells if isinstance(cell, str | int) and (text := str(cell).strip())]
+    names = dict.fromkeys(values)
+    if not enough(len(names), len(values)):
         return {}
     return {text: Name(text) for text in names if _few_words(text)}
 
@@ -274,9 +274,9 @@ def logged_items(
     and `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
-    found = raw_items(file, table, options.fields)
-    topics = topics_in(raw.topic for raw in found.raws)
-    read = zip(found.lines, found.raws, found.keys, groups(found, task), strict=True)
+    table_items = raw_items(file, table, options.fields)
+    topics = topics_in(raw.topic for raw in table_items.raws)
+    read = zip(table_items.lines, table_items.raws, table_items.keys, groups(table_items, task), strict=True)
     items = {
         line: LoggedItem(
             len(raw.choices), raw.stem, raw.choices, key, names[line], as_label(raw.id),
@@ -284,21 +284,21 @@ def logged_items(
         )
         for line, raw, key, group in read
     }  # fmt: skip
-    notes = topic_notes((raw.topic for raw in found.raws), topics)
-    return items, [*table.faults, *found.faults], notes
+    notes = topic_notes((raw.topic for raw in table_items.raws), topics)
+    return items, [*table.faults, *table_items.faults], notes
 
 
-def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
+def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
     """Return a note about topics that were dropped because they do not look like names."""
-    strange = {text.strip() for text in said} - {"", *topics}
-    why = "they are not names or have fewer than two items on average"
-    return [f"topics dropped, because {why}: {len(strange)}"] * bool(strange)
+    strange = {text.strip() for text in cells} - {"", *topics}
+    reason = "they are not names or have fewer than two items on average"
+    return [f"topics dropped, because {reason}: {len(strange)}"] * bool(strange)
 
 
-def model_name(*said: str) -> Name:
+def model_name(*candidates: str) -> Name:
     """Return the first of these texts that can name a model, or else a name made from the last of them."""
-    names = map(as_name, map(plain_model, said[:-1]))
-    return next(filter(None, names), None) or path_name(plain_model(said[-1]))
+    names = map(as_name, map(plain_model, candidates[:-1]))
+    return next(filter(None, names), None) or path_name(plain_model(candidates[-1]))
 
 
 def plain_model(name: str) -> str:
@@ -316,10 +316,10 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
         own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
         for fact, value in {**own, "log": f"{log.file} {log.sha256}"}.items():
             facts.setdefault(fact, {})[value] = None
-    return {fact: together([*values]) for fact, values in facts.items()}
+    return {fact: join_few([*values]) for fact, values in facts.items()}
 
 
-def together(values: Sequence[str]) -> str:
+def join_few(values: Sequence[str]) -> str:
     """Join the first few values, and add the number of remaining values."""
     more = f" and {len(values) - 3} more" if len(values) > 3 else ""
     return ", ".join(values[:3]) + more
@@ -345,8 +345,8 @@ def is_number(text: str) -> bool:
 def scored_right(value: object) -> bool | None:
     """Return whether a score says that an answer is right or wrong, or None if it says neither."""
     match value:
-        case [one]:
-            return scored_right(one)
+        case [member]:
+            return scored_right(member)
         case Mapping():
             return scored_right([*value.values()]) if len(value) == 1 else None
         case str() | bool() | int() | float():
@@ -358,8 +358,8 @@ def scored_right(value: object) -> bool | None:
 
 def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
     """Map the name of each score in a row to whether it says that the answer is right."""
-    said = {name: scored_right(value) for name, value in cells.items() if _is_rightness(name)}
-    return {name: right for name, right in said.items() if right is not None}
+    rightness = {name: scored_right(value) for name, value in cells.items() if _is_rightness(name)}
+    return {name: right for name, right in rightness.items() if right is not None}
 
 
 @lru_cache(4096)

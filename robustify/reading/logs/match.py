@@ -35,7 +35,7 @@ Asking = tuple[str, str, str, str]
 class MatchedItem:
     """Match of a row to an item: the item's position in the catalogue, the order shown, and the matching method."""
 
-    at: int
+    index: int
     order: Order
     by: str = "content"
 
@@ -65,34 +65,36 @@ class Catalogue:
         """Return the item that a row shows, even if the row is a repeat. A `blind` row may lack its question. Raise
         `OtherItemError` if the item with its ID differs. Raise `ItemError` if there is no such item, or several match."""
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
-        self._shown.add((asking, match.at, match.order))
+        self._shown.add((asking, match.index, match.order))
         if logged.name:
-            self._named[asking, logged.name] = match.at
-            self._called[asking, match.at] = logged.name
+            self._named[asking, logged.name] = match.index
+            self._called[asking, match.index] = logged.name
         return match
 
     def _by_text(self, logged: LoggedItem, asking: Asking, task: str, blind: bool) -> MatchedItem:
         texts, digest = self._read(logged.stem, logged.choices)
-        known = self._named.get((asking, logged.name)) if logged.name else None
+        earlier = self._named.get((asking, logged.name)) if logged.name else None
         for kind in READINGS if blind else READINGS[:-1]:
             positions = self._positions(
                 kind, digest if kind == "content" else _digest(kind, logged.stem, texts)
             )
             if kind != "content" and len(positions) > 1:
                 raise ItemError(f"the row has the same {kind} as {len(positions)} items")
-            if known in positions:
-                positions = [known]
+            if earlier in positions:
+                positions = [earlier]
             elif self.grows:
                 # A log that defines the items uses one label for each of them.
                 positions = [
-                    at for at in positions if self._called.get((asking, at), logged.name) == logged.name
+                    index
+                    for index in positions
+                    if self._called.get((asking, index), logged.name) == logged.name
                 ]
-            matches = [MatchedItem(at, _order(texts, self._texts[at]), kind) for at in positions]
-            free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
+            matches = [MatchedItem(index, _order(texts, self._texts[index]), kind) for index in positions]
+            free = [m for m in matches if (asking, m.index, m.order) not in self._shown]
             if free:
                 # Prefer an item shown in its original order to one that would have been shuffled.
                 return next((m for m in free if m.order == own(logged.k)), free[0])
-            if matches and (known in positions or not self.grows):
+            if matches and (earlier in positions or not self.grows):
                 return matches[0]
             if self.grows:
                 return MatchedItem(self._add(self._made(logged, task), texts, digest), own(logged.k))
@@ -100,41 +102,41 @@ class Catalogue:
         raise ItemError(f"no item in the data has this content{other}")
 
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
-        at = self._ids.get(logged.id)
-        if at is None:
+        index = self._ids.get(logged.id)
+        if index is None:
             raise ItemError("no item in the data has this ID, and the row has no text for matching")
-        item = self.items[at]
+        item = self.items[index]
         what = "number of choices" if logged.k not in (0, item.k) else "key"
         if what != "key" or logged.key not in (None, item.key):
             raise OtherItemError(
                 f"the {what} differs from that of the item with this ID, and the row has no text for matching"
             )
-        return MatchedItem(at, own(item.k), "id")
+        return MatchedItem(index, own(item.k), "id")
 
     def _positions(self, kind: Reading, digest: bytes) -> list[int]:
         """Return the positions of the items with this digest. Weaker ways to identify items are indexed when needed."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
-            for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
-                self._by[kind][_digest(kind, item.stem, texts)].append(at)
+            for index, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
+                self._by[kind][_digest(kind, item.stem, texts)].append(index)
         return self._by[kind].get(digest, [])
 
     def _add(self, item: Item, texts: tuple[str, ...], digest: bytes) -> int:
-        at = self._ids[item.id] = len(self.items)
-        self._by["content"][digest].append(at)
+        index = self._ids[item.id] = len(self.items)
+        self._by["content"][digest].append(index)
         self.items.append(item)
         self._texts.append(texts)
-        return at
+        return index
 
     def _made(self, logged: LoggedItem, task: str) -> Item:
         """Return a new item. Its ID is the logged one if it is free, or else made from the names of the task and item."""
         if logged.key is None:
             raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
         name = logged.name.removeprefix("#")
-        made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
-        wanted = logged.id or made
+        generated = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
+        wanted = logged.id or generated
         while wanted in self._ids:
-            wanted = f"{made}-{len(self.items) + 1}"
+            wanted = f"{generated}-{len(self.items) + 1}"
         return Item(wanted, logged.stem, logged.choices, logged.key, logged.topic, group=logged.group)
 
 
@@ -148,14 +150,14 @@ def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
+def _order(shown_texts: Sequence[str], own_texts: Sequence[str]) -> Order:
     """Return the displayed order: `order[j]` is the index of the choice at position j. Equal texts keep their order."""
-    if shown == own_texts:
-        return own(len(shown))
-    left = defaultdict(list)
-    for at, choice in enumerate(own_texts):
-        left[choice].append(at)
-    return tuple(left[choice].pop(0) for choice in shown)
+    if shown_texts == own_texts:
+        return own(len(shown_texts))
+    positions = defaultdict(list)
+    for index, choice in enumerate(own_texts):
+        positions[choice].append(index)
+    return tuple(positions[choice].pop(0) for choice in shown_texts)
 
 
 UNCONDITIONED = "unconditioned"
@@ -177,8 +179,8 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     for view, template, shown_scores in scored:
         scores = _in_own_order(shown_scores, order)
         per_char = per_character(scores, chars) if reply.by_text else None
-        asked = Asked(item.id, view, reply.model, order, template, item.key)
-        yield answer(asked, scores, per_char, n_chars=chars, n_bytes=sizes)
+        identity = Asked(item.id, view, reply.model, order, template, item.key)
+        yield answer(identity, scores, per_char, n_chars=chars, n_bytes=sizes)
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
@@ -196,13 +198,13 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
     """Return the answer row of a reply without lengths. The item may be known only by ID and key. Without a pick, the best
     score is the pick."""
-    asked = Asked(item, str(reply.view), reply.model, order, reply.template, key)
+    identity = Asked(item, str(reply.view), reply.model, order, reply.template, key)
     if reply.pick is None and reply.scores:
-        return answer(asked, _in_own_order(reply.scores, order))
+        return answer(identity, _in_own_order(reply.scores, order))
     if reply.pick is None:
-        return unanswered(asked, reply.reason)
+        return unanswered(identity, reply.reason)
     pick = order[reply.pick]
-    return Answer(*asked, pick, 1.0 if pick == key else 0.0, ())
+    return Answer(*identity, pick, 1.0 if pick == key else 0.0, ())
 
 
 def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
@@ -218,9 +220,9 @@ def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
     Within an item, its original order comes first."""
     ranks: dict[tuple[str, str, str], int] = {}
 
-    def place(found: tuple[int, Order, Answer]) -> tuple[int, int, bool]:
-        at, order, row = found
+    def place(entry: tuple[int, Order, Answer]) -> tuple[int, int, bool]:
+        index, order, row = entry
         rank = ranks.setdefault((row.view, row.model, row.template), len(ranks))
-        return rank, at, order != own(len(order))
+        return rank, index, order != own(len(order))
 
     return Answers.of(row for *_, row in sorted(rows, key=place))

@@ -25,7 +25,9 @@ class Naming:
         cls, cells: Iterable[object], first: int | None = None, letters: tuple[str, ...] | None = None
     ) -> "Naming":
         """Return the format of most cells that are not empty. Without `letters`, the cells tell their series."""
-        filled = [one for cell in cells if (one := only_member(cell)) is not None and str(one).strip()]
+        filled = [
+            member for cell in cells if (member := only_member(cell)) is not None and str(member).strip()
+        ]
         texts = [cell for cell in filled if isinstance(cell, str)]
         if first is not None and sum(whole_number(cell) is not None for cell in filled) * 2 > len(filled):
             return cls("number", first, letters)
@@ -34,20 +36,20 @@ class Naming:
 
     def answer(self, cell: object, k: int, choices: Sequence[str]) -> dict[str, Any]:
         """Return the `pick` that a cell names among `k` choices, or the `reason` why it names none."""
-        found: Picked | NoPick
+        reading: Picked | NoPick
         first, cell = self.first or 0, only_member(cell)
         number = None if self.first is None else whole_number(cell)
         if isinstance(cell, list):
-            found = NoPick("several options" if cell else "empty")
+            reading = NoPick("several options" if cell else "empty")
         elif number is not None and (self.form == "number" or not isinstance(cell, str)):
-            found = Picked(number - first) if 0 <= number - first < k else NoPick("beyond the options")
+            reading = Picked(number - first) if 0 <= number - first < k else NoPick("beyond the options")
         else:
             labels = COUNTED[first] if self.form == "number" else self.letters
             prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
-            found = read_pick(cell if isinstance(cell, str) else "", choices or ("",) * k, labels, prefer)
-        if isinstance(found, Picked):
-            return {"pick": found.index, "reason": ""}
-        return {"pick": None, "reason": found.reason}
+            reading = read_pick(cell if isinstance(cell, str) else "", choices or ("",) * k, labels, prefer)
+        if isinstance(reading, Picked):
+            return {"pick": reading.index, "reason": ""}
+        return {"pick": None, "reason": reading.reason}
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:

@@ -100,10 +100,10 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
     """Read the replies in a table of picks."""
     file, table = table_file.path.name, table_file.table
     columns = _columns(table, options, file)
-    made, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _cells)
-    encoding, notes = _encoding(file, [one for _, row in made for one in row], columns, options)
+    read, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _cells)
+    encoding, notes = _encoding(file, [pick for _, row in read for pick in row], columns, options)
     replies, more = rows.rows_or_faults(
-        made, lambda row, picks: [_reply(row.line, one, encoding) for one in picks]
+        read, lambda row, picks: [_reply(row.line, pick, encoding) for pick in picks]
     )
     return log.Log(
         file=file,
@@ -112,12 +112,14 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
         task=log.path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, row in replies for reply in row),
         faults=(*table.faults, *faults, *more),
-        notes=tuple(filter(None, (*notes, _run_on_note(made), _score_note(columns)))),
+        notes=tuple(filter(None, (*notes, _run_on_note(read), _score_note(columns)))),
     )
 
 
-def _run_on_note(made: Sequence[tuple[rows.SourceRow, Sequence[_PickCells]]]) -> str:
-    cells = ((one.parts.get("pick"), one.choices) for _, row in made for one in row)
+def _run_on_note(read: Sequence[tuple[rows.SourceRow, Sequence[_PickCells]]]) -> str:
+    cells = (
+        (cells_of_pick.parts.get("pick"), cells_of_pick.choices) for _, row in read for cells_of_pick in row
+    )
     n = sum(isinstance(pick, str) and runs_on(pick, choices) for pick, choices in cells)
     return (
         f"replies that run on into another question, of which only the answer before it counts: {n}" * bool(n)
@@ -174,19 +176,19 @@ def _encoding(
 ) -> tuple[_Encoding, list[str]]:
     """Decide by whole columns how a table is written. Return the assumptions as notes, too."""
     views, view_note = _views(file, picks, columns, options)
-    keys = [one.parts.get("key") for one in picks if "key" in one.parts]
+    keys = [pick.parts.get("key") for pick in picks if "key" in pick.parts]
     by_key, by_pick = naming(
-        file, keys, [one.parts.get("pick") for one in picks], columns.parts.get("first", "")
+        file, keys, [pick.parts.get("pick") for pick in picks], columns.parts.get("first", "")
     )
     k, k_note = 0, ""
-    lengths = {len(scores) for one in picks if (scores := one.scores)}
+    lengths = {len(scores) for pick in picks if (scores := pick.scores)}
     if len(lengths) == 1:
         k = lengths.pop()
     elif not (
         lengths or columns.choices or "k" in columns.parts or (options.keyed and "id" in columns.parts)
     ):
         k, k_note = _largest_key(file, picks, by_key, by_pick)
-    scores = [score for one in picks for score in one.scores]
+    scores = [score for pick in picks for score in pick.scores]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
         raise DataError(
@@ -194,7 +196,7 @@ def _encoding(
             "probabilities (0 to 1)"
         )
     models = _models(file, picks, columns, options)
-    cells = [one.text("topic") for one in picks]
+    cells = [pick.text("topic") for pick in picks]
     topics = log.topics_in(cells, each=len(models) or 1)
     encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable)
     return encoding, [view_note, k_note, *log.topic_notes(cells, topics)]
@@ -205,9 +207,9 @@ def _largest_key(file: str, picks: Sequence[_PickCells], by_key: Naming, by_pick
     k, furthest = (
         max(
             (
-                at + 1
-                for one in picks
-                if (at := way.answer(one.parts.get(part), MOST, ())["pick"]) is not None
+                index + 1
+                for pick in picks
+                if (index := way.answer(pick.parts.get(part), MOST, ())["pick"]) is not None
             ),
             default=0,
         )
@@ -235,8 +237,8 @@ def _models(
     column = columns.parts.get("model", "=")
     if column.startswith("="):
         return {column[1:].strip(): log.said_name(column[1:].strip())}
-    names = [text for one in picks if (text := one.text("model"))]
-    models = log.names_in(names, (text for one in picks for text in (one.parts.get("stem"), *one.choices)))
+    names = [text for pick in picks if (text := pick.text("model"))]
+    models = log.names_in(names, (text for pick in picks for text in (pick.parts.get("stem"), *pick.choices)))
     if names and not models:
         raise DataError(
             f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
@@ -253,11 +255,11 @@ def _views(
         return {"": options.view or "full"}, "" if options.view else assumed("full")
     views_by_word: dict[str, View] = {view: view for view in VIEWS}
     views_by_word |= {f"no_{options.hidden}": "choices_only", f"with_{options.hidden}": "full"}
-    found = {one.text("view"): one.text("view").casefold().replace("-", "_") for one in picks}
-    words = {word: views_by_word[name] for word, name in found.items() if name in views_by_word}
-    if len(words) < len(found) and (len(found) > 1 or options.view is None):
+    values = {pick.text("view"): pick.text("view").casefold().replace("-", "_") for pick in picks}
+    words = {word: views_by_word[name] for word, name in values.items() if name in views_by_word}
+    if len(words) < len(values) and (len(values) > 1 or options.view is None):
         raise DataError(
-            f"{file}: the view column contains {len(found) - len(words)} unknown values; expected "
+            f"{file}: the view column contains {len(values) - len(words)} unknown values; expected "
             f"{', '.join(views_by_word)}. Split the table by view and name the view of each file "
             "(choices_only:FILE, full:FILE)."
         )
@@ -266,7 +268,7 @@ def _views(
             f"{file}: the table has a view column (`{columns.parts['view']}`) that contradicts the view given for this "
             "log. Omit that view."
         )
-    return words or dict.fromkeys(found, options.view or "full"), ""
+    return words or dict.fromkeys(values, options.view or "full"), ""
 
 
 def _reply(line: int, cells: _PickCells, encoding: _Encoding) -> log.LogReply:
@@ -304,8 +306,8 @@ def _item(cells: _PickCells, encoding: _Encoding) -> log.LoggedItem:
     choices, key = cells.choices, cells.parts.get("key")
     k = len(choices) or whole_number(cells.text("k")) or encoding.k or len(cells.scores)
     if not FEWEST <= k <= MOST and (k or "k" in cells.parts):
-        found = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
-        raise ItemError(f"{found}. Set it with --map k=NAME or --map k==N.")
+        fault = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
+        raise ItemError(f"{fault}. Set it with --map k=NAME or --map k==N.")
     place = encoding.keys.answer(key, k or MOST, choices)["pick"]
     if "key" in cells.parts and place is None:
         same = sum(unspaced(choice) == unspaced(cells.text("key")) for choice in choices)

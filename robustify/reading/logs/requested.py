@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from os.path import commonprefix
+from typing import NamedTuple
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.texts import unspaced
@@ -74,37 +75,64 @@ def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
     return Prompt(item, contexts, continuations)
 
 
-def by_choice(asked: Prompt) -> list[int] | None:
+def by_choice(prompt: Prompt) -> list[int] | None:
     """Return the index of the request that scored each choice, or None if the scored texts differ from the choices."""
-    texts = [unspaced(text) for text in asked.continuations]
+    texts = [unspaced(text) for text in prompt.continuations]
     positions: list[int] = []
-    for choice in map(unspaced, asked.item.choices):
-        free = [at for at, text in enumerate(texts) if text == choice and at not in positions]
+    for choice in map(unspaced, prompt.item.choices):
+        free = [index for index, text in enumerate(texts) if text == choice and index not in positions]
         if not free:
             return None
         positions.append(free[0])
     return positions
 
 
+class DelimiterRule(NamedTuple):
+    """One way to find the text before the choice in each continuation. `find` gets the texts that stand before a choice of
+    the docs, all continuations, and the delimiter of the results file. It returns None if the rule does not apply."""
+
+    name: str
+    reason: str
+    find: Callable[[Counter[str], Sequence[str], str | None], str | None]
+
+
+def _most_common(before: Counter[str], scored: Sequence[str], _: str | None) -> str | None:
+    text, n = before.most_common(1)[0] if before else ("", 0)
+    return text if 2 * n > len(scored) else None
+
+
+def _configured(_: Counter[str], scored: Sequence[str], configured: str | None) -> str | None:
+    return configured if configured and all(text.startswith(configured) for text in scored) else None
+
+
+def _in_common(_: Counter[str], scored: Sequence[str], __: str | None) -> str | None:
+    match = _BEFORE_TEXT.match(commonprefix(scored))  # noqa: RUF071 (texts, not paths)
+    return match[0] if match else ""
+
+
+DELIMITER_RULES = (
+    DelimiterRule(
+        "docs", "a space may belong to the delimiter or to the choice, which the docs show", _most_common
+    ),
+    DelimiterRule("results file", "the docs have no choices, and all texts begin so", _configured),
+    DelimiterRule("in common", "all texts begin with the same white space or punctuation", _in_common),
+)
+"""In order. The last one always applies."""
+
+
 def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
-    """Return the text before the choice in each continuation. The choices in the docs show it, because a space may belong
-    to either. If the docs have no choices, it is the delimiter of the results file, or else the white space or punctuation
-    that all continuations have in common."""
+    """Return the text before the choice in each continuation, by `DELIMITER_RULES`."""
     before: Counter[str] = Counter()
     scored: list[str] = []
     for row in rows[:: max(1, len(rows) // _SAMPLED)]:
         texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
-        for _, said in _pairs(row.cells):
-            scored.append(said)
-            before.update([said.removesuffix(text) for text in texts if said.endswith(text)][:1])
-    most, n = before.most_common(1)[0] if before else ("", 0)
-    if 2 * n > len(scored):
-        return most
-    shared = commonprefix(scored)  # noqa: RUF071 (texts, not paths)
-    if configured and shared.startswith(configured):
-        return configured
-    found = _BEFORE_TEXT.match(shared)
-    return found[0] if found else ""
+        for _, continuation in _pairs(row.cells):
+            scored.append(continuation)
+            before.update(
+                [continuation.removesuffix(text) for text in texts if continuation.endswith(text)][:1]
+            )
+    decided = (rule.find(before, scored, configured) for rule in DELIMITER_RULES)
+    return next(text for text in decided if text is not None)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -120,13 +148,13 @@ def with_requested_options(table: SourceTable, before: str, unknown: DataError) 
     """Add each row's options to its doc and return the table. They come from the requests. If labels were scored or the
     model generated text, they come from labelled lines in the doc or prompt. `before` is the delimiter. Raise `unknown`
     if there are none."""
-    made, faults = rows_or_faults(
+    converted, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
     )
-    if not made and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
+    if not converted and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
         raise unknown
-    return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
+    return replace(table, rows=tuple(row for _, row in converted), faults=(*table.faults, *faults))
 
 
 def _with_options(cells: Cells, before: str) -> dict[str, object]:
@@ -140,10 +168,10 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
     # A text of the doc that the model did not see may explain the answer.
     seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in context]
     for prompt in (*seen, context):
-        if (found := listed_options(prompt, texts)) is not None:
-            stem, options = found
-            rest = {name: stem if value == prompt else value for name, value in doc.items()}
-            return {**rest, "choices": options}
+        if (listed := listed_options(prompt, texts)) is not None:
+            stem, options = listed
+            fields = {name: stem if value == prompt else value for name, value in doc.items()}
+            return {**fields, "choices": options}
     raise ItemError(NO_TEXTS)
 
 

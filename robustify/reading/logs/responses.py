@@ -70,9 +70,9 @@ def other_targets(cells: Cells, item: log.LoggedItem) -> str:
         if right != 1 and all(
             text.endswith(unspaced(str(c))) for text, c in zip(texts, choices, strict=True)
         ):
-            shown = log.as_name(name) or "doc"
+            label = log.as_name(name) or "doc"
             return (
-                f"the row scores the {len(texts)} texts of `{shown}`, of which {right} are right; expected {item.k} "
+                f"the row scores the {len(texts)} texts of `{label}`, of which {right} are right; expected {item.k} "
                 "log-likelihoods, one per choice. Log the task with one right answer (mc1)."
             )
     return ""

@@ -4,9 +4,10 @@ in which the items of a log were asked. What cannot be seen is said."""
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.redaction import HoldsText
@@ -116,6 +117,87 @@ class AskedAs:
     labels: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
+    choices-only views hide. `by_text` is true if the texts of options were scored, and not letters."""
+
+    options: LogOptions
+    n: int = 0
+    n_asking: int = 0
+    by_text: bool = False
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether no prompt shows the hidden part, except by chance."""
+        return self.n_asking <= _FEW * self.n
+
+    @property
+    def lacking(self) -> str:
+        """Statement of how many prompts lack the hidden part."""
+        hidden = self.options.hidden if self.options.hidden != "image" else "question"
+        return f"{self.n - self.n_asking} of {self.n} inspected prompts do not show the {hidden}"
+
+
+class ViewRule(NamedTuple):
+    """One way to decide the view of a log. `view` returns it, or None if the rule does not apply."""
+
+    name: str
+    reason: str
+    view: Callable[[Evidence], View | None]
+    note: Callable[[Evidence, View], str]
+
+
+def _note_on_named(seen: Evidence, view: View) -> str:
+    return seen.lacking if seen.n and seen.is_blind and view not in BLIND else ""
+
+
+def _note_on_blind(seen: Evidence, view: View) -> str:
+    return f"{seen.lacking}, so the view is {view} (to change this, use --view)"
+
+
+def _note_on_asking(seen: Evidence, view: View) -> str:
+    return assumed(view) + (f"; {seen.lacking}" if seen.n_asking < (1 - _FEW) * seen.n else "")
+
+
+VIEW_RULES = (
+    ViewRule("named", "the user named the view", lambda seen: seen.options.view, _note_on_named),
+    ViewRule(
+        "no prompts",
+        "the log has no prompts, so the usual view is assumed",
+        lambda seen: None if seen.n else "full",
+        lambda _, view: f"{assumed(view)}: the log has no prompts",
+    ),
+    ViewRule(
+        "blind texts",
+        "prompts lack the question, and texts were scored",
+        lambda seen: "choices_only_text" if seen.is_blind and seen.by_text else None,
+        _note_on_blind,
+    ),
+    ViewRule(
+        "blind",
+        "prompts lack the question",
+        lambda seen: "choices_only" if seen.is_blind else None,
+        _note_on_blind,
+    ),
+    ViewRule(
+        "texts",
+        "prompts have the question, and texts were scored",
+        lambda seen: "cloze" if seen.by_text else None,
+        _note_on_asking,
+    ),
+    ViewRule("question", "prompts have the question", lambda _: "full", _note_on_asking),
+)
+"""In order. Before them, prompts that all match a template of robustify have its view. The first that applies decides."""
+
+
+def _decide(seen: Evidence) -> tuple[View, str]:
+    """Return the view of a log, and a note on it or ""."""
+    decided = ((rule, view) for rule in VIEW_RULES if (view := rule.view(seen)) is not None)
+    rule, view = next(decided)
+    return view, rule.note(seen, view)
+
+
 def asked_as(
     file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions, *, from_prompts: bool = False
 ) -> AskedAs:
@@ -130,60 +212,46 @@ def asked_as(
                 f"{options.view}. Omit that view, or choose the right log."
             )
         return ours
-    seen = prompts[:: max(1, len(prompts) // _LOOKED_AT)][:_LOOKED_AT]
-    if not seen:
-        view = options.view or "full"
-        return AskedAs(
-            view, kind, notes=() if options.view else (f"{assumed(view)}: the log has no prompts",)
-        )
-    parts = [parts_shown(prompt) for prompt in seen]
+    sample = prompts[:: max(1, len(prompts) // _LOOKED_AT)][:_LOOKED_AT]
+    parts = [parts_shown(prompt) for prompt in sample]
     same = len({prompt.item.stem for prompt in prompts}) == 1 < len(prompts)
-    n_asking = 0 if same and from_prompts else sum(_is_shown(one, options) for one in parts)
-    if options.view in BLIND and n_asking * 2 > len(seen):
+    n_asking = 0 if same and from_prompts else sum(_has_hidden_part(part, options) for part in parts)
+    if sample and options.view in BLIND and n_asking * 2 > len(sample):
         raise DataError(
-            f"{file}: {n_asking} of {len(seen)} inspected prompts show the {options.hidden}, which the view {options.view} "
-            "hides. Check the view of this log."
+            f"{file}: {n_asking} of {len(sample)} inspected prompts show the {options.hidden}, which the view "
+            f"{options.view} hides. Check the view of this log."
         )
-    scored = [prompt for prompt in seen if not prompt.written]
+    scored = [prompt for prompt in sample if not prompt.written]
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
-    view, why = _view(n_asking, len(seen), by_text=by_text, options=options)
-    notes = [why] if why else []
-    if not from_prompts and view not in BLIND:
+    view, note = _decide(Evidence(options, len(sample), n_asking, by_text))
+    notes = [note] if note else []
+    if sample and not from_prompts and view not in BLIND:
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:
-        notes += _options_notes(seen, parts)
-    series = Counter(one for part in parts if (one := series_named(part.labels)) not in (None, LETTERS))
+        notes += _options_notes(sample, parts)
+    return AskedAs(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
+
+
+def _usual_labels(parts: Sequence[Shown]) -> tuple[str, ...] | None:
+    """Return the series of labels that most prompts show, or None if these are Latin letters or nothing."""
+    every = (series_named(part.labels) for part in parts)
+    series = Counter(labels for labels in every if labels not in (None, LETTERS))
     labels, n = series.most_common(1)[0] if series else (None, 0)
-    labels = labels if 2 * n > len(seen) else None
-    return AskedAs(view, kind, notes=tuple(notes), labels=labels)
+    return labels if 2 * n > len(parts) else None
 
 
-def _is_shown(one: Shown, options: LogOptions) -> bool:
+def _has_hidden_part(parts: Shown, options: LogOptions) -> bool:
     """Return whether a prompt shows the part that the choices-only views hide."""
-    if options.hidden in ("passage", "context") and one.passage is not None:
-        return one.passage
-    return one.question
-
-
-def _view(n_asking: int, n: int, *, by_text: bool, options: LogOptions) -> tuple[View, str]:
-    """Return the view of a log of which `n_asking` of `n` prompts show the hidden part, and a note on it."""
-    hidden = options.hidden if options.hidden != "image" else "question"
-    lacking = f"{n - n_asking} of {n} inspected prompts do not show the {hidden}"
-    blind = n_asking <= _FEW * n
-    if options.view is not None:
-        return options.view, lacking if blind and options.view not in BLIND else ""
-    if blind:
-        view: View = "choices_only_text" if by_text else "choices_only"
-        return view, f"{lacking}, so the view is {view} (to change this, use --view)"
-    view = "cloze" if by_text else "full"
-    return view, assumed(view) + (f"; {lacking}" if n_asking < (1 - _FEW) * n else "")
+    if options.hidden in ("passage", "context") and parts.passage is not None:
+        return parts.passage
+    return parts.question
 
 
 def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[str]:
     """Return notes on prompts that ask for a letter but lack options."""
     pairs = list(zip(seen, parts, strict=True))
-    without = [one for prompt, one in pairs if not one.n_options and len(one.labels) < prompt.item.k]
-    some = [(one, prompt.item.k) for prompt, one in pairs if 0 < one.n_options < prompt.item.k]
+    without = [part for prompt, part in pairs if not part.n_options and len(part.labels) < prompt.item.k]
+    some = [(part, prompt.item.k) for prompt, part in pairs if 0 < part.n_options < prompt.item.k]
     notes = []
     if without:
         notes.append(
@@ -191,9 +259,9 @@ def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[str]:
             "nothing that the model saw"
         )
     if 2 * len(some) > len(seen):
-        one, k = some[0]
+        part, k = some[0]
         notes.append(
-            f"{len(some)} of {len(seen)} inspected prompts do not show all options: only {one.n_options} of {k}, for "
+            f"{len(some)} of {len(seen)} inspected prompts do not show all options: only {part.n_options} of {k}, for "
             "example, so the others could not be picked"
         )
     return notes
@@ -212,7 +280,7 @@ def assumed(view: View) -> str:
 
 
 def _ours(prompts: Sequence[Prompt]) -> AskedAs | None:
-    for view, name in [(one, name) for one in OURS for name in names(one)]:
+    for view, name in ((own_view, name) for own_view in OURS for name in names(own_view)):
         if prompts and all(_is_template(prompt, view, name) for prompt in prompts):
             return AskedAs(view, name, template(view, name).digest)
     return None
@@ -223,5 +291,5 @@ def _is_template(prompt: Prompt, view: View, name: str) -> bool:
     if not logged.choices or not logged.stem.strip():
         return False
     item = Item("logged", logged.stem, logged.choices, logged.key or 0)
-    asked = list(zip(prompt.contexts, prompt.continuations, strict=True))
-    return asked == [(r.context, r.continuation) for r in template(view, name).requests(item, own(item.k))]
+    requests = list(zip(prompt.contexts, prompt.continuations, strict=True))
+    return requests == [(r.context, r.continuation) for r in template(view, name).requests(item, own(item.k))]
