@@ -9,6 +9,7 @@ from html.entities import html5
 from math import fsum
 from typing import Any
 
+from robustify.base.errors import counted
 from robustify.base.odd_characters import hidden_characters
 from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 from robustify.items.item import Item
@@ -30,10 +31,10 @@ _PLACEHOLDERS = frozenset(
 """Options that stand for no option, in lower case."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 _ODD = {
-    "unlabelled": "have an option without a label beside labelled ones, perhaps a line that is no option",
-    "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
-    "entities": "contain HTML entities such as &amp;, which models see unchanged",
-    "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
+    "unlabelled": "an option without a label beside labelled ones, perhaps a line that is no option",
+    "placeholders": "placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
+    "entities": "HTML entities such as &amp;, which models see unchanged",
+    "labels": 'options that begin with labels such as "a) ", next to which letter views show a second label',
 }
 
 
@@ -123,9 +124,10 @@ def notes(loaded: Loaded) -> list[str]:
     if spaced := [item for item in loaded.items if item.id in outer] if outer else []:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(texts.count(texts[item.key]) == 1 for texts, item in zip(ends, spaced, strict=True))
+        some = f"in {alone:,} of them, no other option has that of the key, so white space alone can give the key away"
         lines.append(
-            f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
-            "the key, so white space alone can give the key away. `robustify mend` takes it off."
+            f"{counted(len(spaced), 'item')} with white space at the ends of some options"
+            f"{f'; {some}' if alone else ''}. `robustify mend` takes it off."
         )
     lines += odd_options(loaded.items, loaded.lines)
     if cuts := {file.cut for file in files} - {"", "\n", BY_LABEL}:
@@ -136,7 +138,7 @@ def notes(loaded: Loaded) -> list[str]:
     lines += [f"{file.file}: {note}" if len(files) > 1 else note for file in files for note in file.unread]
     if labelled := sum(file.labelled for file in files):
         lines.append(
-            f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
+            f'{counted(labelled, "row")} had labels such as "(A) " inside the options. These were removed, because '
             "robustify labels the options in the order in which it shows them."
         )
     return lines
@@ -152,7 +154,8 @@ def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[st
             pairs = zip(lines, items, strict=False)
             unlabelled = [line for line, item in pairs if kind not in _written_oddly(item)]
         others = f" (not on line {line_spans(unlabelled)})" if unlabelled else ""
-        yield f"{odd:,} of {len(items):,} items {_ODD[kind]}{others}"
+        have = "has" if odd == 1 else "have"
+        yield f"{odd:,} of {counted(len(items), 'item')} {have} {_ODD[kind]}{others}"
 
 
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:

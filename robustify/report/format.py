@@ -92,8 +92,25 @@ def ordinal(position: int) -> str:
 
 
 def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
-    """Format an interval: `27.2 to 36.8`."""
-    return f"{signed(scale * ends[0], places)} to {signed(scale * ends[1], places)}"
+    """Format an interval: `27.2 to 36.8`, or "" if both ends are shown as the same number."""
+    low, high = (signed(scale * end, places) for end in ends)
+    return "" if low == high else f"{low} to {high}"
+
+
+def bracketed(ends: Ends | None, scale: float = 100.0, places: int = 1) -> str:
+    """Format an interval to follow its number: ` (27.2 to 36.8)`, or "" if there is none."""
+    shown = "" if ends is None else between(ends, scale, places)
+    return f" ({shown})" if shown else ""
+
+
+def about(n: float) -> str:
+    """Format an estimated number: `about 12`, or `almost none` below a half."""
+    return f"about {round(n):,}" if round(n) else "almost none"
+
+
+def agreeing(n: int, singular: str, plural: str) -> str:
+    """Return the words that agree with a number."""
+    return singular if n == 1 else plural
 
 
 def joined(*parts: str) -> str:
@@ -121,7 +138,8 @@ def _written(q: Quantity | None, how: Callable[[float], str]) -> str:
 FILTERS = {
     one.__name__: one
     for one in (
-        added, between, count, counted, in_points, lasting, likely, ordinal, p_value, percent, plain, points, rated, spaced,
+        about, added, agreeing, between, bracketed, count, counted, in_points, lasting, likely, ordinal, p_value, percent,
+        plain, points, rated, spaced,
     )
 }  # fmt: skip
 """Filters of all templates and of the message catalogue."""
@@ -133,8 +151,8 @@ Tone = Literal["", "absent", "good", "bad", "unsure"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Table cell. `spread` is half the width of the interval, and `title`, with n, interval, p, and chance, is shown on
-    hover.
+    """Table cell. `spread` is half the width of the interval, or its ends. `title` has n, interval, p, and chance, and is
+    shown on hover.
 
     `value`, `ends`, `n`, and `parts` (of a list) are written to the CSV.
     """
@@ -264,7 +282,10 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
     write, times, decimals = SCALES[scale]
     ends = spread = badge = ""
     if q.ci is not None:
-        ends, spread = between(q.ci, times, decimals), f"±{times * (q.ci[1] - q.ci[0]) / 2:,.{decimals}f}"
+        ends, half = between(q.ci, times, decimals), (q.ci[1] - q.ci[0]) / 2
+        # An interval that a share cannot be the middle of is shown by its ends.
+        fits = scale != "rate" or half <= min(q.value, 1 - q.value) + 1e-9
+        spread = (f"±{times * half:,.{decimals}f}" if fits else f"({ends})") if ends else ""
     if isinstance(q, Score) and q.significant is not None and q.chance is not None:
         badge = "≈ chance" if not q.significant else "below chance" if q.value < q.chance else ""
     title = joined("" if q.n is None else f"n = {count(q.n)}", ends, *_notes(q), *beside)

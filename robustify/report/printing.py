@@ -21,6 +21,7 @@ from robustify.report.format import (
     FILTERS,
     Table,
     cell,
+    counted,
     ordinal,
     percent,
     plain,
@@ -111,9 +112,9 @@ KINDS = {
     "encoder": "sentence encoder",
 }
 _OF = {
-    "leave_one_out": "items kept without its vote",
-    "heuristic": "items without copies",
-    "probe": "items without copies",
+    "leave_one_out": " kept without its vote",
+    "heuristic": " without copies",
+    "probe": " without copies",
 }
 """What a kind of auditor was asked, if its number of items differs from that of the kept items."""
 
@@ -192,7 +193,8 @@ def _sentences(reasons: Iterable[Reason], separator: str = "") -> str:
 
 
 def _by(auditor: str, kind: str, value: float, n: int) -> str:
-    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} {_OF.get(kind, 'items')}"
+    of = counted(n, "item") + _OF.get(kind, "")
+    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {of}"
 
 
 def in_items(share: Quantity | None) -> int:

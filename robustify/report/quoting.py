@@ -9,7 +9,7 @@ from robustify.judging.summary.looks import Looks, Quoted, quoted
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import Grounds
-from robustify.report.format import Cell, Table, between, count, in_points, percent, plain, text_table
+from robustify.report.format import Cell, Table, bracketed, count, in_points, percent, plain, text_table
 from robustify.report.printing import finding
 
 LONGEST_MODEL = 40
@@ -131,7 +131,7 @@ def _missing(g: Grounds, asked: Asked, full: Score) -> Missing:
 
 
 def _rated(q: Quantity) -> str:
-    return percent(q.value or 0.0) + (f" ({between(q.ci)})" if q.ci else "")
+    return percent(q.value or 0.0) + bracketed(q.ci)
 
 
 def quote_table(found: Sequence[Quote]) -> Table:
@@ -143,8 +143,7 @@ def quote_table(found: Sequence[Quote]) -> Table:
     def owed(q: Quantity | None) -> Cell | str:
         if q is None or q.value is None:
             return ""
-        ends = f" ({between(q.ci)})" if q.ci else ""
-        return Cell(in_points(q.value) + ends, value=q.value, ends=q.ci, n=q.n)
+        return Cell(in_points(q.value) + bracketed(q.ci), value=q.value, ends=q.ci, n=q.n)
 
     metrics = list(dict.fromkeys(metric for one in found for metric in one.logged))
     several = [*{one.asked for one in found} - {"full"}]

@@ -1,6 +1,7 @@
 """Proof: auditors that took no part, versions on the same items, and distractors that must stay plausible."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from robustify.base.arrays import Floats
 from robustify.composing.composed import AFTER, BEFORE, Finder, Proof, proof
 from robustify.items.item import Item
 from robustify.judging.summary.scored import Gain
+from robustify.report.printing import markdown
 
 THINGS = [
     "kettle",
@@ -86,6 +88,21 @@ def test_a_gain_that_chance_may_explain_is_no_verdict() -> None:
         return Proof((Finder("characters", {AFTER: gain}, {}),), ()).hidden
 
     assert [found(0.05, 0.3), found(0.05, 0.01), found(0.01, 0.01)] == ["not evaluated", "failed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("power", "says"), [(0.077, "miss 3 points in 92.3 %"), (0.92, "see 3 points with 92.0 %")]
+)
+def test_little_power_is_no_evidence(power: float, says: str) -> None:
+    gain = Gain(value=0.0, n=99, ci=None, chance=0.25, p=0.5, p_holm=0.5, power=power)
+    proven = Proof((Finder("characters", {BEFORE: gain, AFTER: gain}, {}),), ())
+    found = SimpleNamespace(
+        proof=proven, bounds=(), composition=SimpleNamespace(least={}), writers={}, unreviewed=(), retyped=(), stays=(),
+        requests=(),
+    )  # fmt: skip
+    lines = markdown("composed.j2", found=found).splitlines()
+    assert [says in line for line in lines if "took no part" in line] == [True]
+    assert f"{proven.hidden}|without the question: characters" in lines
 
 
 def test_versions_are_compared_on_the_items_that_both_have() -> None:

@@ -333,6 +333,46 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     assert not ("None of" in every and "auditors still answer" in every), "two lines contradict each other"
 
 
+@pytest.mark.parametrize(
+    ("edits", "together"),
+    [
+        ({**STOPPED, **HALTED}, True),
+        ({**STOPPED, **HALTED, "residual/state": "passed"}, True),
+        (REFUSED, False),
+        (PASSED, False),
+    ],
+)
+def test_a_failed_run_whose_audit_did_not_fail_says_how_both_go_together(
+    edits: Edits, together: bool
+) -> None:
+    (kept,) = [words for _, words in opening(edited(edits)).checks if words.startswith("238 items")]
+    assert ("by a guardrail" in kept) == together
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_advice_agrees_with_its_number_of_items(n: int) -> None:
+    few: Edits = {
+        "splits/kept": n,
+        "splits/flagged": n,
+        "splits/all": 2 * n,
+        "screen/unanswered": n,
+        "benchmark/defects": {"empty_choice": {"n": n}},
+        "screen/flagged": {"value": 0.5, "n": 2 * n},
+    }
+    for state_ in (ALONE, PASSED, REFUSED, STOPPED, TRIAL):
+        first = opening(edited({**QUIET, **few, **state_}))
+        said = [
+            first.verdict,
+            first.number,
+            *(words for _, words in first.checks),
+            *(one.action for one in first.todo),
+        ]
+        for text in said:
+            assert not re.search(
+                r"\b1 (kept )?item(s|:? .*\b(them|their|are|were)\b)|[Aa]bout 0|None of 0", text
+            ), text
+
+
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     by_cut = by_chance(edited())
     assert by_cut.value == DEMO["screen"]["cut"]["false_share"]["value"]

@@ -51,6 +51,7 @@ def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
     same = [c for c in found.changes if c.paired]
     assert same
     assert all(c.same and c.p_holm is None and c.changed is None for c in same)
+    assert {c.difference.ci for c in same} == {None}, "an interval of a difference that is 0 on every item"
 
 
 def test_what_moved_is_counted_and_named_with_both_verdicts(run: Run, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """Every code that judging writes has a sentence, and it names what it is about."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from robustify.judging.summary.quantity import Reason
-from robustify.report.format import ordinal
+from robustify.judging.summary.quantity import Quantity, Reason
+from robustify.report.format import cell, ordinal, rated
 from robustify.report.printing import catalogue, sentence
 
 SOURCE = Path(__file__).parents[2] / "robustify"
@@ -74,7 +75,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
                              ({"source": "panel"}, "by the other models is not above 0")],
     "looks_unanswered": [({"n": 1}, "1 unreadable answer could have been any option")],
     "vague_list": [({"precision": 0.3, "planted": 0.05}, "they are 30"), ({"precision": None, "planted": 0.05}, "unknown")],
-    "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly better")],
+    "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models is significantly better")],
 }  # fmt: skip
 
 
@@ -86,6 +87,44 @@ def test_every_code_has_a_sentence(code: str) -> None:
         assert said == " ".join(said.split())
         assert not re.search(r"[{}%]{2}|\bNone\b|[.]$| [,;:]", said)
         assert said == sentence(Reason.model_validate_json(Reason.of(code, **params).model_dump_json()))
+
+
+WRONG = re.compile(
+    r"\b1 (?:\w+ ){0,2}?(?:items|answers|models|auditors|groups|orders)\b"  # 1 items
+    r"|\b1 (?:of 1 )?(?:\w+ ){0,2}?(?:item|answer|model|auditor)s? (?:are|were|have|share)\b"
+    r"|\b1 of [\d,]+ \w+ (?:are|were|have|share)\b|\b[Aa]bout (?:0|1 are)\b|\b([\d.]+) to \1\b|\([; ]*\)"
+)
+"""What a sentence says that does not follow its numbers."""
+
+
+def at_bounds(params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield parameters whose numbers are the smallest and the largest that they can be."""
+    for n, x in ((0, 0.0), (1, 1.0)):
+        whole = {name: n for name, value in params.items() if type(value) is int and name != "position"}
+        yield {**params, **whole, **{name: x for name, value in params.items() if isinstance(value, float)}}
+
+
+@pytest.mark.parametrize("code", SAID)
+def test_a_sentence_follows_its_numbers(code: str) -> None:
+    for params, _ in SAID[code]:
+        for edge in at_bounds(params):
+            assert not WRONG.search(said := sentence(Reason.of(code, **edge))), said
+
+
+@pytest.mark.parametrize(
+    ("q", "says", "shown"),
+    [
+        (Quantity(value=1.0, n=4, ci=(0.206, 1.0)), "100.0 % (n = 4, 20.6 to 100.0)", "(20.6 to 100.0)"),
+        (Quantity(value=0.0, n=4, ci=(0.0, 0.39)), "0.0 % (n = 4, 0.0 to 39.0)", "(0.0 to 39.0)"),
+        (Quantity(value=0.5, n=9, ci=(0.5, 0.5)), "50.0 % (n = 9)", ""),
+        (Quantity(value=0.5, n=9, ci=(0.2, 0.8)), "50.0 % (n = 9, 20.0 to 80.0)", "±30.0"),
+        (Quantity(value=0.9, n=9, ci=(0.8, 1.0)), "90.0 % (n = 9, 80.0 to 100.0)", "±10.0"),
+        (Quantity(value=0.03, n=9), "3.0 % (n = 9)", ""),
+    ],
+)
+def test_an_interval_is_shown_only_as_far_as_the_share_can_go(q: Quantity, says: str, shown: str) -> None:
+    assert rated(q) == says
+    assert cell(q).spread == shown
 
 
 def test_the_catalogue_knows_every_code_that_is_written() -> None:

@@ -111,10 +111,12 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
     answered = ~np.isnan(x + y)
     tested, found = compare_pair(y, x, groups)
     same = np.array_equal(x[answered], y[answered])
+    # Nothing is estimated if all credits are equal.
+    difference = Quantity(value=found.value, n=found.n) if same else Quantity.of(found)
     means = (float(v[answered].mean()) if found.n else None for v in (x, y))
     first, second = (Quantity(value=mean, n=found.n) for mean in means)
     return Change(
-        number=number, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
+        number=number, part="all", models=models, first=first, second=second, difference=difference,
         error=found.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
     )  # fmt: skip
 

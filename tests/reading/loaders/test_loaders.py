@@ -275,7 +275,13 @@ def test_white_space_that_all_options_share_is_taken_off_and_the_rest_is_kept(
 
 def test_a_note_says_that_white_space_names_the_key(read: Read) -> None:
     rows = [{"stem": f"Which lamp {n}?", "choices": [" a", "b", "c"], "key": n % 2} for n in range(4)]
-    assert any("in 2 of 4 items with white space" in note for note in described(read, *rows)["notes"])
+    assert any(
+        "4 items with white space" in note and "in 2 of them" in note
+        for note in described(read, *rows)["notes"]
+    )
+    (note,) = [note for note in described(read, rows[1])["notes"] if "white space" in note]
+    assert note.startswith("1 item with")
+    assert "give the key away" not in note
 
 
 BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
@@ -313,10 +319,10 @@ def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
     [
         ([{"key": 1}, {"key": 2}] * 4, "no key is 0"),
         ([{"key": 1}, {"key": 0}] * 4, ""),
-        ([{"choices": ["a) red", "b) green", "c) blue"]}, {}], "1 of 2 items have options that begin with"),
-        ([{"choices": ["(1) red", "(2) green", "(3) blue"]}], "1 of 1 items have options"),
+        ([{"choices": ["a) red", "b) green", "c) blue"]}, {}], "1 of 2 items has options that begin with"),
+        ([{"choices": ["(1) red", "(2) green", "(3) blue"]}], "1 of 1 item has options"),
         ([{"choices": ["A. Lincoln", "B. Obama", "J. Adams"]}], ""),
-        ([{"stem": "A &amp; B &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}], "2 of 2 items contain HTML"),
+        ([{"stem": "A &amp; B &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}], "2 of 2 items have HTML"),
         ([{"stem": "R&D; &nothing; AT&T?"}], ""),
     ],
 )
