@@ -21,66 +21,57 @@ from robustify.reading.loaders import Source, load
 from robustify.reading.logs.log import as_name, names_in, topics_in
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.marks.picks import NoPick, read_pick
+from robustify.reading.vocabulary import NAMES, first_value
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
 Row = Mapping[str, Any]
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "question_id", "item_id", "qid"),
-    "item_id": ("question_id", "item_id", "qid", "id"),
-    "group": ("qid", "id", "question_id", "item_id"),
-    "question": ("question", "query", "prompt"),
-    "query": ("query", "question"),
-    "answer": ("answer", "gold", "correct", "correct_answer", "reference"),
-    "topic": ("topic", "subject", "category", "chapter"),
-    "model": ("model", "config", "system"),
-    "prediction": ("predicted", "prediction", "text", "response", "output", "answer"),
-    "passage": ("passage", "answer", "response", "text"),
-    "text": ("text", "nugget"),
-    "options": ("options", "choices"),
-    **{name: (name,) for name in ("nuggets", "aliases", "importance", "type", "unit", "finish_reason")},
-}
-"""Accepted names of each field. The first one with a value counts."""
 _ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
 
 
-def _named(row: Row, name: str) -> Any:
-    return next((row[one] for one in _FIELDS[name] if row.get(one) not in (None, "")), None)
+def _value(row: Row, name: str) -> Any:
+    return first_value(row, f"free.{name}")
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return tuple(field_name for rank in NAMES[f"free.{name}"] for field_name in rank)
 
 
 def _text(row: Row, name: str, default: str | None = None) -> str:
-    found = _named(row, name)
-    found = default if found is None else found
-    if isinstance(found, bool) or not isinstance(found, str | int | float):
-        fault = "is missing" if found is None else "is neither text nor a number"
-        raise DataError(f"The field `{name}` {fault}. Expected one of the fields {', '.join(_FIELDS[name])}.")
-    return str(found)
+    value = _value(row, name)
+    value = default if value is None else value
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        fault = "is missing" if value is None else "is neither text nor a number"
+        raise DataError(f"The field `{name}` {fault}. Expected one of the fields {', '.join(_names(name))}.")
+    return str(value)
 
 
 def _maybe_empty(row: Row, name: str) -> str:
-    return _text(row, name, "" if row.keys() & {*_FIELDS[name]} else None)
+    return _text(row, name, "" if row.keys() & {*_names(name)} else None)
 
 
 def _list(row: Row, name: str) -> list[Any]:
-    found = _named(row, name)
-    found = list(found.values()) if isinstance(found, dict) else found
-    if not isinstance(found, list | None):
+    value = _value(row, name)
+    value = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(value, list | None):
         raise DataError(f"The field `{name}` is not a list. Write its values as a list.")
-    return found or []
+    return value or []
 
 
 def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
-    made = []
-    for i, one in enumerate(_list(row, "nuggets"), start=1):
-        fields = one if isinstance(one, dict) else {"text": one}
+    nuggets = []
+    for i, nugget in enumerate(_list(row, "nuggets"), start=1):
+        fields = nugget if isinstance(nugget, dict) else {"text": nugget}
         importance: Any = _text(fields, "importance", "vital")
         text = " ".join(_text(fields, "text").split())
-        made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance))
-    if min(len({plain_words(one.text) for one in made}), len({one.id for one in made})) < len(made):
-        fault = f"Two of {len(made)} nuggets repeat words or an ID"
+        nuggets.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance))
+    if min(
+        len({plain_words(nugget.text) for nugget in nuggets}), len({nugget.id for nugget in nuggets})
+    ) < len(nuggets):
+        fault = f"Two of {len(nuggets)} nuggets repeat words or an ID"
         raise DataError(f"{fault}. State each fact once, with its own ID.")
-    return tuple(made)
+    return tuple(nuggets)
 
 
 def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
@@ -89,7 +80,7 @@ def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
 
 
 def _refuse_restricted(row: Row) -> None:
-    if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
+    if row.get("restricted") or str(_value(row, "id") or "").startswith(PREFIX):
         mend = "Add a `free:` block to the config of its adapter instead."
         raise AuthorisationError(f"The rows belong to a restricted set. {mend}")
 
@@ -97,8 +88,8 @@ def _refuse_restricted(row: Row) -> None:
 def read_items(path: Path) -> list[FreeItem]:
     """Read questions with an `answer`, or multiple-choice items in any known layout."""
     rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
-    chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
-    if rows and not chosen and any({*_FIELDS["answer"]} & row.keys() for row in rows):
+    chosen = any({*_names("options")} & row.keys() and "type" not in row for row in rows)
+    if rows and not chosen and any({*_names("answer")} & row.keys() for row in rows):
         return read_jsonl(path, _question)
     return [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
 
@@ -128,8 +119,8 @@ def _prediction(row: Row) -> AnswerRow:
 
 def _public(rows: Rows, files: Sequence[Path]) -> Rows:
     enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in rows.items)
-    made = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
-    require_ordinary_files("items", made, files)
+    as_items = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
+    require_ordinary_files("items", as_items, files)
     return _with_safe_names(rows)
 
 
@@ -139,13 +130,17 @@ def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
     texts |= {answer.text.casefold() for answer in rows.answers}
     models = [answer.model for answer in rows.answers]
     words = [model for model in models if as_name(model) and model.casefold() not in texts]
-    named: dict[str, str] = {} if numbered else {**names_in(models, texts), **{word: word for word in words}}
-    withheld = [model for model in dict.fromkeys(models) if model not in named]
-    named |= {model: f"model {n}" for n, model in enumerate(withheld, start=1)}
+    safe_names: dict[str, str] = (
+        {} if numbered else {**names_in(models, texts), **{word: word for word in words}}
+    )
+    withheld = [model for model in dict.fromkeys(models) if model not in safe_names]
+    safe_names |= {model: f"model {n}" for n, model in enumerate(withheld, start=1)}
     topics = topics_in(item.topic for item in rows.items)
-    shown = {one for one in topics if as_name(one) or not any(one.casefold() in text for text in texts)}
-    items = [replace(item, topic=item.topic if item.topic in shown else "") for item in rows.items]
-    answers = [replace(answer, model=named[answer.model]) for answer in rows.answers]
+    kept = {
+        topic for topic in topics if as_name(topic) or not any(topic.casefold() in text for text in texts)
+    }
+    items = [replace(item, topic=item.topic if item.topic in kept else "") for item in rows.items]
+    answers = [replace(answer, model=safe_names[answer.model]) for answer in rows.answers]
     return Rows(items, answers, rows.left_out)
 
 
@@ -161,9 +156,9 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
         return replace(answer, item_id=item.id)
 
     answers = [row for path in paths for row in read_jsonl(path, _prediction if items_file else read)]
-    found = read_items(items_file) if items_file else list(items.values())
-    found = [with_options(item) for item in found] if options_shown else found
-    return _public(Rows(found, answers), [*paths, *([items_file] if items_file else [])])
+    questions = read_items(items_file) if items_file else list(items.values())
+    questions = [with_options(item) for item in questions] if options_shown else questions
+    return _public(Rows(questions, answers), [*paths, *([items_file] if items_file else [])])
 
 
 def _question(row: Row) -> FreeItem:
@@ -172,14 +167,14 @@ def _question(row: Row) -> FreeItem:
     kind = _KINDS.get(_text(row, "type", "").casefold().replace("-", "_").replace(" ", "_"))
     common: dict[str, Any] = {
         "unit": _text(row, "unit", "") or None, "topic": _text(row, "topic", ""), "nuggets": _nuggets(row, name),
-        "aliases": tuple(_text({"aliases": one}, "aliases") for one in _list(row, "aliases")),
+        "aliases": tuple(_text({"aliases": entry}, "aliases") for entry in _list(row, "aliases")),
     }  # fmt: skip
-    given = tuple(_text({"options": one}, "options") for one in _list(row, "options"))
-    listed = None if given else cut_at_labels(question)
+    listed_options = tuple(_text({"options": entry}, "options") for entry in _list(row, "options"))
+    listed = None if listed_options else cut_at_labels(question)
     if listed and kind != "short_text" and (listed.labels[0].islower() or listed.labels[0].isnumeric()):
         # Steps and parts of an open question are numbered so.
         listed = None
-    stem, options = (listed.before, listed.texts) if listed else (question, given)
+    stem, options = (listed.before, listed.texts) if listed else (question, listed_options)
     if kind != "short_text" and (kind or not options):
         return FreeItem(name, question, kind or route(answer), answer, **common)
     chosen = read_pick(answer, options)

@@ -1,11 +1,13 @@
 """How keys and picks name choices: by letters, whole numbers, or texts. The cells of a whole column decide."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from robustify.base.errors import DataError, UsageError
+from robustify.reading.counting import uncertain_base
 from robustify.reading.loaders.rows import whole
 from robustify.reading.marks.labelling import COUNTED, bare_mark, series_of
 from robustify.reading.marks.picks import NoPick, Picked, read_pick
@@ -71,7 +73,7 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
         for cells, way in zip((keys, picks), forms, strict=True)
     )
     numbers = of_keys | of_picks
-    if not first and numbers and 0 not in numbers:
+    if not first and uncertain_base(Counter((number, 0) for number in numbers)):
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
             "number with --map first==0 or --map first==1."

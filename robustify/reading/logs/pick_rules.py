@@ -1,7 +1,7 @@
 """Rules that decide which columns of a table of picks hold which part, in order.
 
-The first rule of a part that finds columns decides it. If it finds several, nothing is guessed: the table is refused with
-the `--map` that settles it. To add a name, add it to `USUAL`. To add a way to find a part, add an entry to `RULES`. To
+If several columns could be one part, nothing is guessed: the table is refused with the `--map` that settles it. To add a
+name, add it to `vocabulary.txt`. To add a way to find a part, add an entry to `RULES`. To
 say what to do with a file of another tool, add an entry to `FOREIGN`.
 """
 
@@ -13,32 +13,12 @@ from typing import NamedTuple
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import rows
 from robustify.reading.logs import log
-from robustify.reading.vocabulary import choice_columns, usual_names
+from robustify.reading.part_rules import ColumnError, Rule, decide_part
+from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 
-# Names in one tuple are equivalent. A later tuple is used only if no name of an earlier one exists.
-USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
-    "model": (("model", "model_name"), ("scorer", "system")),
-    "id": (("item", "item_id", "id"), ("question_id", "qid", "uid", "pair_id", "doc_id")),
-    "view": (("view", "condition"),),
-    "key": (
-        ("key", "gold", "answer_key", "answerkey", "gold_index", "correct_answer"),
-        ("answer",),
-        ("label", "target"),
-    ),
-    "pick": (("pick", "picked"), ("prediction", "predicted", "pred", "model_answer")),
-    "k": (("k", "n_choices", "n_options"),),
-    "scores": (("scores", "logprobs", "log_probs", "loglikelihoods", "log_likelihoods"),),
-    "correct": (
-        ("correct", "is_correct"),
-        ("acc", "accuracy"),
-        ("exact_match", "em"),
-        ("score", "right", "is_right"),
-    ),
-    "stem": (("stem", "question"), ("query", "prompt")),
-    "choices": (("choices", "options"),),
-    "topic": (("topic",), ("subject",), ("category", "bank")),
-}
-PARTS = (*USUAL, "first", "key_is", "passage")
+_IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
+"""Parts, in the order in which they take columns. The options come before them, and the picks after them."""
+PARTS = (*_IN_ORDER, "choices", "pick", "first", "key_is", "passage")
 CALLED = {"item": "id"}
 """Other names of parts, by which the docs call their columns."""
 _OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
@@ -71,10 +51,14 @@ class Profile:
     def matching(self, mapped: str) -> list[tuple[str, str]]:
         """Return a (label, column) pair for each column that a mapping names, also as a member (`score.pick`). The label is
         the text of `*`, or the column."""
-        patterns = [re.escape(one).replace(r"\*", "(.+)") for one in mapped.split(",")]
-        columns = [*self.columns, *(one for one in mapped.split(",") if self._is_nested(one))]
-        matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in columns)
-        return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]
+        patterns = [re.escape(column).replace(r"\*", "(.+)") for column in mapped.split(",")]
+        columns = [*self.columns, *(column for column in mapped.split(",") if self._is_nested(column))]
+        matched = (
+            (name, [m for pattern in patterns if (m := re.fullmatch(pattern, name))]) for name in columns
+        )
+        return [
+            (next((m[1] for m in matches if m.groups()), name), name) for name, matches in matched if matches
+        ]
 
     def _is_nested(self, column: str) -> bool:
         return column not in self.columns and any(rows.has(cells, column) for cells in self.sample)
@@ -100,25 +84,12 @@ class Decisions:
         return [name for name in columns if name not in taken]
 
 
-class Rule(NamedTuple):
-    """One way to find a part. `find` returns the columns that may hold it: none, one, or several."""
-
-    part: str
-    name: str
-    reason: str
-    find: Callable[[Decisions], list[str]]
-
-
 def _mapped(part: str) -> Callable[[Decisions], list[str]]:
     return lambda decided: [decided.mapped[part]] if part in decided.mapped else []
 
 
 def _usual(part: str) -> Callable[[Decisions], list[str]]:
-    return lambda decided: usual_names(decided.free(), USUAL[part])
-
-
-def _first_usual(part: str) -> Callable[[Decisions], list[str]]:
-    return lambda decided: usual_names(decided.free(), USUAL[part])[:1]
+    return lambda decided: usual_names(decided.free(), NAMES[f"picks.{part}"])
 
 
 def _series(decided: Decisions) -> list[str]:
@@ -134,21 +105,20 @@ def _best_score(decided: Decisions) -> list[str]:
     return [BEST_SCORE] if "scores" in decided.parts else []
 
 
-_IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule[Decisions], ...] = (
     Rule("choices", "mapped", "the user named the columns", _mapped("choices")),
-    Rule("choices", "usual name", "a column has a usual name for all options", _first_usual("choices")),
+    Rule("choices", "usual name", "a column has a usual name for all options", _usual("choices")),
     Rule("choices", "one column each", "the only columns labelled A, B, C or 1, 2, 3", _series),
     *(
         rule
         for part in _IN_ORDER
         for rule in (
             Rule(part, "mapped", "the user named the column", _mapped(part)),
-            Rule(part, "usual name", "one column has a usual name", _usual(part)),
+            Rule(part, "usual name", "one column has a usual name", _usual(part), alone=True),
         )
     ),
     Rule("pick", "mapped", "the user named the column", _mapped("pick")),
-    Rule("pick", "usual name", "one column has a usual name", _usual("pick")),
+    Rule("pick", "usual name", "one column has a usual name", _usual("pick"), alone=True),
     Rule("pick", "per model", "columns are named after models, such as alpha_pick", _per_model),
     Rule("pick", "best score", "there are scores but no picks, so the best score is the pick", _best_score),
 )
@@ -182,33 +152,29 @@ def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
     """Find each part of a table of picks by the rules. Raise `UsageError` if a mapped column does not exist, and
     `DataError` if several columns could be one part."""
     for part, columns in mapped.items():
-        for one in [] if columns.startswith("=") else columns.split(","):
-            if not profile.matching(one):
-                fault = f"--map {part} names a column {one!r} that does not exist"
+        for column in [] if columns.startswith("=") else columns.split(","):
+            if not profile.matching(column):
+                fault = f"--map {part} names a column {column!r} that does not exist"
                 raise UsageError(f"{profile.file}: {fault}; {profile.listed}")
     decided = Decisions(profile, mapped)
-    for rule in RULES:
-        if rule.part in decided.parts:
-            continue
-        found = rule.find(decided)
-        if len(found) > 1:
-            both = " and ".join(f"`{name}`" for name in found)
-            raise DataError(
-                f"{profile.file}: {both} could each be the {rule.part}. Select one, as in --map {rule.part}={found[0]}."
-            )
-        if found:
-            decided.parts[rule.part], decided.because[rule.part] = found[0], rule.name
+    for part in dict.fromkeys(rule.part for rule in RULES):
+        try:
+            decision = decide_part(RULES, part, decided)
+        except ColumnError as error:
+            raise DataError(f"{profile.file}: {error}. Select one, as in --map {part}=NAME.") from None
+        if decision:
+            decided.parts[part], decided.because[part] = str(decision[0]), decision[1].rule
     return decided
 
 
-def require_parts(decided: Decisions, *, named: bool, keyed: bool) -> None:
-    """Raise `DataError` with the only `--map` that a table still lacks. `named` tables have their models, and the keys of
+def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
+    """Raise `DataError` with the only `--map` that a table lacks. Models may be named apart (`has_models`), and keys of
     `keyed` ones are in another file."""
     profile, parts = decided.profile, decided.parts
     lacking = [
         part
-        for part, there in (("model", named), ("key", keyed), ("pick", False))
-        if not (there or part in parts)
+        for part, present in (("model", has_models), ("key", keyed), ("pick", False))
+        if not (present or part in parts)
     ]
     if not lacking:
         return

@@ -143,7 +143,7 @@ def _columns(table: rows.SourceTable, options: log.LogOptions, file: str) -> _Co
     several = bool({"*", ","} & set(decided.parts.get("pick", "")))
     if several and options.model is not None:
         raise UsageError(f"{file}: the columns of picks already name the models. Remove {options.model}=.")
-    require_parts(decided, named=several or options.model is not None, keyed=options.keyed)
+    require_parts(decided, has_models=several or options.model is not None, keyed=options.keyed)
     parts = {part: column for part, column in decided.parts.items() if part not in ("choices", "pick")}
     parts |= {"first": options.columns["first"]} if "first" in options.columns else {}
     return _Columns(model_columns(profile, decided.parts["pick"]), parts, option_columns(decided))

@@ -11,7 +11,8 @@ from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
 from robustify.reading.logs.gather import rotation_groups
-from robustify.reading.logs.pick_rules import RULES, USUAL, Profile, decide
+from robustify.reading.logs.pick_rules import RULES, Profile, decide
+from robustify.reading.vocabulary import NAMES
 from robustify.runs.run import write_items
 from tests.support.fake_logs import boxes, jsonl, sheet
 
@@ -247,7 +248,7 @@ def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) 
 def test_two_columns_that_could_each_be_the_key_are_refused(tmp_path: Path) -> None:
     rows = [{**row, "gold": "A"} for row in LONG]
     with pytest.raises(
-        DataError, match=r"`key` and `gold` could each be the key\. Select one, as in --map key=key"
+        DataError, match=r"`key` and `gold` could each be the key\. Select one, as in --map key=NAME"
     ):
         log_of(tmp_path / "a.csv", rows)
     assert [r[2] for r in rows_of(log_of(tmp_path / "a.csv", rows, "key=gold", "k==4"))] == [0] * 8
@@ -396,7 +397,7 @@ def test_a_refusal_names_only_what_is_left_to_do(
 
 
 def test_every_rule_of_a_table_has_a_name_and_a_reason_and_can_decide() -> None:
-    assert {rule.part for rule in RULES} == set(USUAL)
+    assert {rule.part for rule in RULES} == {part[6:] for part in NAMES if part.startswith("picks.")}
     assert len({(rule.part, rule.name) for rule in RULES}) == len(RULES)
     assert all(rule.reason for rule in RULES)
     profile = Profile("a", ("alpha_pick", "beta_pick", "key", "A", "B", "who"), ({"who": {"id": 1}},))
