@@ -19,7 +19,7 @@ from robustify.reading.loaders.listed_options import BY_LABEL
 from robustify.reading.loaders.loaded import Defect, Loaded
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import line_spans
-from robustify.reading.marks.labelling import split_labels
+from robustify.reading.marks.labelling import split_at_equals, split_labels
 
 _FEWEST_FOR_NOTE = 20
 _FEWEST_OF_OURS = 4
@@ -186,7 +186,7 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
 
 def _written_oddly(item: Item) -> Iterator[str]:
     choices = item.choices
-    if split_labels(choices):
+    if split_labels(choices) or split_at_equals(choices):
         yield "labels"
     elif len(choices) > 3 and split_labels(choices[:-1]):
         yield "unlabelled"

@@ -80,8 +80,10 @@ def column_label(name: str) -> tuple[str, str]:
     return (prefix, match[2]) if match and prefix in OPTION_PREFIXES | WRONG_PREFIXES else ("", "")
 
 
-def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES) -> list[tuple[str, ...]]:
-    """Return series of option columns, such as A B C D, or option1 option2. Each has two or more, from A, 0, or 1."""
+def choice_columns(
+    names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES, fewest: int = 2
+) -> list[tuple[str, ...]]:
+    """Return series of `fewest` or more option columns, such as A B C D, or option1 option2, from A, 0, or 1."""
     series: dict[str, dict[str, str]] = {}
     for name in names:
         prefix, label = column_label(name)
@@ -91,5 +93,5 @@ def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIX
         tuple(members[label] for label in order[: len(members)])
         for members in series.values()
         for order in _ORDERS
-        if len(members) > 1 and set(members) == set(order[: len(members)])
+        if len(members) >= fewest and set(members) == set(order[: len(members)])
     ]

@@ -18,10 +18,10 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.counting import uncertain_base
-from robustify.reading.loaders.listed_options import SeveralRightError, truth
 from robustify.reading.loaders.loaded import KeyKind
+from robustify.reading.loaders.option_columns import SeveralRightError, truth
 from robustify.reading.loaders.rows import RawItem, Raws, changed, json_kind, require_text, whole
-from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, as_mark, bare_mark, split_labels
+from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, Labelled, as_mark, bare_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.reading.printed import literal
 
@@ -58,7 +58,7 @@ class ReadKey:
 class WrittenKey(HoldsText):
     """Key of an item as written, with the choices that it could mean in each form, or the fault of the key. Rows whose keys
     read alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key, and
-    `places` are the choices that it could mean in any form."""
+    `places` are the choices that it could mean in any form. `other_text` is set if no option is the text after its mark."""
 
     text: str
     readings: Readings
@@ -68,6 +68,7 @@ class WrittenKey(HoldsText):
     kind: str
     places: frozenset[int]
     fault: str = ""
+    other_text: bool = False
 
 
 class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
@@ -77,31 +78,28 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
         super().__init__()
         self._marks: dict[tuple[object, ...], WrittenKey] = {}
 
-    def of(self, raw: RawItem) -> WrittenKey:
-        """Return the key of an item with every choice that it could mean, with numbers counted from 0 or from 1."""
+    def of(self, raw: RawItem, inside: Labelled | None = None) -> WrittenKey:
+        """Return the key of an item with every choice that it could mean, whether numbers count from 0 or from 1. `inside`
+        are the labels that its options begin with."""
         # Nearly always, the key is a mark that an earlier row has, and the options neither have its text nor own labels.
         mark = (raw.key, raw.key_is, raw.labels, len(raw.choices)) if type(raw.key) is str else ()
         if (key := self._marks.get(mark)) is not None and not (
-            str(raw.key).strip() in map(str.strip, raw.choices) or split_labels(raw.choices)
+            inside or str(raw.key).strip() in map(str.strip, raw.choices)
         ):
             return key
-        text, fault, readings = "", "", Readings()
+        text, fault, readings, other_text = "", "", Readings(), False
         try:
             text = _written(raw)
-            readings = _readings(raw, text)
+            readings, other_text = _readings(raw, text, inside)
         except ItemError as error:
             text, fault = "", str(error)
         text = text if _letter(text) is not None or _number(text) is not None else ""
-        same = text, raw.key_is, raw.labels, len(raw.choices), type(raw.key), fault, *readings.items()
+        form = raw.key_is, raw.labels, len(raw.choices)
+        same = text, *form, type(raw.key), fault, other_text, *readings.items()
         if (key := self.get(same)) is None:
-            about = (
-                raw.key_is,
-                raw.labels,
-                len(raw.choices),
-                json_kind(raw.key),
-                frozenset(places_of(readings)),
-            )
-            key = self[same] = WrittenKey(text, readings, *about, fault)
+            places = frozenset(places_of(readings))
+            key = WrittenKey(text, readings, *form, json_kind(raw.key), places, fault, other_text)
+            self[same] = key
         if mark and text and readings and "text" not in readings and str(raw.key).strip()[0] not in "[(":
             self._marks[mark] = key
         return key
@@ -191,22 +189,25 @@ def places_of(readings: Readings) -> set[int]:
     return {place for places in readings.values() for place in places}
 
 
-def _readings(raw: RawItem, key: str) -> Readings:
+def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[Readings, bool]:
+    """Return what a key can mean, and whether a text that is no option follows its mark."""
     readings = _by_mark(key, raw.labels, len(raw.choices))
-    _require_same_mark(raw, key, readings)
+    if inside and raw.key_is == "auto" and "letter" in readings:
+        _require_same_mark(key, inside, readings)
     equal: Collection[int] = [i for i, choice in enumerate(raw.choices) if choice.strip() == key]
     if not equal and not readings:
         equal = sorted(equal_options(key, raw.choices))
     if equal:
-        return {**readings, "text": tuple(equal)}
-    return readings or (_dressed(raw, key) if _letter(key) is None and _number(key) is None else {})
+        return {**readings, "text": tuple(equal)}, False
+    if readings or _letter(key) is not None or _number(key) is not None:
+        return readings, False
+    return _dressed(raw, key)
 
 
-def _require_same_mark(raw: RawItem, key: str, readings: Readings) -> None:
+def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
     """Refuse a letter as key if labels inside the options, as in `B) red`, contradict the order of the options."""
-    own = split_labels(raw.choices) if raw.key_is == "auto" and "letter" in readings else None
-    inside = _by_mark(key, own.labels, len(raw.choices)).get("label") if own else None
-    if inside and inside != readings.get("label", readings["letter"]):
+    by_label = _by_mark(key, inside.labels, len(inside.labels)).get("label")
+    if by_label and by_label != readings.get("label", readings["letter"]):
         raise ItemError(
             "the key is ambiguous, because the options begin with letters in another order. Take these letters off, or "
             "add `--map key_is=letter` if keys count the options in the order of the file."
@@ -263,7 +264,7 @@ def _numbered(labels: Sequence[str]) -> bool:
     return bool(labels) and all(map(_DIGITS.fullmatch, labels))
 
 
-def _dressed(raw: RawItem, key: str) -> Readings:
+def _dressed(raw: RawItem, key: str) -> tuple[Readings, bool]:
     """Read a key such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
     counting = [[str(i + first) for i in range(len(raw.choices))] for first in (0, 1)]
     ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
@@ -273,10 +274,10 @@ def _dressed(raw: RawItem, key: str) -> Readings:
             if pick.how == "explained":
                 _require_no_other_text(key, pick.index, raw.choices)
             form: KeyKind = "text" if pick.how in ("text", "both") else "label" if raw.labels else "letter"
-            return {form: (pick.index,)}
+            return {form: (pick.index,)}, pick.how == "explained"
     parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
     if 1 < len(parts) <= MOST:
-        places = [places_of(_readings(raw, part)) for part in parts]
+        places = [places_of(_readings(raw, part)[0]) for part in parts]
         if all(places) and len(set().union(*places)) > 1:
             raise SeveralRightError(len(parts))
     reason = read[0].reason if isinstance(read[0], NoPick) else "no mark"
@@ -286,7 +287,7 @@ def _dressed(raw: RawItem, key: str) -> Readings:
         raise ItemError(
             f"the key is ambiguous ({reason}); expected {_expected(raw.key_is, len(raw.choices))}"
         )
-    return {}
+    return {}, False
 
 
 def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None:

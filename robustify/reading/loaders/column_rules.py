@@ -79,9 +79,10 @@ class Schema:
         return [c for c in self.filled() if c in self.columns.example and c != self.parts.get("key")]
 
     def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
-        """Return the series of columns with one option each."""
-        every = choice_columns(self.every(), *([prefixes] if prefixes else []))
-        return [series for series in every if prefixes or any(map(self.columns.filled.get, series))]
+        """Return the series of columns with one option each, or with one wrong option each if `prefixes` are those."""
+        if prefixes:
+            return choice_columns(self.every(), prefixes, fewest=1)
+        return [names for names in choice_columns(self.every()) if any(map(self.columns.filled.get, names))]
 
 
 Find = Callable[[Schema], Sequence[Value]]

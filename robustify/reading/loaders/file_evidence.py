@@ -6,14 +6,14 @@ be the key are accepted if they name the same options, and can tell whether numb
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from robustify.base.errors import DataError
 from robustify.base.texts import edges, undressed
 from robustify.items.item import MOST
-from robustify.reading.loaders import answer_keys, listed_options, rows
+from robustify.reading.loaders import answer_keys, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
@@ -55,7 +55,8 @@ class Evidence:
             **{f"`{column}`": [] for column in (*(checked or ()), *beside)},
         }
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
-        self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = 0
+        self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
+        self.n_several_right = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
 
     def again(self, raws: Iterable[RawItem]) -> "Evidence":
@@ -69,15 +70,18 @@ class Evidence:
     def add(self, raw: RawItem) -> None:
         """Count a row."""
         assert isinstance(self.written, list)
-        self.written.append(self._keys.of(raw))
+        inside = labelling.split_labels(raw.choices)
+        self.n_inside += inside is not None
+        self.written.append(self._keys.of(raw, inside))
         self._named[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
         for cell, options in (
             zip(raw.candidates, [*self._named.values()][1:], strict=False) if raw.candidates else ()
         ):
-            key = listed_options.own_label(cell, self.fields.choices, raw.labels)
-            options.append(self._keys.of(replace(raw, key_is="auto", key=key)).places)
+            key = option_columns.own_label(cell, self.fields.choices, raw.labels)
+            options.append(self._keys.of(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
-        self.n_with_lead += is_led(raw)
+        self.n_with_lead += has_lead(raw)
+        self.n_several_right += raw.marked is not None and _right_has_separator(raw.choices, raw.marked)
         if raw.unread:
             self.unread.update([*dict.fromkeys(raw.unread)])
         if raw.cut not in ("", listed_options.BY_LABEL):
@@ -106,7 +110,10 @@ class Evidence:
         return Counter(self.written)
 
     def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[str]:
-        """Yield a note for each column beside the key that names another option in some rows, and an option in most."""
+        """Yield a note for each column beside the key that names another option in some rows, and an option in most, and
+        one on keys whose text is that of no option."""
+        if n := sum(key.other_text for key in self.written):
+            yield f"in {n:,} of {len(keys):,} rows, the text after the letter of the key is no option; the letter counts"
         for name in self.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
             both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
@@ -202,6 +209,23 @@ def _only_letters(case: Case) -> str | None:
     )
 
 
+def _right_has_separator(choices: Sequence[str], right: int) -> bool:
+    """Return whether the right option alone is cut by a separator, as if it were several."""
+    return any(
+        mark in choices[right] and "".join(choices).count(mark) == choices[right].count(mark) for mark in "|;"
+    )
+
+
+def _several_right(case: Case) -> str | None:
+    n, key = len(case.lines), case.evidence.fields.key
+    if case.evidence.n_several_right * 2 <= n or key not in several(case.evidence.fields.choices):
+        return None
+    return (
+        f" in {case.evidence.n_several_right} of {n} rows, the right option contains `|` or `;`, and no wrong one does, so "
+        f"`{key}` may hold several right answers. Keep one in each row."
+    )
+
+
 def _base(case: Case) -> str | None:
     forms = answer_keys.uncertain_forms(case.evidence.kinds)
     unsure = " the keys are whole numbers and never 0, so they may count from 1"
@@ -216,7 +240,7 @@ def _last_number(case: Case) -> str | None:
 
 
 def _one_text(case: Case) -> str | None:
-    n, n_texts = len(case.lines), case.evidence.unread[listed_options.ONE_TEXT]
+    n, n_texts = len(case.lines), case.evidence.unread[option_columns.ONE_TEXT]
     if 2 * n_texts <= n:
         return None
     return (
@@ -258,6 +282,7 @@ CHECKS = (
         "last number", "numbered options whose last is never right are rather counted from 0", _last_number
     ),
     Check("one text", "a text with commas may list several wrong options", _one_text),
+    Check("several right", "a right option with separators may be several right answers", _several_right),
     Check("separators", "rows with different separators may have one inside an option", _separators),
     Check("other keys", "two columns with usual names for a key should name the same options", _other_keys),
 )
@@ -271,17 +296,24 @@ def require_clear(name: str, case: Case) -> None:
             raise check.error(f"{name}:{wrong}")
 
 
-def bare_items(raws: rows.Raws, n_with_lead: int) -> tuple[rows.Raws, bool, tuple[str, ...]]:
-    """Remove what surrounds all stems or choices of a file, such as labels. `led` rows are `is_led`. Return the items,
-    whether labels were removed, and notes."""
+def bare_items(
+    raws: rows.Raws, evidence: Evidence
+) -> tuple[rows.Raws, bool, tuple[str, ...], Collection[int]]:
+    """Remove what surrounds all stems or choices of a file, such as labels. Return the items, whether labels were removed,
+    notes, and the rows whose labels are damaged, so that those of the others could be removed."""
     plain = _bare_stems(raws)
-    if n_with_lead * 2 > len(raws):
+    if evidence.n_with_lead * 2 > len(raws):
         # The first choice is a line such as "Options:".
         plain = rows.changed(plain, _without_lead)
+    damaged: Collection[int] = ()
     labelled = all(_labelled_inside(raw) is not None for raw in plain)
+    if not labelled and 2 * evidence.n_inside > len(raws):
+        others = {i: raw.choices for i, raw in enumerate(plain) if _labelled_inside(raw) is None}
+        labelled = all(map(labelling.damaged_labels, others.values()))
+        damaged = others.keys() if labelled else ()
     unlabelled = rows.changed(plain, _without_labels) if labelled else plain
     bare = _evened(unlabelled)
-    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
+    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,), damaged
 
 
 def _bare_stems(raws: rows.Raws) -> rows.Raws:
@@ -293,7 +325,7 @@ def _bare_stems(raws: rows.Raws) -> rows.Raws:
     return rows.changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
 
 
-def is_led(raw: rows.RawItem) -> bool:
+def has_lead(raw: rows.RawItem) -> bool:
     """Return whether the first choice alone ends in a colon, and the choices have no labels."""
     if raw.labels or not raw.choices or not raw.choices[0].rstrip().endswith(_COLONS):
         return False
@@ -303,7 +335,7 @@ def is_led(raw: rows.RawItem) -> bool:
 def _without_lead(raw: rows.RawItem) -> rows.RawItem:
     return (
         replace(raw, choices=raw.choices[1:], unread=(*raw.unread, listed_options.LINE_ABOVE))
-        if is_led(raw)
+        if has_lead(raw)
         else raw
     )
 

@@ -15,7 +15,7 @@ from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
-from robustify.reading.loaders import answer_keys, file_evidence, listed_options, rows
+from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import Columns, decide
 from robustify.reading.loaders.converters import special_table
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
@@ -33,6 +33,7 @@ _FIXED = (
     ("entailment", "neutral", "contradiction"),
 )
 """Options that files without options imply by their keys. These words are safe to show."""
+_DAMAGED = "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels"
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
@@ -77,8 +78,8 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         table.rows, read_own if own else reader_of(schema, form), evidence, faults
     )
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, stripped = (
-        (as_read, False, ()) if own else file_evidence.bare_items(as_read, evidence.n_with_lead)
+    raws, labelled, stripped, damaged = (
+        (as_read, False, (), ()) if own else file_evidence.bare_items(as_read, evidence)
     )
     raws = answer_keys.with_alphabet(raws, evidence.short_keys)
     evidence = evidence if raws is as_read else evidence.again(raws)
@@ -87,6 +88,8 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     weak = columns is not None and (fields is None or fields.stem is None)
     weak = weak and not is_named(schema.stem or "", "stem", slice(1))
     keys = answer_keys.read_keys(evidence.written)
+    for i in damaged:
+        keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
     file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak))
     differ = [*evidence.differences(keys)]
     ids: Sequence[int] = evidence.ids
@@ -336,7 +339,7 @@ def _unread(table: rows.SourceTable, facts: file_evidence.Evidence, columns: Col
     """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
     that have options that nobody reviewed."""
     for what, n in facts.unread.items():
-        if what == listed_options.ONE_TEXT and 10 * n < len(facts.written):
+        if what == option_columns.ONE_TEXT and 10 * n < len(facts.written):
             continue
         says = listed_options.KEPT.get(what, "not read as an option")
         yield f"{says}: {what} (in {n:,} of {len(facts.written):,} rows)"
@@ -374,7 +377,7 @@ def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> l
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
-    truths = {name: [listed_options.truth(member.get(name, False)) for member in members] for name in names}
+    truths = {name: [option_columns.truth(member.get(name, False)) for member in members] for name in names}
     return [
         name
         for name, marks in truths.items()

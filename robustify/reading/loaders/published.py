@@ -11,8 +11,9 @@ from string import Formatter
 from robustify.base.errors import ItemError
 from robustify.base.settings_files import read_yaml
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.listed_options import FormRule, own_label, read_choices
+from robustify.reading.loaders.listed_options import FormRule, read_choices
 from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.option_columns import own_label
 from robustify.reading.part_rules import several
 from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 

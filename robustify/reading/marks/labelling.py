@@ -93,6 +93,9 @@ def only_labels(texts: tuple[str, ...]) -> bool:
 _BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
 
 
+_EQUALS = re.compile(r"\s*([A-Z]|[0-9]{1,2})\s*=\s*(?=\S)")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Labelled(HoldsText):
     """Options of one item without their labels. `positions` are those of the labels in their series."""
@@ -127,6 +130,24 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
         return None
     split = Labelled(labels, texts, positions)
     return split if n == len(options) or split.in_order else None
+
+
+def split_at_equals(options: Sequence[str]) -> Labelled | None:
+    """Return options and labels separately if all options begin with labels such as `A=`, in the order of a series."""
+    heads = [_EQUALS.match(option) for option in options]
+    if len(options) < 2 or not all(heads):
+        return None
+    labels = tuple(head[1] for head in heads if head)
+    positions = positions_in_series(labels)
+    texts = tuple(option[head.end() :] for option, head in zip(options, heads, strict=True) if head)
+    split = Labelled(labels, texts, positions) if positions else None
+    return split if split and split.in_order else None
+
+
+def damaged_labels(options: Sequence[str]) -> bool:
+    """Return whether all options begin with labels, but the labels repeat or lack one, such as A, B, B, D."""
+    heads = [_dressed(option) for option in options]
+    return len(heads) > 1 and all(heads) and positions_in_series([head[0] for head in heads if head]) is None
 
 
 def _dressed(option: str) -> tuple[str, str] | None:

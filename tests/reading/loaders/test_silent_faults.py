@@ -1,0 +1,112 @@
+"""Rows that were once read wrongly in silence: labels decided once a file, damaged labels, and keys with other texts."""
+
+from pathlib import Path
+
+import pytest
+
+from robustify.base.errors import DataError
+from robustify.reading.loaders import notes
+from tests.reading.loaders.made import Row, loaded, right, table
+from tests.support.random_files import read_random_file
+
+N = 12
+TOYS = [[f"kite {n}", f"ball {n}", f"drum {n}", f"top {n}"] for n in range(N)]
+
+
+def rows(write, key="ABCD", **other) -> list[Row]:
+    return [
+        {"question": f"Which toy is {n}?", "options": write(toys, n), "answer": key[n % len(key)], **other}
+        for n, toys in enumerate(TOYS)
+    ]
+
+
+def test_a_list_with_two_options_like_labels_loses_none_in_a_file_without_labels(tmp_path: Path) -> None:
+    content = rows(lambda toys, n: ["none of these", "A) red", "B) blue"] if n == 3 else toys[:3], "ABC")
+    assert [item.k for item in loaded(tmp_path / "x", content).items] == [3] * N
+    assert read_random_file(1124, tmp_path)[1] == "right"
+
+
+def test_a_line_above_labelled_options_is_dropped_in_every_row_of_a_labelled_file(tmp_path: Path) -> None:
+    content = rows(
+        lambda toys, n: [
+            *["Choose:"] * (n % 2),
+            *(f"{label}) {toy}" for label, toy in zip("ABCD", toys, strict=True)),
+        ]
+    )
+    assert [list(item.choices) for item in loaded(tmp_path / "x", content).items] == TOYS
+
+
+@pytest.mark.parametrize("damage", ["ABBD", "ABDE", "AABB"])
+def test_a_row_with_damaged_labels_is_a_fault_and_the_others_are_read(tmp_path: Path, damage: str) -> None:
+    content = rows(
+        lambda toys, n: [
+            f"{label}) {toy}" for label, toy in zip(damage if n == 6 else "ABCD", toys, strict=True)
+        ]
+    )
+    with pytest.raises(DataError, match="x:7: the labels of the options repeat, or one is missing"):
+        loaded(tmp_path / "x", content)
+    found = loaded(tmp_path / "x", content, skip_bad=True)
+    assert [row.line for row in found.quarantined] == [7]
+    assert right(found) == [toys[n % 4] for n, toys in enumerate(TOYS) if n != 6]
+
+
+@pytest.mark.parametrize("between", ["; ", "\n", " | ", ";"])
+@pytest.mark.parametrize("labels", ["ABCD", "1234"])
+def test_labels_with_equals_signs_are_no_part_of_the_options(
+    tmp_path: Path, between: str, labels: str
+) -> None:
+    content = rows(
+        lambda toys, _: between.join(f"{label}={toy}" for label, toy in zip(labels, toys, strict=True)),
+        labels,
+    )
+    found = loaded(tmp_path / "x", content)
+    assert [list(item.choices) for item in found.items] == TOYS
+    assert right(found) == [toys[n % 4] for n, toys in enumerate(TOYS)]
+
+
+def test_one_row_of_equations_keeps_them(tmp_path: Path) -> None:
+    content = rows(lambda toys, n: "A=1; B=2; C=3; D=4" if n == 5 else "; ".join(toys))
+    assert loaded(tmp_path / "x", content).items[5].choices == ("A=1", "B=2", "C=3", "D=4")
+
+
+def test_a_note_counts_keys_whose_text_is_no_option(tmp_path: Path) -> None:
+    content = rows(lambda toys, _: toys)
+    for n in (2, 5):
+        content[n]["answer"] = f"{content[n]['answer']}) a spoon"
+    content[7]["answer"] = f"D) {TOYS[7][3]}"
+    found = loaded(tmp_path / "x", content)
+    assert right(found) == [toys[n % 4] for n, toys in enumerate(TOYS)]
+    assert [note for note in notes(found) if "text after the letter" in note] == [
+        "in 2 of 12 rows, the text after the letter of the key is no option; the letter counts"
+    ]
+
+
+@pytest.mark.parametrize("name", ["incorrect_answer_1", "wrong answer a", "distractor0", "incorrect_answer"])
+def test_one_wrong_option_beside_the_right_one_is_enough(tmp_path: Path, name: str) -> None:
+    content = [
+        {"question": f"Which toy is {n}?", "correct_answer": toys[1], name: toys[0]}
+        for n, toys in enumerate(TOYS)
+    ]
+    found = loaded(tmp_path / "x", table(content))
+    assert right(found) == [toys[1] for toys in TOYS]
+    assert all({*item.choices} == {*toys[:2]} for item, toys in zip(found.items, TOYS, strict=True))
+
+
+@pytest.mark.parametrize("between", [" | ", "; "])
+def test_a_right_option_that_alone_has_separators_is_refused(tmp_path: Path, between: str) -> None:
+    content = [
+        {
+            "question": f"Which toy is {n}?",
+            "correct answer": f"{toys[0]}{between}a {toys[0]}",
+            "wrong 1": toys[1],
+            "wrong 2": toys[2],
+        }
+        for n, toys in enumerate(TOYS)
+    ]
+    with pytest.raises(DataError, match="`correct answer` may hold several right answers"):
+        loaded(tmp_path / "x", table(content))
+    content = [
+        {name: f"{cell}{between}it" for name, cell in row.items()} | {"question": row["question"]}
+        for row in content
+    ]
+    assert len(loaded(tmp_path / "x", table(content)).items) == N
