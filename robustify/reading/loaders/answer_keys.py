@@ -111,13 +111,9 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
     With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
     readings must agree on one choice. A hint in a fault names only forms that read every other row."""
     rows = Counter(written)
-    by_key = {key: _meant(key) for key in rows}
+    by_key = {key: _fitting(key) for key in rows}
     clear = {key: readings for key, readings in by_key.items() if len(places_of(readings)) == 1}
-    forms = [
-        form
-        for form in next(iter(clear.values()), ())
-        if all(form in readings for readings in clear.values())
-    ]
+    forms = [form for form in next(iter(clear.values()), ()) if all(form in fits for fits in clear.values())]
     n = sum(rows[key] for key in clear)
     numbers = sum(rows[key] for key, readings in clear.items() if readings.keys() == {"index"})
     # The kind of key that fewer rows have, if numbers and other keys are mixed.
@@ -242,13 +238,9 @@ def _number(key: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _meant(key: WrittenKey) -> Readings:
-    unfit, readings = _unfit(key.labels) if key.key_is == "auto" else {*_FORMS} - {key.key_is}, key.readings
-    return (
-        readings
-        if unfit.isdisjoint(readings)
-        else {f: places for f, places in readings.items() if f not in unfit}
-    )
+def _fitting(key: WrittenKey) -> Readings:
+    unfit = _unfit(key.labels) if key.key_is == "auto" else {*_FORMS} - {key.key_is}
+    return {form: places for form, places in key.readings.items() if form not in unfit}
 
 
 @lru_cache
