@@ -26,7 +26,7 @@ _ROUNDS = 4
 _NEAR = 60
 """Number of lines around a changed line that a reading keeps."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+|(?:=[0-9A-F]{2}){2,}")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*|=[0-9A-F]{2}(?:=[0-9A-F]{2})+")
 """Bytes as in an address, or as in a mail (quoted-printable)."""
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
 """Carriage return that ends a line without a newline, as in files of old programs."""

@@ -19,7 +19,8 @@ _LONGEST = 40
 _NEAR = 480
 """Maximum number of characters between two strings of one structure, as for a token with its bytes and scores."""
 _STRING = re.compile(
-    r"(?:\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)(?:\"|\\?(?:\n|\Z))|(?<!\w\w)'([^'\\\n]*(?:\\.[^'\\\n]*)*)(?:'|\\?(?:\n|\Z)))(\s?:)?"
+    r"(?:\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)(?:\"|\\?(?:\n|\Z))|(?<!\w\w)'([^'\\\n]*(?:\\.[^'\\\n]*)*)(?:'|\\?(?:\n|\Z))"
+    r"|`([^`\n]{1,40})`)(\s?:)?"
 )
 """String, possibly the name of a value. One without an end takes the rest of its line, because each is read only once."""
 _MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u2423": " ", "\u010a": BREAK, "\u0109": " "})
@@ -30,10 +31,16 @@ _GLUE = re.compile(r"[\s\"',\[\]|\x1f]*##(?=\w)|@@[\s\"',\[\]|\x1f]+")
 _BETWEEN = re.compile(r"[\s\"',\[\]|]+")
 _SPACED = re.compile(r"[^\n]([ ,;|/._-])(?:[^\n]\1){23,}[^\n]?")
 """Characters with the same mark after each."""
+_BARS = re.compile(r"[|\[\]{}]")
+"""Marks between pieces in a line."""
+_COMMAND = re.compile(r"\\[a-zA-Z]+\*?(?:\{[\w!.,:#% -]*\}(?=\{))?|[{}]")
+"""Command of LaTeX, with its first of several arguments, such as a colour."""
 _NUMBER = re.compile(r"\W*[-+]?[\d.,_:]+(?:[eE][-+]?\d+)?%?\W*")
 _SCORE = re.compile(r"\d[.%]")
 _WIDEST = 12
 """Maximum number of cells in a line of a table."""
+_SAMPLE = 32
+"""Number of rows that tell whether a column has only numbers."""
 _SKIPPED = 2
 """Maximum number of lines of another form inside a table, such as a comma in quotes."""
 
@@ -56,17 +63,21 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
             yield from ((at, inner) for _, inner in _texts(whole.replace(BREAK, "\n"), depth - 1))
     yield from ((match.start(), match[0][::2]) for match in _SPACED.finditer(text))
     if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
-        yield (
-            0,
-            "\n".join(
-                re.sub(r"\d", "", line) if len(_SCORE.findall(line)) >= LEAST / 2 else ""
-                for line in text.split("\n")
-            ),
-        )
+        yield 0, "\n".join(map(_unscored, text.split("\n")))
+    if text.count("}{") >= LEAST:
+        yield 0, _COMMAND.sub("", text)
     if ("##" in text or "@@" in text) and len(_GLUE.findall(text)) >= LEAST / 3:
         yield 0, _GLUE.sub("", text)
     if not text.isascii() and len(_MARKED.findall(text)) >= LEAST / 2:
         yield 0, _BETWEEN.sub("", text).translate(_MARKS)
+
+
+def _unscored(line: str) -> str:
+    """Return a line without its numbers if it has many beside words, and "" otherwise."""
+    if line.lower() == line.upper():
+        return ""
+    many = line.count(".") + line.count("%") >= LEAST / 2 and len(_SCORE.findall(line)) >= LEAST / 2
+    return re.sub(r"\d", "", line) if many else ""
 
 
 def _whole(pieces: Sequence[str]) -> str:
@@ -77,7 +88,8 @@ def _whole(pieces: Sequence[str]) -> str:
     blank = text.startswith(" ") + sum(
         text.count(edge) for edge in ("\x1f ", " \x1f", f"{BREAK}\x1f", "\x1f\x1f")
     )
-    return text.replace("\x1f", "" if 8 * blank >= len(pieces) else " ")
+    wrapped = len(pieces[0]) > 1 and len(set(map(len, pieces[:-1]))) == 1
+    return text.replace("\x1f", "" if wrapped or 8 * blank >= len(pieces) else " ")
 
 
 # Strings of a structure.
@@ -108,7 +120,7 @@ def _strings(text: str, depth: int) -> Iterator[tuple[int, list[str]]]:
         for _ in range(opens):
             level, count = level + 1, count + 1
             opened[level] = count
-        value, is_key = match[1] or match[2] or "", match[3] is not None
+        value, is_key = match[1] or match[2] or match[3] or "", match[4] is not None
         if is_key:
             name = "" if value.isdigit() else value
         if len(value) > _LONGEST:
@@ -129,7 +141,8 @@ def _strings(text: str, depth: int) -> Iterator[tuple[int, list[str]]]:
 def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[str]]]:
     for stream in streams.values():
         for pieces in (stream.pieces, stream.firsts):
-            if len(pieces) >= LEAST and (pieces is stream.pieces or len(pieces) < len(stream.pieces)):
+            new = pieces is stream.pieces or len(pieces) < len(stream.pieces)
+            if new and len(pieces) >= LEAST and len(set(pieces)) >= LEAST / 2:
                 yield stream.at, pieces
     streams.clear()
 
@@ -143,6 +156,9 @@ def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
     for line in lines:
         starts.append(at)
         at += len(line) + 1
+        n = max(line.count("|"), line.count("["), line.count("{")) if len(line) >= LEAST else 0
+        if n >= LEAST and len(line) <= n * _LONGEST / 2:
+            yield starts[-1], [_BARS.sub("", line)]
     short = [(i, line) for i, line in enumerate(lines) if len(line) <= 4 * _LONGEST]
     for delimiter in ("", *filter(text.__contains__, "\t,;|")):
         tables = defaultdict[int, list[int]](list)
@@ -151,24 +167,26 @@ def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
             if 0 < n <= _WIDEST:
                 table = tables[n]
                 if table and i - table[-1] > _SKIPPED + 1:
-                    if len(table) >= LEAST:
-                        yield from ((starts[table[0]], cells) for cells in _cells(lines, table, delimiter, n))
+                    yield from ((starts[table[0]], cells) for cells in _cells(lines, table, delimiter, n))
                     table.clear()
                 table.append(i)
         for n, table in tables.items():
-            if len(table) >= LEAST:
+            if table:
                 yield from ((starts[table[0]], cells) for cells in _cells(lines, table, delimiter, n))
 
 
 def _cells(lines: Sequence[str], table: Sequence[int], delimiter: str, n: int) -> Iterator[list[str]]:
-    if n == 1 and not delimiter:
-        yield [lines[i] or " " for i in table]
+    if len(table) < LEAST:
         return
-    rows = (lines[i].split(delimiter or None) for i in table)
-    for column in zip(*rows, strict=True):
-        if sum(map(len, column)) > _LONGEST / 2 * len(column) or len(set(column)) < LEAST / 2:
-            continue
-        if 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in column) < len(column):
+    if n == 1 and not delimiter:
+        if sum(len(lines[i]) for i in table) <= _LONGEST / 2 * len(table):
+            yield [lines[i] or " " for i in table]
+        return
+    some = [lines[i].split(delimiter or None) for i in table[:: len(table) // _SAMPLE + 1]]
+    kept = [j for j, cells in enumerate(zip(*some, strict=True)) if not all(map(_NUMBER.fullmatch, cells))]
+    rows = [lines[i].split(delimiter or None) for i in table] if kept else []
+    for column in ([row[j] for row in rows] for j in kept):
+        if sum(map(len, column)) <= _LONGEST / 3 * len(column) and len(set(column)) >= LEAST / 2:
             padded = all(cell[:1] == " " == cell[-1:] for cell in column)
             cells = (cell[1:-1] if padded else cell for cell in column)
             yield [cell.rpartition("=")[2].strip("\"'") or " " for cell in cells]

@@ -60,6 +60,12 @@ WAYS: dict[str, Way] = {
     "characters of a list": lambda ts: repr(list("".join(ts))),
     "characters of a notebook": lambda ts: json.dumps({"text": [f"{c}\n" for c in "".join(ts)]}, indent=1),
     "a column of characters": lambda ts: "\n".join("".join(ts)),
+    "bars": "|".join,
+    "spans of code": lambda ts: "".join(f"- `{t}` (-0.5)\n" for t in ts),
+    "boxes of LaTeX": lambda ts: "".join(
+        f"\\colorbox{{red!{i}}}{{\\strut {w}}}" for i, w in enumerate("".join(ts).split())),
+    "CSV with quotes": lambda ts: "n,token,lp\n" + "".join(
+        f'{i},"{t}",-0.5\n' if t == "," else f"{i},{t},-0.5\n" for i, t in enumerate(ts)),
     "characters with blanks": lambda ts: " ".join("".join(ts)),
 }  # fmt: skip
 
