@@ -51,7 +51,7 @@ test-doors: $(VENV)/.dev ## test the integration with inspect-ai and lm-eval in 
 	$(VENV)-lm-eval/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lm-eval,hf]'
 	ROBUSTIFY_TEST_INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
 	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
-		$(BIN)/python -m pytest tests/export
+		$(BIN)/python -m pytest tests/export tests/reading/harness
 
 check: $(VENV)/.dev ## check format, lint, types, words, prose, layers, and docs
 	$(BIN)/ruff format --check robustify tests bench tools

@@ -161,6 +161,15 @@ class Rule(TypedDict, total=False):
     force: bool
 
 
+class AuditRule(Rule, total=False):
+    """Settings of a run that reads its set. `split` is that of a folder, or of a set of the hub. `include_path` are folders
+    with tasks of lm-eval, and `trust_task_code` runs the code of a task, if the set is given by its name."""
+
+    split: str
+    include_path: Sequence[str]
+    trust_task_code: bool
+
+
 def audit(
     data: Data,
     *,
@@ -169,16 +178,18 @@ def audit(
     out: str | Path | None = None,
     device: str | None = None,
     progress: bool = False,
-    **rule: Unpack[Rule],
+    **rule: Unpack[AuditRule],
 ) -> Audit:
     """Audit a benchmark, as `robustify CONFIG` does. Without models, rules and a probe audit the options.
 
-    `data` is a config (a YAML file or the name of a shipped config), an items file, or items. Unless a config says so,
-    `public` must be true, because item texts are shown. `models` replace those of the config and run on `device`, such as
-    `cuda:0`. `out` is the folder of the run, by default a temporary one. `progress` is shown on stderr. `rule` are settings
-    of the screen (`Rule`). Raise `RobustifyError` if a setting is invalid or missing, or a step fails.
+    `data` is a config (a YAML file or the name of a shipped config), an items file, a name such as `lm-eval:TASK`, or
+    items. Unless a config says so, `public` must be true, because item texts are shown. `models` replace those of the
+    config and run on `device`, such as `cuda:0`. `out` is the folder of the run, by default a temporary one. `progress` is
+    shown on stderr. `rule` are settings (`AuditRule`). Raise `RobustifyError` if a setting is invalid or missing, or a step
+    fails.
     """
-    overrides, force = _settings(rule)
+    how = {name: value for name, value in rule.items() if name in _OF_SOURCE}
+    overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in how}))
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
@@ -186,7 +197,7 @@ def audit(
         if not public and not is_config(path):
             name = Path(path).name
             raise UsageError(f"{name} is not a config. If its item texts may be shown, set public=True.")
-        config = configs.config_for(path, models, overrides, public=public)
+        config = configs.config_for(path, models, overrides, public=public, how=how)
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
@@ -242,6 +253,9 @@ def import_logs(
     overrides, force = _settings(rule)
     how: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
     return _in(out, lambda to: from_logs.import_logs(paths, to, overrides=overrides, **how))
+
+
+_OF_SOURCE = ("split", "include_path", "trust_task_code")
 
 
 def _settings(rule: Rule) -> tuple[dict[str, object], bool]:

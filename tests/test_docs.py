@@ -86,7 +86,7 @@ SHIPPED = [
     for path in sorted((ROOT / folder).glob("*" if folder == "." else "**/*"))
     if path.suffix in (".md", ".yaml", ".yml", ".txt", ".j2", ".py") and path.name != "changelog.md"
 ]
-NAMED = re.compile(r"(?:`|^ {4,}|\$ |run: )robustify((?: [a-z][a-z_-]*(?![\w./*-]))+)", re.M)
+NAMED = re.compile(r"(?:`|^ {4,}|\$ |run: )robustify((?: [a-z][a-z_-]*(?![\w./*:-]))+)", re.M)
 """A command in quotes or at the beginning of a line, with the plain words after it."""
 
 

@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +17,9 @@ MOST_BYTES = 1 << 20
 """Maximum size of a settings file in bytes."""
 MOST_YAML = 1 << 18
 """Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
+HARNESSES = ("lm-eval", "inspect", "hf")
+"""Prefixes of names that can stand in place of a file of items."""
+_TASK_FILES = {"lm-eval": (".yaml", ".yml"), "inspect": (".py",)}
 _MOST_DEEP = 20
 _HEAD = 4096
 _CONFIG_KEY = re.compile(r"^(?:data|models|extends|sensitivity|adapter):", re.MULTILINE)
@@ -32,9 +35,28 @@ class Settings(BaseModel):
 
 def is_config(name: str) -> bool:
     """Return whether a command-line argument names a config: a YAML file other than a list of items, or a shipped one."""
+    if named_set(name):
+        return False
     if name.endswith((".yaml", ".yml")):
         return not lists_items(name)
     return not os.path.exists(name) and f"{name}.yaml" in _known()
+
+
+def named_set(text: str) -> tuple[str, str] | None:
+    """Return the harness and the task of a name such as `lm-eval:TASK`, or None for any other text or an existing path."""
+    harness, _, task = text.partition(":")
+    harness = harness.casefold().replace("_", "-")
+    return (harness, task) if harness in HARNESSES and ":" in text and not os.path.exists(text) else None
+
+
+def with_path(name: str, change: Callable[[str], str]) -> str:
+    """Return a name of a set with the path in it changed, as in `lm-eval:FILE.yaml` or `inspect:FILE.py@TASK`. A name
+    without a path is returned unchanged, and a path is changed as a whole."""
+    if (named := named_set(name)) is None:
+        return change(name)
+    path, mark, task = named[1].partition("@")
+    is_path = path.endswith(_TASK_FILES.get(named[0], ())) and path
+    return f"{named[0]}:{change(path)}{mark}{task}" if is_path else name
 
 
 def lists_items(name: str) -> bool:
@@ -49,7 +71,8 @@ def lists_items(name: str) -> bool:
 
 def name_of(path: str) -> str:
     """Make the name of a run from a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
+    stem = with_path(path, lambda file: Path(file).stem)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:64] or "items"
 
 
 def find_config(name: str) -> Path:

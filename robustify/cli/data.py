@@ -41,6 +41,12 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
     return FieldMap.of(said_columns(columns, FieldMap.model_fields))
 
 
+NAMING = together(
+    option(
+        "--include-path --include_path DIR...", "Find tasks of lm-eval here, too (repeatable).", into="how"
+    ),
+    option("--trust-task-code", "Run the Python code of the task that DATA names.", into="how"),
+)
 reading = together(
     option(
         "--map PART=COLUMN...",
@@ -48,6 +54,7 @@ reading = together(
         into="how", to="fields", read=mapped,
     ),
     option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="how"),
+    NAMING,
     option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="how"),
 )  # fmt: skip
 """Options of reading a file, which the command receives as arguments of a `Source` in `how`."""
@@ -76,11 +83,11 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Load a public file of items. Raises as `items_of`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
-    from robustify.restricted.recognition import require_ordinary
+    from robustify.restricted.recognition import by_name, require_ordinary
 
     source = Source(path=data, **how)
     with step("reading the items"), no_collector():
-        bench = load(source)
+        bench = load(source, by_name)
         require_ordinary(bench, [source])
     return bench
 
@@ -139,8 +146,12 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
 
 
 def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `data` block of a config for this file, including the recognized columns."""
+    """Return the `data` block of a config for this file, including the recognized columns and the commit of the hub."""
+    from robustify.base.settings_files import named_set
+
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
+    if (named_set(path) or ("",))[0] == "hf" and "@" not in path:
+        path = f"{path}@{bench.recognised[0].origin['revision']}"
     return {"path": path, **how, **({"fields": fields} if fields else {})}
 
 
@@ -205,7 +216,7 @@ def mend(
         return _compose(data, how, pooling, out, seed, strict=strict)
     if out.is_dir():
         raise UsageError(f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.")
-    if out.exists() and out.samefile(data):
+    if out.exists() and os.path.exists(data) and out.samefile(data):
         raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     refuse_existing(out, force)
     bench = public_items(data, how)
@@ -280,7 +291,7 @@ def init(
         robustify items.yaml --dry-run
     """
     from robustify.base.files import writable
-    from robustify.base.settings_files import name_of
+    from robustify.base.settings_files import name_of, with_path
 
     if names_config(data):
         raise UsageError(f"{data} is already a config. Pass a file of items.")
@@ -288,7 +299,7 @@ def init(
     refuse_existing(path, force)
     bench = public_items(data, how)
     # Paths in a config are relative to the config.
-    where = os.path.relpath(data, path.parent)
+    where = with_path(data, lambda file: os.path.relpath(file, path.parent))
     draft = path.with_name(f".{path.stem}-draft.yaml")
     with writable(path):
         try:

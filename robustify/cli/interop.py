@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
+from robustify.cli.data import NAMING
 from robustify.cli.options import (
     ENCODER,
     FORCE,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @option(
     "--data ITEMS...", "Match the logs with this file of items (repeatable) [default: the text in the logs]."
 )
+@NAMING
 @option(
     "--view choices_only|choices_only_text|full|cloze",
     "Treat the prompts as this view [default: as the log shows].",
@@ -56,10 +58,11 @@ def import_(
     out: Path,
     force: bool,
     data: tuple[Path, ...],
+    how: dict[str, Any],
     name: str | None,
     rule: dict[str, Any],
     strict: bool,
-    **how: Any,
+    **reading: Any,
 ) -> int:
     """Judge answers in logs of other tools, without a model.
 
@@ -75,12 +78,12 @@ def import_(
     from robustify.pipeline.from_logs import import_logs
     from robustify.reading.logs import LogOptions, logs_in, mapping, parse_log_path
 
-    how |= {"columns": mapping(how["columns"]), "hidden": rule.get("hidden", "question")}
-    options = LogOptions(**how)
+    reading |= {"columns": mapping(reading["columns"]), "hidden": rule.get("hidden", "question")}
+    options = LogOptions(**reading)
     paths = [one for log in logs for one in logs_in(parse_log_path(log))]
     overrides = {**rule, "name": name}
     done = import_logs(
-        paths, out, data=data, options=options, overrides=overrides, force=force, watch=watcher()
+        paths, out, data=data, naming=how, options=options, overrides=overrides, force=force, watch=watcher()
     )
     summary = done.summary
     for note in done.manifest["config"]["notes"]:

@@ -197,6 +197,7 @@ def check(run: "Run", strict: bool) -> int:
     Example:
         robustify check results/demo
     """
+    from robustify.cli.validated import loaded_words
     from robustify.report.printing import guardrail_label, sentence, state_sentence
     from robustify.runs.state import exit_code
 
@@ -216,6 +217,9 @@ def check(run: "Run", strict: bool) -> int:
             f"{c.state:14} {guardrail_label(c.name):24} {sentence(c.reason)}" for c in summary.guardrails
         ]
         lines.append(f"{summary.state:14} {'run':24} {state_sentence(summary)}")
+        origins = run.manifest["data"].get("origins", ())
+        tree |= {"origins": origins} if origins else {}
+        lines += [f"{'loaded':14} {'data':24} {loaded_words(one)}" for one in origins if one.get("revision")]
     print_result(tree, lines)
     return exit_code(run.state, strict=strict)
 

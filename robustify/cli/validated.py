@@ -58,6 +58,9 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     sizes = ", ".join(f"{k} ({counted(n, 'item')})" for k, n in tree["option_counts"].items())
     yield "options", sizes + (f"; chance {chance:.1%}" if chance is not None else "")
     yield "keys", ", ".join(f"{ascii_uppercase[int(at)]} {n:,}" for at, n in tree["key_positions"].items())
+    for one in tree.get("read", ()):
+        if origin := one["origin"]:
+            yield "loaded", loaded_words(origin)
     if (placed := tree["key_position"]) and len(tree["key_positions"]) > 1:
         yield "look at", f"{placed['says']}: {RULES[POSITION].fix}"
     if parallel := tree["parallel_items"]:
@@ -83,6 +86,16 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
+def loaded_words(origin: Mapping[str, str]) -> str:
+    """Return a phrase on the data that a harness loaded by name, and on whether their commit is pinned."""
+    if not (commit := origin.get("revision")):
+        return origin.get("set", "")
+    pinned = (
+        "pinned" if origin["pinned"] == "yes" else "not pinned: a later load may differ, so name this commit"
+    )
+    return f"{origin['set']} at commit {commit} ({pinned})"
+
+
 def _lines_of(at: Sequence[Mapping[str, Any]]) -> str:
     files: dict[str, list[int]] = {}
     for one in at:
@@ -99,6 +112,9 @@ def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         parts = (f"{part} {_columns(name)}" for part, name in one["fields"].items() if part != "key_is")
         if said := ", ".join(parts):
             yield said
+        if one["keyed_by"]:
+            yield f"keys by {one['keyed_by']}"
+            return
         yield "keys as " + " and ".join(_FORMS.get(form, f"a {form}") for form in sorted(one["key_forms"]))
 
 

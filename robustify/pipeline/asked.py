@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from robustify import __version__
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable
+from robustify.base.settings_files import with_path
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item, no_collector
@@ -160,6 +161,11 @@ def data_tree(
     return {
         **({"notes": list(notes)} if notes else {}),
         "layout": bench.layout,
+        **(
+            {"origins": origins}
+            if (origins := [dict(one.origin) for one in bench.recognised if one.origin])
+            else {}
+        ),
         "sha256": bench.sha256,
         "n_items": n_items,
         "lines": _line_runs(bench.lines[:n_items]),
@@ -272,7 +278,7 @@ def _without_folders(config: Config) -> dict[str, Any]:
     # Folders differ between machines, and the digest identifies the data.
     tree = config.model_dump(mode="json")
     for place in ("adapter", *NAMED_FILES):
-        tree = edited(tree, place.split("."), lambda name: Path(name).name)
+        tree = edited(tree, place.split("."), lambda name: with_path(name, lambda file: Path(file).name))
     return dict(edited(tree, ["cloze", "labels"], lambda _: LABELS))
 
 

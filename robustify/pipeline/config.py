@@ -31,7 +31,9 @@ from robustify.base.settings_files import (
     is_config,
     known_keys,
     name_of,
+    named_set,
     read_yaml,
+    with_path,
 )
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
@@ -55,9 +57,9 @@ _MOST_EXTENDED = 32
 """Maximum number of files in a chain of configs, with repeats."""
 NAMED_FILES = (
     "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.examples",
-    "free.template_dir.[]", "data.[].path",
+    "free.template_dir.[]", "data.[].path", "data.[].include_path.[]",
 )  # fmt: skip
-_FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path")
+_FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path", "data.include_path.[]")
 """Paths of config keys whose values are file names relative to the config."""
 
 
@@ -173,7 +175,7 @@ def config_for(
     """Return the config that `data` names, or one made for a public file of items. `how` are arguments of its `Source`.
     Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
     how = how or {}
-    if is_config(data) or not (os.path.isfile(data) or (public and os.path.isdir(data))):
+    if is_config(data) or not (os.path.isfile(data) or named_set(data) or (public and os.path.isdir(data))):
         path = find_config(data)
         said = {"--public": public, "--map": how.get("fields"), "--split": how.get("split")}
         if wrong := [option for option, value in said.items() if value]:
@@ -274,7 +276,11 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
             tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
     if tree.get("sensitivity") != "restricted":
         for place in _FILES:
-            tree = dict(edited(tree, place.split("."), lambda name: _resolved(name, path)))
+            tree = dict(
+                edited(
+                    tree, place.split("."), lambda name: with_path(name, lambda file: _resolved(file, path))
+                )
+            )
         # A variable that is not set is kept, because commands that use no model must not need it.
         tree = dict(edited(tree, ["models", "[]", "model"], os.path.expandvars))
     if parent is None:

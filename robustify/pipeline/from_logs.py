@@ -11,6 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from robustify.base.settings_files import with_path
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
@@ -37,7 +38,7 @@ from robustify.reading.logs import (
     join_few,
     read_logs,
 )
-from robustify.restricted.recognition import require_ordinary_files
+from robustify.restricted.recognition import by_name, require_ordinary_files
 from robustify.runs.run import Run, refuse_foreign
 
 _SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
@@ -48,7 +49,8 @@ def import_logs(
     logs: Sequence[LogPath],
     folder: Path,
     *,
-    data: Sequence[Path] = (),
+    data: Sequence[str | Path] = (),
+    naming: Mapping[str, Any] | None = None,
     options: LogOptions | None = None,
     overrides: Mapping[str, object] = MappingProxyType({}),
     force: bool = False,
@@ -56,7 +58,8 @@ def import_logs(
 ) -> Run:
     """Judge the answers in logs and write a run into a folder.
 
-    `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings by
+    `data` are the files of the benchmark, or its names, with arguments `naming` of their `Source`. Without them, items are
+    taken from the logs. `overrides` are settings by
     their dotted config names, such as `name`. Raise `UsageError` if a file is missing, an option does not fit its log,
     one model would vote twice, or, without `force`, the folder has a run of another benchmark, `DataError` if rows cannot
     be read or matched, or two logs are of the same run, and `ResourceError` if the folder contains files of another
@@ -64,17 +67,20 @@ def import_logs(
     """
     options, name = replace(options or LogOptions(), keyed=bool(data)), str(overrides.get("name") or "")
     refuse_foreign(folder)
-    bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
+    sources = [Source(path=str(path), skip_bad=options.skip_bad, **(naming or {})) for path in data]
+    bench = load_many(sources, by_name) if data else None
     with no_collector(), threadpool_limits(1, "blas"):
         with watch("reading the logs", 0):
             read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
-        files = [*(log.path for log in logs), *data]
+        files = [*(log.path for log in logs), *map(Path, data)]
         require_ordinary_files(called[-1] if called else _UNNAMED, gathered.items or (), files, called)
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": _named(named)}
-        config = _config(read, gathered, [path.name for path in data], settings)
+        config = _config(
+            read, gathered, [with_path(str(path), lambda file: Path(file).name) for path in data], settings
+        )
         with watch("looking at the options", 0):
             asked = _asked(config, read, gathered, bench)
         refuse_twins(config, asked.fingerprints)

@@ -28,7 +28,7 @@ from robustify.report import explorer, write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.opening import opening
 from robustify.report.printing import standing
-from robustify.restricted.recognition import require_ordinary
+from robustify.restricted.recognition import by_name, require_ordinary
 from robustify.runs import run as runs
 from robustify.runs.run import Run, write_items, write_lines
 
@@ -47,7 +47,7 @@ class PublicPolicy:
 
     def read(self) -> Loaded:
         """Load the items of the config's files. Raises `AuthorisationError` if they are recognised as sensitive."""
-        bench = load_many(self.config.data)
+        bench = load_many(self.config.data, by_name)
         require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
         return bench
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.base.errors import AuthorisationError
-from robustify.gate.folded_words import LEAST_TERMS, terms_named
+from robustify.gate.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
+from robustify.reading.loaders.open_file import NamedSet
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
 from robustify.restricted.terms import accepted, copied_sets
 
@@ -60,6 +61,30 @@ def require_ordinary_files(
     _refuse(name, list(_signs(items, list(files), list(names))))
 
 
+def by_name(source: Source) -> NamedSet:
+    """Load a public set by its name in a harness. Raise `AuthorisationError` before anything is fetched if the name, or a
+    name in the files of its task, is that of a restricted set, and the errors of `load_named`."""
+    from robustify.models.folder import cache_folder
+    from robustify.reading.harness import load_named
+
+    return load_named(source, _require_unrestricted, cache_folder(None))
+
+
+def _require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path]) -> None:
+    """Raise `AuthorisationError` if names of data, in any spelling, or files are those of a restricted set."""
+    known = _restricted()
+    written = {_joined(word) for word in words}
+    named = [
+        one.id for one in known if any(own in text for own in map(_joined, _names(one)) for text in written)
+    ]
+    if named:
+        raise AuthorisationError(
+            f"{name}: this name, or one in its files, contains that of {', '.join(named)}, so nothing was loaded. Use the "
+            "adapter of the set (`robustify restricted adapter list`)."
+        )
+    _refuse(name, [sign for file in files for sign in _in_a_file(file, known)])
+
+
 def refuse_copy(name: str, items: Sequence[Item]) -> None:
     """Raise `AuthorisationError` if items of a public run belong to a restricted set whose terms were accepted."""
     _refuse(name, list(_of_accepted(items)))
@@ -89,7 +114,7 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
     yield from _of_accepted(items)
     called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
     called += map(_spaced, names)
-    own = {one.id: {*map(_spaced, (one.id, *one.names))} - {_spaced("")} for one in known}
+    own = {one.id: {*map(_spaced, _names(one))} for one in known}
     named = [name for name, words in own.items() if any(one in text for one in words for text in called)]
     if named:
         yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
@@ -134,6 +159,15 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
     for name in sorted({canaries[one] for one in canaries.keys() & found}):
         yield Sign("S2", f"a file contains the canary of {name}")
+
+
+def _names(manifest: Manifest) -> list[str]:
+    return [name for name in (manifest.id, *manifest.names) if _joined(name)]
+
+
+def _joined(name: str) -> bytes:
+    """Return the letters and digits of a name in their plain form, in which spellings do not differ."""
+    return b"".join(fold(narrow(name)).split())
 
 
 def _spaced(name: str) -> str:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
+from robustify.base.settings_files import name_of, named_set
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
@@ -24,9 +25,10 @@ from robustify.reading.loaders.converters import item_table
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
-from robustify.reading.loaders.open_file import open_rows
+from robustify.reading.loaders.open_file import ByName, NamedSet, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
+from robustify.reading.part_rules import Decision
 from robustify.reading.survey import find_defects
 
 _MANY = 1 << 15
@@ -53,17 +55,18 @@ class _Part:
     recognised: Recognised
 
 
-def load(source: Source) -> Loaded:
+def load(source: Source, by_name: ByName | None = None) -> Loaded:
     """Load a benchmark from one file or folder. Raise as `load_many`."""
-    return load_many([source])
+    return load_many([source], by_name)
 
 
-def load_many(sources: Sequence[Source]) -> Loaded:
+def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loaded:
     """Load one or several files as one benchmark, in the given order. MMLU, for example, has one file per subject.
 
     The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with
-    the file name, and with the folder name too if two files share a name. Raise `UsageError` if a path does not exist,
-    a folder has no data, no row has a mapped field, or there are no sources, and `DataError` if the layout is unknown,
+    the file name, and with the folder name too if two files share a name. Sets by name are loaded by `by_name`. Raise
+    `UsageError` if it is missing, a path does not exist, a folder has no data, no row has a mapped field, or there are no
+    sources, and `DataError` if the layout is unknown,
     the digest differs, rows cannot become items, or two files share an ID. All faults of all files are in one error.
     """
     if not sources:
@@ -76,7 +79,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     ]
     for source, base in zip(sources, names, strict=True):
         try:
-            read.append(_part(source, base))
+            read.append(_part(source, base, by_name))
         except UncertainBaseError as error:  # noqa: PERF203
             read.append(error)
         except DataError as error:
@@ -140,18 +143,27 @@ def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part 
     return replace(part, recognised=replace(part.recognised, unread=(*part.recognised.unread, note)))
 
 
-def _part(source: Source, base: str) -> _Part:
-    path = Path(source.path)
-    opened, digest = open_rows(source.path, source.sha256, source.split, stream=True)
+def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
+    path, mapped = Path(source.path), source.fields
+    if named := _by_name(source, by_name):
+        opened, digest, mapped = named.table, named.sha256, named.fields or mapped
+    else:
+        opened, digest = open_rows(source.path, source.sha256, source.split, stream=True)
     table = item_table(path.name, opened)
     if not table.rows:
         none = f"{path.name} has no rows; expected items"
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
-    raw = raw_items(path.name, table, source.fields)
+    raw = raw_items(path.name, table, mapped)
     recognised = replace(
         raw.recognised,
         layout=f"{table.outer}/{raw.recognised.layout}" if table.outer else raw.recognised.layout,
     )
+    if named:
+        recognised = replace(recognised, origin=named.origin)
+    if named and named.keyed_by:
+        decisions = (Decision("key", (), named.keyed_by, "the harness scores by it"),)
+        keyed = replace(recognised, fields={}, key_forms={}, keyed_by=named.keyed_by, decisions=decisions)
+        recognised = replace(keyed, layout=named.origin["harness"])
     # Such an ID is a page number, or the name of a passage, or two files were joined.
     id_mapped = source.fields is not None and source.fields.id is not None
     again = {i: before for i, before in repeats(raw.ids) if raw.ids[i]}
@@ -165,6 +177,17 @@ def _part(source: Source, base: str) -> _Part:
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
     return _Part(path, items, lines, tuple(faults), digest, recognised)
+
+
+def _by_name(source: Source, by_name: ByName | None) -> NamedSet | None:
+    """Load a set by its name, or return None for a file. Raise `UsageError` if names are not accepted."""
+    if named_set(source.path) is None:
+        return None
+    if by_name is None:
+        raise UsageError(
+            f"{source.path}: expected a file, because only public sets of items can be given by name"
+        )
+    return by_name(source)
 
 
 def _has_question(stem: str, start: int, ours: bool) -> bool:
@@ -209,11 +232,14 @@ def _items(
 
 def _base(source: Source) -> str:
     """Return the prefix of generated IDs: the file name without its split."""
-    return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
+    stem = name_of(source.path) if named_set(source.path) else Path(source.path).stem
+    return _SPLIT_SUFFIX.sub("", _slug(stem)) or "item"
 
 
 def _name(source: Source) -> str:
     """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
+    if named_set(source.path):
+        return name_of(source.path)
     path = Path(source.path)
     folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
     return f"{folder}-{path.stem}" if folder else path.stem

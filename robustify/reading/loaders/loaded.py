@@ -5,7 +5,7 @@ a file. It names an item and a line, and never contains text.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -74,7 +74,7 @@ def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]
 
 
 class Source(Settings):
-    """File or folder of a benchmark."""
+    """File or folder of a benchmark, or its name in a harness."""
 
     path: str = Field(min_length=1)
     split: str | None = None
@@ -86,6 +86,10 @@ class Source(Settings):
     """Name of the benchmark. If None, the file name without its extension."""
     sha256: str | None = None
     """Required SHA-256 digest of the data."""
+    include_path: tuple[str, ...] = Field(default=(), exclude_if=lambda folders: not folders)
+    """Folders with tasks of lm-eval, if `path` is a name."""
+    trust_task_code: bool = Field(default=False, exclude_if=lambda trusted: not trusted)
+    """Run the code of a task, if `path` is a name."""
     skip_bad: bool = False
     """Set aside rows that cannot become items, instead of refusing the file."""
 
@@ -123,7 +127,8 @@ class Recognised:
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
     red"), which were removed. `cut` is the separator of choices that came in one cell. `unread` says what of the file was
-    left out, and `decisions` say which rule chose each part."""
+    left out, and `decisions` say which rule chose each part. For a set by name, `keyed_by` says what in the harness is its
+    key, and `origin` what was loaded."""
 
     file: str
     layout: str
@@ -133,6 +138,8 @@ class Recognised:
     cut: str = ""
     unread: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    keyed_by: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import io
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,9 +20,11 @@ from typing import BinaryIO, TextIO
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
+from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
 from robustify.reading.loaders import records, special_layouts
 from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
+from robustify.reading.loaders.loaded import FieldMap, Source
 from robustify.reading.loaders.rows import (
     Again,
     Cells,
@@ -66,6 +69,22 @@ _ZIP = b"PK\x03\x04"
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedSet(HoldsText):
+    """Rows of a set that a harness loaded by its name, and their digest. If the harness has the keys, `fields` map the rows
+    and `keyed_by` says what of it they are. `origin` says what was loaded."""
+
+    table: SourceTable
+    sha256: str
+    fields: FieldMap | None = None
+    keyed_by: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+
+ByName = Callable[[Source], NamedSet]
+"""Function that loads a set by its name, after a guard has accepted the name."""
+
+
 def open_rows(
     path: str, pinned: str | None = None, split: str | None = None, *, stream: bool = False
 ) -> tuple[SourceTable, str]:
@@ -80,11 +99,7 @@ def open_rows(
     opened = [(file.name, _opener(file)) for file in files]
     digests = [*map(sha256, files)]
     digest = digests[0] if len(files) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    if pinned is not None and pinned.lower() != digest:
-        raise DataError(
-            f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
-            "the data, or update the config."
-        )
+    require_digest(name, digest, pinned)
     if len(files) == 1:
         table = _table_of(*opened[0], split)
     elif files[0].suffix in (".arrow", ".parquet"):
@@ -96,6 +111,15 @@ def open_rows(
         table = table_of(enumerate(objects, start=1))
     large = stream and sum(file.stat().st_size for file in files) >= _LARGE
     return table if large else in_memory(table), digest
+
+
+def require_digest(name: str, digest: str, pinned: str | None) -> None:
+    """Raise `DataError` if data differ from the pinned digest, if there is one."""
+    if pinned is not None and pinned.lower() != digest:
+        raise DataError(
+            f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
+            "the data, or update the config."
+        )
 
 
 def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:

@@ -1,0 +1,199 @@
+"""Items in the requests that lm-eval builds: its question, the options that it scores or shows, and its own key.
+
+A task shows more than the question: words such as `Question:` and `Answer:` around it, a passage before it, and often the
+options. If only their letters are scored, the options are those that the prompt lists under them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Any
+
+from robustify.base.errors import ItemError
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import unspaced
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rows import Fault, SourceRow, SourceTable, as_object
+from robustify.reading.logs.requested import NO_TEXTS, listed_options
+from robustify.reading.marks.labelling import (
+    COUNTED,
+    LETTERS,
+    bare_mark,
+    cut_at_labels,
+    only_labels,
+    series_named,
+)
+from robustify.reading.vocabulary import NAMES, usual_names
+
+KEY = "doc_to_target"
+STEM, CHOICES, TASK = "doc_to_text", "doc_to_choice", "lm-eval task"
+Row = Mapping[str, Any]
+_LEAD = re.compile(r"^(?:.*(?:[:：]\s+|\n))", re.DOTALL)
+_TAIL = re.compile(r"\s*\n.*|\s+\S+[:：]\s*$", re.DOTALL)
+
+
+def item_table(rows: Sequence[Row]) -> tuple[SourceTable, FieldMap]:
+    """Return a table with an item per document, and the columns of its parts. Documents that are not items are faults."""
+    items, faults = list[_Asked](), list[Fault]()
+    for line, row in enumerate(rows, start=1):
+        try:
+            items.append(_asked(line, row))
+        except ItemError as error:  # noqa: PERF203
+            faults.append(Fault(line, str(error)))
+    tasks = [*dict.fromkeys(row["task"] for row in rows)]
+    passage = _passage(items)
+    stems: dict[int, str] = {}
+    for task in tasks:
+        own = [item for item in items if item.row["task"] == task]
+        texts = _without_frame([_without(item, passage) for item in own])
+        stems |= zip((item.line for item in own), texts, strict=True)
+    parts: dict[str, Any] = {
+        "stem": STEM,
+        "choices": CHOICES,
+        "key": KEY,
+        "key_is": "index",
+        "passage": passage,
+    }
+    if len(tasks) > 1:
+        # The tasks of a group are its topics, and count their documents apart.
+        parts |= {"topic": TASK, "id": None}
+    table = SourceTable(
+        tuple(
+            SourceRow(
+                item.line,
+                item.line,
+                {
+                    **_about(item.row["doc"]),
+                    **({TASK: item.row["task"]} if len(tasks) > 1 else {}),
+                    **{STEM: stems[item.line], CHOICES: item.choices, KEY: item.key},
+                },
+            )
+            for item in items
+        ),
+        tuple(faults),
+        outer="lm-eval",
+    )
+    return table, FieldMap(**parts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Asked(HoldsText):
+    """Document with its prompt up to the options, its options, and the index of its key."""
+
+    line: int
+    row: Row
+    stem: str
+    choices: list[str]
+    key: int
+
+
+def _about(doc: object) -> dict[str, object]:
+    """Return the fields of a document that say more about an item: its ID, topic, and passage."""
+    fields = as_object(doc)
+    return {
+        name: fields[name] for part in ("id", "topic", "passage") for name in usual_names(fields, NAMES[part])
+    }
+
+
+def _asked(line: int, row: Row) -> _Asked:
+    """Return the item that the requests of a document ask. Raise `ItemError` if it is none."""
+    if "error" in row:
+        raise ItemError(
+            f"a template of the task raises {row['error']} on this document, so lm-eval cannot ask it"
+        )
+    text, labels = str(row["text"]), [*map(str, row["choices"] or ())]
+    stem, choices = _options(text, labels, row["doc"])
+    return _Asked(line, row, stem, choices, _key(row["target"], labels, choices))
+
+
+def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]:
+    """Return a prompt up to its options, and the options: the scored texts, or those that it lists under scored letters."""
+    whole = cut_at_labels(text)
+    letters = only_labels(tuple(labels))
+    if labels and not letters:
+        same = whole and _is_listed(labels, whole.texts)
+        return (whole.before if whole and same else text), labels
+    if letters and whole is None and series_named([*map(str.strip, labels)]) in COUNTED:
+        # Numbers that label nothing are the options themselves.
+        return text, labels
+    if whole and letters and len(whole.labels) != len(labels):
+        raise ItemError(
+            f"the prompt lists {len(whole.labels)} options, but lm-eval scores {len(labels)} letters"
+        )
+    listed_texts = listed_options(text, labels)
+    for texts in _lists(doc):
+        # Those of the document have their own white space and lines.
+        if whole and _is_listed(texts, whole.texts):
+            return whole.before, texts
+    if listed_texts is None:
+        raise ItemError(NO_TEXTS if labels else "lm-eval asks for a text, and the prompt lists no options")
+    return (whole.before if whole else listed_texts[0]), listed_texts[1]
+
+
+def _is_listed(texts: Sequence[str], parts: Sequence[str]) -> bool:
+    """Return whether a prompt lists these texts. Its last part may end with other words, such as `Answer:`."""
+    options, pieces = [*map(unspaced, texts)], [*map(unspaced, parts)]
+    return len(options) == len(pieces) and options[:-1] == pieces[:-1] and pieces[-1].startswith(options[-1])
+
+
+def _lists(value: object) -> Iterator[list[str]]:
+    match value:
+        case [str(), *_] if all(isinstance(member, str) for member in value):
+            yield [*map(str, value)]
+        case list() | dict():
+            for member in value.values() if isinstance(value, dict) else value:
+                yield from _lists(member)
+
+
+def _key(target: object, labels: Sequence[str], choices: Sequence[str]) -> int:
+    """Return the index of the right option as lm-eval counts it. Raise `ItemError` if it is none, or not a single one."""
+    keys = {_index(each, labels, choices) for each in (target if isinstance(target, list) else [target])}
+    if len(keys) > 1:
+        raise ItemError(f"`{KEY}` names {len(keys)} right options; expected one")
+    key = next(iter(keys), None)
+    if key is None or not 0 <= key < len(choices):
+        n = len(choices)
+        raise ItemError(f"`{KEY}` names none of the {n} options, so lm-eval counts every answer as wrong")
+    return key
+
+
+def _index(target: object, labels: Sequence[str], choices: Sequence[str]) -> int | None:
+    if isinstance(target, int):
+        return int(target)
+    text = str(target)
+    if labels:
+        return labels.index(text) if text in labels else None
+    # Without scored options, the answer is a letter or the text of a listed option.
+    if (mark := bare_mark(text)) in LETTERS[: len(choices)]:
+        return LETTERS.index(str(mark))
+    same = [index for index, choice in enumerate(choices) if unspaced(choice) == unspaced(text)]
+    return same[0] if len(same) == 1 else None
+
+
+def _passage(items: Sequence[_Asked]) -> str | None:
+    """Return the column with the passage that most prompts show before the question, or None."""
+    for name in usual_names(as_object(items[0].row["doc"]), NAMES["passage"]) if items else ():
+        if 2 * sum(_without(item, name) != item.stem for item in items) > len(items):
+            return name
+    return None
+
+
+def _without(item: _Asked, passage: str | None) -> str:
+    """Return a prompt without its passage, unless nothing else is in it."""
+    text = as_object(item.row["doc"]).get(passage) if passage else None
+    if not isinstance(text, str) or not text.strip() or text.strip() not in item.stem:
+        return item.stem
+    return item.stem.replace(text.strip(), "", 1).strip() or item.stem
+
+
+def _without_frame(texts: Sequence[str]) -> list[str]:
+    """Return prompts without the words before and after the question, which all prompts of a task share."""
+    if len({*texts}) < 2:
+        return [*texts]
+    lead = _LEAD.match(commonprefix(texts))  # noqa: RUF071 (texts, not paths)
+    begin = len(lead[0]) if lead else 0
+    tail = _TAIL.search(commonprefix([text[::-1] for text in texts])[::-1])  # noqa: RUF071
+    end = len(tail[0]) if tail else 0
+    cut = [text[begin : len(text) - end].strip() for text in texts]
+    return cut if all(cut) else [*texts]

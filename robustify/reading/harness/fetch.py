@@ -1,0 +1,198 @@
+"""Loading of a set by the code of its harness, which runs as a process of its own: `python -m ...fetch JOB ROWS FACTS`.
+
+JOB is a JSON file, and ROWS gets one line of JSON per document. FACTS gets what was loaded, or the error without item
+text. Nothing is printed, because harnesses print documents.
+"""
+
+import importlib
+import importlib.metadata
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+UNREACHABLE = {
+    "ConnectionError", "OfflineModeIsEnabled", "DatasetNotFoundError", "LocalEntryNotFoundError", "ConnectError",
+    "ConnectTimeout", "RepositoryNotFoundError", "GatedRepoError", "HfHubHTTPError", "RevisionNotFoundError",
+}  # fmt: skip
+"""Errors of data that are neither on this machine nor to be had."""
+Job = Mapping[str, Any]
+Facts = dict[str, Any]
+_DATA_FILES = {".parquet", ".arrow", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".gz", ".zip", ".zst"}
+
+
+class _CodeRefusedError(Exception):
+    """The task runs code that its files do not show."""
+
+
+class _ChoiceError(Exception):
+    """There are several configs, splits, or tasks, and the job names none of them."""
+
+
+def _lm_eval(job: Job, facts: Facts) -> Iterator[object]:
+    """Yield the documents of a task or of each task of a group, with the requests that lm-eval builds for them."""
+    if not job["trusted"]:
+        _refuse_code()
+    manager = importlib.import_module("lm_eval.tasks").TaskManager(
+        include_path=job["folders"] or None, include_defaults=False
+    )
+    facts["stage"] = "loading the task"
+    tasks = manager.load(job["task"])["tasks"]
+    facts["sets"] = [_origin(task) for task in tasks.values()]
+    for name, task in tasks.items():
+        facts["stage"] = f"task {name}"
+        label = getattr(task.config, "task_alias", None) or name
+        for number, doc in enumerate(task.eval_docs):
+            yield {"task": str(label), "doc_id": number, "doc": doc, **_requests(task, name, number, doc)}
+
+
+def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
+    """Return the question, options, and target of a document, or the type of the error that its templates raise."""
+    try:
+        context = task.fewshot_context(doc, num_fewshot=0, gen_prefix=task.doc_to_prefix(doc))
+        built = task.construct_requests(doc=doc, ctx=context, metadata=(name, number, 1))
+        pairs = [request.arguments for request in (built if isinstance(built, list) else [built])]
+        text, target = task.doc_to_text(doc), task.doc_to_target(doc)
+        choices = task.doc_to_choice(doc) if getattr(task.config, "doc_to_choice", None) is not None else None
+    except Exception as error:
+        return {"error": type(error).__name__}
+    if choices is None and len(pairs) > 1:
+        choices = [continuation for _, continuation in pairs]
+    if isinstance(text, int):
+        # Each option is a context, and all have the same continuation.
+        text, target = str(target), text
+    return {"text": text, "choices": choices, "target": target, "n_requests": len(pairs)}
+
+
+def _refuse_code() -> None:
+    """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that reach for Python's internals."""
+    utils: Any = importlib.import_module("lm_eval.utils")
+    files: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
+    sandbox = importlib.import_module("jinja2.sandbox").SandboxedEnvironment(
+        undefined=utils.env.undefined, keep_trailing_newline=True
+    )
+    sandbox.filters.update(utils.env.filters)
+
+    def refuse(*_: object) -> None:
+        raise _CodeRefusedError
+
+    utils.env = sandbox
+    files._import_func_in_yml = files._import_fun_from_str = refuse
+    sys.modules["evaluate"] = None  # type: ignore[assignment]
+
+
+def _origin(task: Any) -> dict[str, str]:
+    """Return the data set of a task, and its revision: as the task pins it, or as it was resolved."""
+    config, splits = task.config, getattr(task, "dataset", None)
+    arguments = getattr(config, "dataset_kwargs", None) or {}
+    paths = str(arguments.get("data_files") or "")
+    names = [Path(path).name for path in re.findall(r"[^'\"{}\[\]:, ]+[./][^'\"{}\[\], ]+", paths)]
+    parts = [str(part) for part in (config.dataset_path, config.dataset_name) if part]
+    commits = [*map(_commit, splits.values())] if isinstance(splits, Mapping) else []
+    about = {
+        "set": " and ".join(dict.fromkeys(names)) or "/".join(parts),
+        "pinned": arguments.get("revision"),
+    }
+    about["revision"] = next(filter(None, commits), None)
+    return {part: str(value) for part, value in about.items() if value}
+
+
+def _commit(split: Any) -> str:
+    """Return the commit of the hub from which the rows of a split were loaded, or "" if they are from elsewhere."""
+    addresses = " ".join(map(str, getattr(split.info, "download_checksums", None) or ()))
+    commit = re.search(r"hf://datasets/[^@ ]+@([0-9a-f]{40})/", addresses)
+    return commit[1] if commit else ""
+
+
+def _inspect(job: Job, facts: Facts) -> Iterator[object]:
+    """Yield the samples of a task of Inspect."""
+    load_tasks = importlib.import_module("inspect_ai._eval.loader").load_tasks
+    facts["stage"] = "loading the task"
+    tasks = load_tasks([job["task"]])
+    if len(tasks) != 1:
+        facts["tasks"] = [task.name for task in tasks]
+        raise _ChoiceError("task")
+    samples = tasks[0].dataset
+    facts["sets"] = [{"set": str(samples.name or tasks[0].name), "location": str(samples.location or "")}]
+    for number, sample in enumerate(samples, start=1):
+        row = sample.model_dump(mode="json", include={"input", "choices", "target", "id", "metadata"})
+        yield {**row, "id": number if row["id"] is None else row["id"]}
+
+
+def _hub(job: Job, facts: Facts) -> Iterator[object]:
+    """Yield the rows of a split of a set on the hub, or in its cache. Code of a set is never run."""
+    datasets = importlib.import_module("datasets")
+    facts["stage"] = "loading the set"
+    source, commit = _hub_source(job["repo"], job["revision"])
+    facts["configs"] = datasets.get_dataset_config_names(**source)
+    usual = [name for name in facts["configs"] if name == "default" or len(facts["configs"]) == 1]
+    config = job["config"] or next(iter(usual), None)
+    if config not in facts["configs"]:
+        raise _ChoiceError("config")
+    splits = datasets.load_dataset(name=config, **source)
+    facts["splits"] = [*splits]
+    split = job["split"] or (facts["splits"][0] if len(splits) == 1 else None)
+    if split not in splits:
+        raise _ChoiceError("split")
+    rows = splits[split]
+    about = {"set": job["repo"], "revision": commit or _commit(rows), "pinned": job["revision"]}
+    facts["sets"] = [{part: value for part, value in about.items() if value}]
+    media = ("Image", "Audio", "Video")
+    yield from rows.select_columns(
+        [n for n, kind in rows.features.items() if type(kind).__name__ not in media]
+    )
+
+
+def _hub_source(repo: str, revision: str | None) -> tuple[dict[str, Any], str]:
+    """Return where a set is loaded from, and its commit: the hub, or offline a commit in the hub's cache, or else what
+    `datasets` kept of an earlier load."""
+    hub = importlib.import_module("huggingface_hub")
+    try:
+        commit = hub.HfApi().dataset_info(repo, revision=revision).sha
+        return {"path": repo, "revision": commit}, commit
+    except Exception as error:
+        if type(error).__name__ not in UNREACHABLE:
+            raise
+    with suppress(OSError, ValueError):
+        cached = hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_files_only=True)
+        if any(path.suffix in _DATA_FILES for path in Path(cached).rglob("*")):
+            return {"path": cached}, Path(cached).name
+    return {"path": repo, "revision": revision}, ""
+
+
+_LOADERS: dict[str, Callable[[Job, Facts], Iterator[object]]] = {
+    "lm-eval": _lm_eval, "inspect": _inspect, "hf": _hub,
+}  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    """Return what JSON can hold of a value of a document."""
+    with suppress(Exception):
+        return value.tolist()  # type: ignore[attr-defined]
+    return f"({type(value).__name__}, not shown)"
+
+
+def main(job_file: str, rows_file: str, facts_file: str) -> None:
+    """Load the set of a job, and write its rows and facts."""
+    # Later versions of `datasets` have no such code.
+    os.environ["HF_DATASETS_TRUST_REMOTE_CODE"] = "0"
+    job = json.loads(Path(job_file).read_text(encoding="utf-8"))
+    facts: Facts = {"stage": "importing the harness"}
+    try:
+        with open(rows_file, "w", encoding="utf-8") as out:
+            for row in _LOADERS[job["harness"]](job, facts):
+                out.write(json.dumps(row, default=_plain, ensure_ascii=False) + "\n")
+        facts["version"] = importlib.metadata.version(job["distribution"])
+    except Exception as error:
+        # The message may quote a document.
+        kinds = [type(e).__name__ for e in (error, error.__cause__, error.__context__) if e is not None]
+        facts["error"] = [*error.args] if isinstance(error, _ChoiceError) else kinds
+    Path(facts_file).write_text(json.dumps(facts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,196 @@
+"""Sets by their names: real lm-eval, Inspect, and datasets load made-up tasks and sets, without a network.
+
+lm-eval and inspect-ai are looked for in this Python, and in those of ROBUSTIFY_TEST_LM_EVAL_PYTHON and
+ROBUSTIFY_TEST_INSPECT_PYTHON.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ended
+from tests.reading.harness.made_tasks import docs, write_tasks
+
+
+def _python(module: str, variable: str) -> str | None:
+    return os.environ.get(variable) or (sys.executable if importlib.util.find_spec(module) else None)
+
+
+LM_EVAL = _python("lm_eval", "ROBUSTIFY_TEST_LM_EVAL_PYTHON")
+INSPECT = _python("inspect_ai", "ROBUSTIFY_TEST_INSPECT_PYTHON")
+needs_lm_eval = pytest.mark.skipif(LM_EVAL is None, reason="lm-eval is in no Python of these tests")
+needs_inspect = pytest.mark.skipif(INSPECT is None, reason="inspect-ai is in no Python of these tests")
+needs_datasets = pytest.mark.skipif(not importlib.util.find_spec("datasets"), reason="datasets is missing")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_tasks(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"HF_HUB_OFFLINE": "1", "HF_HOME": "hf", "ROBUSTIFY_CACHE": "cache"}.items():
+        monkeypatch.setenv(name, str(tmp_path / value) if value.isalpha() else value)
+    return tmp_path
+
+
+def called(python: str | None, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    """Call `robustify` of another Python, or skip."""
+    command = [str(python), "-m", "robustify", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": ROOT}
+    )
+
+
+ROOT = str(Path(__file__).parents[3])
+
+
+def surveyed(python: str | None, *arguments: object) -> dict[str, Any]:
+    done = called(python, "validate", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@needs_lm_eval
+def test_letters_of_a_task_become_the_options_that_its_prompt_lists(tasks: Path) -> None:
+    found = surveyed(LM_EVAL, "lm-eval:letters.yaml")
+    assert found["n_items"] == 24
+    assert found["key_positions"] == {"0": 8, "1": 8, "2": 8}
+    assert found["option_counts"] == {"3": 24}
+    assert "doc_to_target" in found["read"][0]["keyed_by"]
+    assert found["data"]["path"] == "lm-eval:letters.yaml"
+
+
+@needs_lm_eval
+def test_tasks_of_a_group_are_topics_and_their_items_those_of_the_file(tasks: Path) -> None:
+    done = called(LM_EVAL, "lm-eval:made_group", "--include-path", ".", "--public", "-o", "run", "-q")
+    assert done.returncode == 0, done.stderr
+    items = [
+        json.loads(line)
+        for name in ("kept", "flagged", "undecided")
+        for line in (tasks / "run" / f"{name}.jsonl").open()
+    ]
+    assert {item["topic"] for item in items} == {"made_texts", "by letter"}
+    asked = {(item["stem"], tuple(item["choices"]), item["key"]) for item in items}
+    assert asked == {(d["question"], tuple(d["choices"]), d["answer"]) for d in docs()}  # type: ignore[arg-type]
+    assert json.loads((tasks / "run" / "run.json").read_text())["data"]["origins"][0]["set"] == "sums.jsonl"
+
+
+@needs_lm_eval
+def test_code_of_a_task_runs_only_if_it_is_trusted(tasks: Path) -> None:
+    refused = called(LM_EVAL, "validate", "lm-eval:code.yaml")
+    assert refused.returncode == 4
+    assert not (tasks / "ran").exists()
+    assert surveyed(LM_EVAL, "lm-eval:code.yaml", "--trust-task-code")["n_items"] == 10
+    assert (tasks / "ran").exists()
+
+
+@needs_lm_eval
+def test_a_template_cannot_reach_for_python(tasks: Path) -> None:
+    (tasks / "sly.yaml").write_text(
+        "include: _texts_yaml\ntask: sly\ndoc_to_text: \"{{ ''.__class__.__mro__ }}\"\n"
+    )
+    assert called(LM_EVAL, "validate", "lm-eval:sly.yaml").returncode == 4
+
+
+@needs_inspect
+def test_a_task_of_inspect_gives_its_samples_and_their_targets(tasks: Path) -> None:
+    assert called(INSPECT, "validate", "inspect:made.py@sums").returncode == 4
+    found = surveyed(INSPECT, "inspect:made.py@sums", "--trust-task-code")
+    assert found["key_positions"] == {"0": 8, "1": 8, "2": 8}
+    assert found["read"][0]["keyed_by"] == "Inspect's `target`"
+
+
+@pytest.fixture
+def hub(tasks: Path) -> Path:
+    """A set in the cache of the hub, as a download leaves it."""
+    place = tasks / "hf" / "hub" / "datasets--made--sums"
+    folder = place / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(COMMIT)
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text((tasks / "sums.jsonl").read_text())
+    return tasks
+
+
+@needs_datasets
+def test_a_set_in_the_cache_of_the_hub_is_loaded_with_its_commit(
+    hub: Path, robustify: Callable[..., Ended]
+) -> None:
+    assert robustify("validate", "hf:made/sums").code == 2
+    ended = robustify("validate", "hf:made/sums", "--split", "test", "--json")
+    found = json.loads(ended.out)
+    assert found["n_items"] == 24
+    assert found["read"][0]["origin"]["revision"] == COMMIT
+    assert found["read"][0]["origin"]["pinned"] == "no"
+    assert found["data"]["path"] == f"hf:made/sums@{COMMIT}"
+    (hub / "made.yaml").write_text(f"name: made\nsensitivity: public\ndata: {json.dumps(found['data'])}\n")
+    assert robustify("made.yaml", "-o", "run", "-q").code == 0
+    assert "not pinned" not in robustify("check", "run").out
+    assert (
+        json.loads((hub / "run" / "run.json").read_text())["config"]["data"][0]["path"]
+        == f"hf:made/sums@{COMMIT}"
+    )
+
+
+@needs_datasets
+def test_a_set_that_is_nowhere_is_said_to_be_missing(tasks: Path, robustify: Callable[..., Ended]) -> None:
+    ended = robustify("validate", "hf:made/missing")
+    assert ended.code == 3
+    assert "made/missing" in ended.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lm-eval:wmdp", "LM_EVAL:W.M.D.P-bio", "lm-eval:sub/Wmdp_x.yaml", "hf:cais/wmdp", "hf:x/wm-dp-cyber@main",
+     "inspect:inspect_evals/wmdp_chem", "inspect:wmdp.py@sums", "hf:ｗｍｄｐ/x"],
+)  # fmt: skip
+def test_a_restricted_set_is_refused_by_any_spelling(name: str, robustify: Callable[..., Ended]) -> None:
+    for command in (
+        ["validate"],
+        ["lint"],
+        ["run", "--public"],
+        ["import", "log.jsonl", "-o", "x", "--data"],
+    ):
+        assert robustify(*command, name).code == 4, command
+
+
+@needs_lm_eval
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("innocent.yaml", "include: _texts_yaml\ntask: innocent\ndataset_path: cais/WMDP\n"),
+        ("innocent.yaml", "include: _above\ntask: innocent\n"),
+        (
+            "innocent.yaml",
+            "group: innocent\ntask: [made_texts, {task: x, dataset_path: json, dataset_name: wmdp-bio}]\n",
+        ),
+        ("innocent.yaml", "group: innocent\ntask: [made_texts, wmdp_bio]\n"),
+        ("innocent.yaml", "include: _texts_yaml\ntask: innocent\ncustom_dataset: !function fetching.load\n"),
+    ],
+)
+def test_files_of_a_task_that_name_a_restricted_set_are_refused(tasks: Path, file: str, text: str) -> None:
+    (tasks / file).write_text(text)
+    (tasks / "_above").write_text("include: _texts_yaml\ndataset_kwargs: {data_dir: My wmdp copy}\n")
+    (tasks / "fetching.py").write_text("def load():\n    return fetch('cais/wmdp')\n")
+    done = called(LM_EVAL, "validate", "lm-eval:innocent", "--include-path", ".", "--trust-task-code")
+    assert done.returncode == 4
+    assert "nothing was loaded" in done.stderr
+
+
+def test_a_path_that_exists_wins_over_a_name(tmp_path: Path, robustify: Callable[..., Ended]) -> None:
+    (tmp_path / "hf:sums.jsonl").write_text("".join(f"{json.dumps(doc)}\n" for doc in docs()))
+    assert json.loads(robustify("validate", "hf:sums.jsonl", "--json").out)["n_items"] == 24
+
+
+@pytest.mark.parametrize("name", ["hf:", "hf:owner", "lm-eval:", "inspect:nobody_has_this/task"])
+def test_a_name_of_another_form_is_a_usage_error(name: str, robustify: Callable[..., Ended]) -> None:
+    assert robustify("validate", name).code == 2
