@@ -164,6 +164,8 @@ def _real_share(s: Summary, false: Quantity | None) -> float | None:
 def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
+    if tone == "good" and g.state == "failed":
+        tone = "unsure"
     read = (g.reader.value if g.reader else None) or 0.0
     who, gets = "a reader who never sees a question", f"gets {percent(read)}"
     owed = {name: share for name, share in g.claimed.items() if share >= POINTS_TO_DISTRUST} or g.claimed

@@ -52,7 +52,8 @@ class RunEntry:
         g = grounds(self.summary)
         tone, line = headline(g)
         number = finding("answerable", self.summary, g=g) if g.flagged is not None else ""
-        return Cell(line.rstrip("."), f"Run {self.summary.state}. {number}".strip(), tone=tone, value=line)
+        state = self.summary.state
+        return Cell(line.rstrip("."), f"Run {state}. {number}".strip(), badge=state, tone=tone, value=line)
 
 
 def dashboard_html(root: Path, out: Path) -> str:

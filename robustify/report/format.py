@@ -48,9 +48,9 @@ def added(x: float) -> str:
     return f"{'+' if x > 0 else ''}{signed(x, 2)}"
 
 
-def percent(x: float) -> str:
+def percent(x: float, decimals: int = 1) -> str:
     """Format a share as a percentage: `31.8 %`."""
-    return f"{signed(100 * x, 1)} %"
+    return f"{signed(100 * x, decimals)} %"
 
 
 def likely(p: float) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from robustify.judging.free_response import LEAST_COVERAGE
 from robustify.judging.summary.quantity import Score
+from robustify.report.advice import Recommendation
 from robustify.report.format import Table, cell, p_cell, plain, spaced, table
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import html
+from robustify.report.printing import catalogue, filled, html
 
 Node = Mapping[str, Any]
 
@@ -89,20 +90,38 @@ def grade_lines(summary: Node) -> Iterator[str]:
 def free_html(summary: Node) -> str:
     """Return the results as an HTML page."""
     return html(
-        "free.html.j2", name="Free response", signature="", first=FirstScreen(_verdict(summary), "unsure"),
+        "free.html.j2", name="Free response", signature="", first=_first(summary),
         tables=_tables(summary), left_out=summary["left_out"],
     )  # fmt: skip
 
 
-def _verdict(summary: Node) -> str:
+def _first(summary: Node) -> FirstScreen:
+    """Return the verdict, the score of each model in its commonest kind of answer, and the next step."""
+    words, code = catalogue()["free"], _verdict_code(summary)
+    numbers, unscored = [], 0
+    for model, entry in summary["models"].items():
+        lacking = {
+            kind: part["n"] - round(part["n"] * part["coverage"]["value"])
+            for kind, part in entry["kinds"].items()
+        }
+        unscored += sum(lacking.values())
+        kind = max(entry["kinds"], key=lambda name: entry["kinds"][name]["n"], default=None)
+        if kind is not None:
+            part = {"model": model, "kind": kind, "part": entry["kinds"][kind], "unscored": lacking[kind]}
+            numbers.append(filled(words["number"], part))
+    (tone, verdict), todo = words["verdict"][code], filled(words["todo"][code], {"unscored": unscored})
+    first, *others = numbers or [""]
+    checks = tuple((None, number) for number in others)
+    return FirstScreen(
+        verdict, tone, number=first, checks=checks, todo=(Recommendation(code, todo, "kinds", unscored),)
+    )
+
+
+def _verdict_code(summary: Node) -> str:
     entries = list(summary["models"].values())
     shares = [part["coverage"]["value"] for entry in entries for part in entry["kinds"].values()]
     if not shares:
-        return "No answer was graded."
+        return "none"
     if any(share is not None and share < LEAST_COVERAGE for share in shares):
-        return "Do not compare these scores yet: some use less than 80 % of the answers."
-    if not any(entry["judges"] for entry in entries):
-        return "All answers were graded by rules."
-    if summary["calibration"]["status"] == "uncalibrated":
-        return "Trust the scores with care: the accuracy of the judge is unknown (robustify free agree)."
-    return "The judge agrees with human labels."
+        return "coverage"
+    return str(summary["calibration"]["status"]) if any(entry["judges"] for entry in entries) else "rules"

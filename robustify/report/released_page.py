@@ -5,9 +5,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from robustify.base.files import write_json, write_text
-from robustify.report.format import Cell, Table, cell, text_table
+from robustify.report.advice import Recommendation
+from robustify.report.format import Cell, Table, Tone, cell, text_table
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import framed, guardrail_label, html, markdown
+from robustify.report.printing import catalogue, filled, framed, guardrail_label, html, markdown
 from robustify.restricted.disclosure.released import Released
 from robustify.restricted.disclosure.released_number import ReleasedNumber
 
@@ -38,6 +39,26 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
     yield f"to publish: robustify export published {folder} -o DIR"
 
 
+def first_of_released(page: Released) -> FirstScreen:
+    """Return the first screen of a released page, from its released numbers alone."""
+    of_set = {n.measure: n for n in page.numbers if n.value is not None and not n.subject}
+    scores = [n for n in page.numbers if n.value is not None and (n.measure, n.part) == ("full", "all")]
+    words = {"page": page, "states": catalogue()["states"], "flagged": of_set.get("flagged"),
+             "by_chance": of_set.get("flagged_by_chance")}  # fmt: skip
+    verdict, number, todo = (
+        filled(catalogue()["released"][name], words) for name in ("verdict", "number", "todo")
+    )
+    tones: dict[str, Tone] = {} if page.trial else {"passed": "good", "failed": "bad"}
+    checks = tuple((None, filled(catalogue()["released"]["score"], {"n": n})) for n in scores)
+    return FirstScreen(
+        verdict,
+        tones.get(page.state, "unsure"),
+        number=number,
+        checks=checks,
+        todo=(Recommendation("released", todo, "numbers", page.n),),
+    )
+
+
 def released_table(page: Released) -> Table:
     """Return the numbers of a released page as a table."""
     numbers = [(n.name, _cell(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
@@ -65,12 +86,12 @@ def _shown(number: ReleasedNumber) -> str:
 
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
     models, rows = (manifest.get("models") or {}).items(), page.topics.rows if page.topics else ()
-    topics = [(t.name, _cell(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
+    topics = [(t.name, _cell(_percent(t.kept), t.kept, t.ci), cell(t.n)) for t in rows]
     return {
         "page": page,
         "name": page.name,
         "signature": page.signature,
-        "first": FirstScreen(f"{page.name}: {page.state}", "unsure"),
+        "first": first_of_released(page),
         "numbers": released_table(page),
         "topics": text_table("Items kept, by topic", ("What", "Value", "Items"), topics),
         "how": [

@@ -1,11 +1,26 @@
 """Comparison of finished runs as text and as an HTML page (`robustify compare`), with IDs of items but no item text."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from robustify.report.advice import grounds
+from robustify.judging.measures import FULL
+from robustify.judging.summary.result import Summary
+from robustify.report.advice import Recommendation, grounds
+from robustify.report.compare.change import Change
 from robustify.report.compare.comparing import Comparison, RunPair
 from robustify.report.compare.comparing import compared as compared
-from robustify.report.format import Table, cell, count, counted, in_points, p_value, plain, table, text_table
+from robustify.report.format import (
+    Table,
+    between,
+    cell,
+    count,
+    counted,
+    in_points,
+    p_value,
+    plain,
+    table,
+    text_table,
+)
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
 
@@ -29,13 +44,13 @@ def comparison_html(found: Comparison) -> str:
 def _values(found: Comparison) -> dict[str, Any]:
     names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(found.runs, start=1)]
     summaries = [run.summary for run in found.runs]
-    rules = [f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen" for s in summaries]
+    rules = [_rule(s) for s in summaries]
     rows = (
         (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.flagged, s.splits.kept,
          s.state)
         for name, rule, s in zip(names, rules, summaries, strict=True)
     )  # fmt: skip
-    heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Removed", "Robust", "Verdict")
+    heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Flagged", "Kept", "State")
     return {
         "name": ", ".join(names),
         "signature": "; ".join(plain(run.manifest["signature"], 500) for run in found.runs),
@@ -50,6 +65,12 @@ def _values(found: Comparison) -> dict[str, Any]:
         "moves": _moves,
         "most": MOST_ITEMS,
     }
+
+
+def _rule(s: Summary) -> str:
+    if s.screen is None:
+        return "no screen"
+    return f"{s.screen.criterion}/{s.screen.mode}" if s.screen.voters else f"{s.screen.criterion}, no voters"
 
 
 def _numbers(pair: RunPair, caption: str) -> Table:
@@ -83,15 +104,15 @@ def _first(found: Comparison) -> FirstScreen:
         are = "is" if len(changed) == 1 else "are"
         verdict = f"{count(len(changed))} of {counted(len(tested), 'difference')} {are} more than noise."
     elif tested:
-        verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
-    most = max(changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
-    modes = {run.summary.full_mode for run in found.runs}
+        verdict = f"No difference between these runs is more than noise ({count(len(tested))} tested)."
+    whole = [c for c in changed if c.part == "all"]
+    most = max(whole or changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
+    modes = {run.summary.full_mode for run in found.runs if FULL.of(run.summary)}
     edited = [pair for pair in known if pair.edited]
     facts = []
     if len(known) == len(edited) == 1:
         facts = [*edited[0].effect, verdict]
         verdict = facts.pop(0)
-    facts += [f"Largest change: {in_points(most.difference.value or 0.0)}, {most.label}."] if most else []
     if known:
         both = "both" if len(found.runs) == 2 else "every two"
         facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")
@@ -100,4 +121,36 @@ def _first(found: Comparison) -> FirstScreen:
         facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
     warnings = dict.fromkeys(f"Caution: {said}." for pair in found.pairs if (said := pair.says("warning")))
     above = (*((TWO_MODES,) if len(modes) > 1 else ()), *warnings)
-    return FirstScreen(verdict, "unsure", above, checks=tuple((None, fact) for fact in facts))
+    noticeable = min((c.mde for c in tested if c.mde is not None), default=None)
+    number = _largest(most) if most else ""
+    if not changed and noticeable is not None:
+        number = f"Only a difference of {in_points(noticeable)} or more would probably have been noticed."
+    return FirstScreen(
+        verdict,
+        "unsure",
+        above,
+        number,
+        checks=tuple((None, fact) for fact in facts),
+        todo=_todo(found, tested, changed),
+    )
+
+
+def _largest(change: Change) -> str:
+    ends = f" ({between(change.difference.ci)})" if change.difference.ci else ""
+    first, second = (
+        cell(q, "points" if change.in_points else "rate").main for q in (change.first, change.second)
+    )
+    return f"{change.label}: {first}, then {second}, {in_points(change.difference.value or 0.0)}{ends}."
+
+
+def _todo(
+    found: Comparison, tested: Sequence[Change], changed: Sequence[Change]
+) -> tuple[Recommendation, ...]:
+    if found.degraded:
+        worse = f"The last run is worse ({found.degraded[0]}): look at the items that moved"
+        return (Recommendation("degraded", worse, "moved", len(found.degraded)),)
+    if changed:
+        return (Recommendation("quote", "Quote the changes with their intervals", "changed", len(changed)),)
+    return (
+        Recommendation("noise", "Report no change; smaller ones need more items", "changed", len(tested)),
+    ) * bool(tested)

@@ -130,9 +130,9 @@ class RunPair:
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
     def screens(self, name: str) -> list[str]:
-        """Return the distinct values of one screen setting, those of the first run before those of the second."""
+        """Return the distinct values of one setting of the screens with voters, those of the first run first."""
         screens = (side.summary.screen for side in (self.one, self.two))
-        return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
+        return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen and screen.voters))
 
     def says(self, code: str) -> str:
         """Return the text `code` of the catalogue, filled in for the pair, or an empty string if it does not apply."""
