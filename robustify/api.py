@@ -108,15 +108,15 @@ class Audit:
 
     @property
     def scores(self) -> "pd.DataFrame":
-        """Scores of models that saw the question: `full`, `without_question`, `quote`, and what `looks` brought, each with
-        its ends (95 %), and the `kind` of the number to quote. Raise `AuthorisationError` for a restricted run."""
+        """Scores of models: `full`, or else `cloze`, `without_question`, `quote`, and what `looks` brought, each with its
+        ends (95 %), and the `kind` of the number to quote. Raise `AuthorisationError` for a restricted run."""
         import pandas as pd
 
         self._require_rows("summary.json")
         rows = []
         for score in report_tree(self.run.summary)["scores"]:
             row = {"model": score["model"], "kind": score["kind"]}
-            for name in ("quote", "full", "without_question", "looks"):
+            for name in ("quote", "full", "cloze", "without_question", "looks"):
                 found = _flat(score[name] or {"value": None})
                 row |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
             sources = ", ".join(score["looks_sources"])

@@ -243,6 +243,7 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
     from robustify.base.errors import UsageError
     from robustify.base.files import neutral
     from robustify.report.explaining import explained, flagged
+    from robustify.report.opening import MOST_QUOTED, opening
 
     if item is not None:
         if as_csv:
@@ -267,6 +268,9 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
     )
     say(some if rows else none)
+    for one in opening(run.summary).quotes[:MOST_QUOTED]:
+        if one.looks is not None and one.owed:
+            say(f"{one.model}: {one.owed}")
     return 0
 
 

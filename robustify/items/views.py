@@ -5,7 +5,7 @@ A view determines what a model sees, and a template, a versioned and hashed file
 
 import hashlib
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -68,6 +68,7 @@ class Template:
     continuation: jinja2.Template = field(repr=False)
     by_letter: bool
     hides_passage: bool
+    source: str = field(repr=False)
 
     def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
         """Return one request per choice, in the displayed order. Few-shot items come first, each in its original order
@@ -116,7 +117,18 @@ def template(view: View, name: str | None = None) -> Template:
     context, continuation = (_JINJA.from_string(parts[name]) for name in ("context", "continuation"))
     by_letter, hides_passage = "letter" in parts["continuation"], "{{ question" in parts["context"]
     about = view, wanted, digest, parts["description"]
-    return Template(*about, context, continuation, by_letter, hides_passage)
+    source = parts["description"] + parts["context"] + parts["continuation"]
+    return Template(*about, context, continuation, by_letter, hides_passage, source)
+
+
+def prompt_sources(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the wording of each prompt, by `view/name`, whose SHA-256 is that of a template of this version."""
+    every = {f"{view}/{name}": template(view, name) for view in VIEWS for name in names(view)}
+    return {
+        name: every[name].source
+        for name, digest in digests.items()
+        if name in every and every[name].digest == digest
+    }
 
 
 def by_chat(context: str, letters: Sequence[str]) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 from markupsafe import Markup
 
 from robustify.base.files import write_text
+from robustify.items.views import prompt_sources
 from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import flagged_sum, grounds
+from robustify.report.charts import charts
 from robustify.report.format import plain
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
@@ -32,11 +34,12 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     `seed`, `signature`, `notes`, and `explorer` (whether the run has one).
     """
     values = _values(summary, provenance)
+    css = styles("palette", "plot")
     drawn = {
-        f"figures/{name}.svg": html(f"{name}.svg.j2", **values, styles=styles("palette", "plot"))
-        for name, plot in (("scores", values["plot"]), ("cuts", values["cuts"]))
-        if plot
+        f"figures/{one.id}.svg": html("paired_bars.svg.j2", chart=one, styles=css) for one in charts(summary)
     }
+    if values["plot"]:
+        drawn["figures/scores.svg"] = html("scores.svg.j2", **values, styles=css)
     return {
         "report.html": html("page.html.j2", **values),
         "report.md": markdown("report.md.j2", **values),
@@ -63,7 +66,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s, provenance)
     chart = charted(first.quotes)
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
-    cuts = html("cuts.svg.j2", s=s, styles="")
+    drawn = {one.id: Markup(html("paired_bars.svg.j2", chart=one, styles="")) for one in charts(s)}
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     provenance = {"templates": {}, "models": {}, "versions": {}, "notes": (), "data": {}, **provenance}
@@ -81,7 +84,8 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "quotes": quote_table(first.quotes),
         "kept": g.called,
         "plot": Markup(plot) if '<rect class="bar' in plot else "",
-        "cuts": Markup(cuts) if "<text" in cuts else "",
+        "drawn": drawn,
+        "prompts": prompt_sources(provenance["templates"]),
         "growing": provenance.get("growing") is True,
         "state": state_sentence(s),
         "provenance": provenance,

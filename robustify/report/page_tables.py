@@ -78,8 +78,8 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
             "Items that cannot be asked as cloze, by reason", ("Reason", "Items"), s.splits.cloze_excluded.items()
         ),
         "topics": table(
-            "Topics before and after", ("Topic", "Before", "After", "Kept", "p"),
-            ((name, t.before, t.after, t.retention, p_cell(t.p_bh))
+            "Kept, by topic", ("Topic", "Kept", "p"),
+            ((name, t.retention, p_cell(t.p_bh))
              for name, t in (s.topics.by_topic if s.topics else {}).items()),
         ),
         "texts": table(
@@ -138,8 +138,8 @@ def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
              for name, f in (s.random_removal or {}).items()),
         ),
         "order": table(
-            "Order of the options", ("Model", "Mean", "SD", "Lowest", "Highest", "Flips", "Same in all"),
-            ((voting(name, f.is_voter), Quantity(value=f.mean, n=f.n, ci=f.mean_ci), cell(f.sd, "points"), f.min, f.max,
+            "Order of the options", ("Model", "Mean", "SD", "Flips", "Same in all"),
+            ((voting(name, f.is_voter), Quantity(value=f.mean, n=f.n, ci=f.mean_ci), cell(f.sd, "points"),
               f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
         ),
         "calibration": table(

@@ -97,5 +97,6 @@ def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
         "how": [
             ("robustify", manifest.get("robustify", "")),
             *((f"model {name}", facts.get("engine", "")) for name, facts in models),
+            *((f"prompt {name}", digest[:16]) for name, digest in (manifest.get("templates") or {}).items()),
         ],
     }

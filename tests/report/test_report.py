@@ -172,7 +172,7 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
     assert tags.count("table") == tags.count("caption") == page.count('download="') > 10
     assert all(values.get("scope") in {"row", "col"} for tag, values in reader.tags if tag == "th")
     drawings = [values for tag, values in reader.tags if values.get("role") == "img"]
-    assert len(drawings) == tags.count("figure") == 2
+    assert len(drawings) == tags.count("figure") == 4
     assert set((drawings[0]["aria-labelledby"] or "").split()) <= set(reader.ids)
     assert not any("open" in values for tag, values in reader.tags if tag == "details")
 
