@@ -75,7 +75,8 @@ def import_logs(
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
         files = [*(log.path for log in logs), *map(Path, data)]
-        require_ordinary_files(called[-1] if called else _UNNAMED, gathered.items or (), files, called)
+        about, ids = called[-1] if called else _UNNAMED, () if gathered.items else gathered.topics
+        require_ordinary_files(about, gathered.items or (), files, called, ids)
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": _named(named)}
         config = _config(

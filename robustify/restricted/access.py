@@ -41,12 +41,13 @@ class Access:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
-        """Read the items of the set, with keyed IDs. Invalid rows are left out if `skip_bad`. Raise `DataError` if the
-        number of records differs from the pinned one, or if the files cannot be loaded."""
+        """Read the items of the set, with keyed IDs. Invalid rows are left out if `skip_bad`. Marks of earlier versions are
+        renewed. Raise `DataError` if the number of records differs from the pinned one, or the files cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
         _require_records(about.id, len(bench.items) + len(bench.quarantined), self.records)
+        terms.renew(about.id, bench.items)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
@@ -173,7 +174,7 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     manifest = adapter.manifest
     if manifest.restricted:
         facts = [
-            _fact("licence", lambda: f"accepted by {require(adapter).name}"),
+            _fact("licence", lambda: _accepted_by(require(adapter))),
             _fact("data", lambda: _pinned(adapter)),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
@@ -191,6 +192,15 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
         facts = [_row("licence", True, terms), *(_row("content", *one) for one in found)]
     about = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
     return {**about, "facts": facts, "content_sha256": content}
+
+
+def _accepted_by(row: Acceptance) -> str:
+    old = (
+        ""
+        if row.parts
+        else ", by a version that does not recognise edited copies (renewed when the set is opened)"
+    )
+    return f"accepted by {row.name}{old}"
 
 
 def _pinned(adapter: Adapter) -> str:

@@ -55,10 +55,15 @@ def require_ordinary(
 
 
 def require_ordinary_files(
-    name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
+    name: str,
+    items: Sequence[Item],
+    files: Iterable[Path],
+    names: Iterable[str] = (),
+    ids: Iterable[str] = (),
 ) -> None:
-    """Raise `AuthorisationError` if items from logs have signs of sensitivity. No attestation applies to them."""
-    _refuse(name, list(_signs(items, list(files), list(names))))
+    """Raise `AuthorisationError` if items from logs, or the `ids` of items without texts, have signs of sensitivity. No
+    attestation applies to them."""
+    _refuse(name, [*_signs(items, list(files), list(names)), *_of_accepted((), ids)])
 
 
 def by_name(source: Source) -> NamedSet:
@@ -125,9 +130,10 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
 
 
-def _of_accepted(items: Sequence[Item]) -> Iterator[Sign]:
-    for name, n in copied_sets(items).items():
-        yield Sign("S3", f"{n:,} of {len(items):,} records are in {name}")
+def _of_accepted(items: Sequence[Item], ids: Iterable[str] = ()) -> Iterator[Sign]:
+    listed = list(ids)
+    for name, n in copied_sets(items, listed).items():
+        yield Sign("S3", f"{n:,} of {len(items) or len(listed):,} records are in {name}, or edited from it")
 
 
 def _restricted() -> list[Manifest]:

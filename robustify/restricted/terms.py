@@ -1,18 +1,14 @@
 """Record of accepted terms in the user's account.
 
 An acceptance becomes invalid if the terms or the manifest change, because it names the hosts that may receive items and
-the size of published cells. It pins every file of the set, and has the fingerprints of its items: 64 bits of a keyed
-hash of folded words, so that case, spaces, punctuation, labels, and the order of rows and choices do not matter. An
-item is known by its stem, by its choices, or by both. Texts of few words, and those that a set repeats, count only
-together.
+the size of published cells. It pins every file of the set, and has the marks of its items (`item_marks`).
 """
 
 import base64
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
@@ -23,16 +19,11 @@ from robustify import __version__
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
-from robustify.gate.folded_words import kept_words
 from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
+from robustify.restricted.item_marks import Marks, copied, copied_ids, marks_of
 
 _MOST_BYTES = 64 << 20
-LEAST = 5
-"""Number of known items that make a set a copy. In a smaller set, more than half of the items do."""
-_SIZE = 8
-_STEM, _CHOICES = 20, 24
-"""Minimum size of the folded words of a stem (about five), and of all choices of an item, by which the item is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +37,8 @@ class Pin:
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """Acceptance of one version of the terms under one version of the manifest. `folder` is that of the adapter, so that
-    its set is recognised even if no variable names this folder. `files` pins each file of the data by its path, and
-    `items` has the fingerprints of a restricted set in Base64, of which none is ever dropped."""
+    its set is recognised even if no variable names this folder. `files` pins each file of the data by its path. `items` and
+    `parts` have the marks of a restricted set in Base64. Acceptances of earlier versions have no parts."""
 
     id: str
     licence_sha256: str
@@ -58,6 +49,17 @@ class Acceptance:
     folder: str = ""
     files: Mapping[str, Pin] = field(default_factory=dict)
     items: str = ""
+    parts: str = ""
+
+    @property
+    def marks(self) -> Marks:
+        """Marks of whole items and of their parts."""
+        return Marks(base64.b64decode(self.items), base64.b64decode(self.parts))
+
+    def with_marks(self, marks: Marks) -> "Acceptance":
+        """Return the acceptance with these marks."""
+        whole, parts = (base64.b64encode(some).decode() for some in (marks.wholes, marks.parts))
+        return replace(self, items=whole, parts=parts)
 
 
 class _Accepted(Settings):
@@ -79,13 +81,15 @@ def accepted() -> tuple[Acceptance, ...]:
     return _record().accepted
 
 
-def copied_sets(items: Sequence[Item]) -> dict[str, int]:
-    """Return the accepted restricted sets of which the items are a copy, and how many items are in each."""
-    record, sets = _record(), dict[str, bytes]()
+def copied_sets(items: Sequence[Item], ids: Iterable[str] = ()) -> dict[str, int]:
+    """Return the accepted restricted sets of which the items are a copy, by their texts, or by their IDs and these `ids` of
+    items without texts, and how many of them are in each."""
+    record, sets = _record(), dict[str, Marks]()
     for row in record.accepted:
         if row.items:
-            sets[row.id] = _joined((sets.get(row.id, b""), base64.b64decode(row.items)))
-    return _copied(items, bytes.fromhex(record.key), sets)
+            sets[row.id] = sets.get(row.id, Marks()).joined(row.marks)
+    key = bytes.fromhex(record.key)
+    return copied(items, key, sets) or copied_ids([*(item.id for item in items), *ids], key, sets)
 
 
 def _record() -> _Accepted:
@@ -126,12 +130,11 @@ def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequenc
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
         raise UsageError("The name is empty, too long or not printable; expected the name of a person.")
-    file, record, digest = licences_file(), _record(), _digest(adapter)
+    record, digest = _record(), _digest(adapter)
     same = [row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)]
-    marks = {base64.b64decode(row.items) for row in same}
-    if adapter.manifest.restricted:
-        counts = Counter(mark for item in items for mark in _fingerprints(item, bytes.fromhex(record.key)))
-        marks.add(b"".join(mark for mark, n in counts.items() if n == 1))
+    marks = marks_of(items, bytes.fromhex(record.key)) if adapter.manifest.restricted else Marks()
+    for row in same:
+        marks = marks.joined(row.marks)
     new = Acceptance(
         id=adapter.manifest.id,
         licence_sha256=digest,
@@ -141,14 +144,27 @@ def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequenc
         manifest_sha256=adapter.sha256,
         folder=str(adapter.folder.resolve()),
         files=files,
-        items=base64.b64encode(_joined(marks)).decode(),
-    )
-    others = [row for row in record.accepted if row not in same]
+    ).with_marks(marks)
+    _write(record, (*(row for row in record.accepted if row not in same), new))
+    return new
+
+
+def renew(name: str, items: Sequence[Item]) -> None:
+    """Add the marks of these items to the acceptances of a set, if an earlier version recorded them without parts. Raise
+    `ResourceError` if the record cannot be written."""
+    record = _record()
+    old = [row for row in record.accepted if row.id == name and not row.parts]
+    if old and (marks := marks_of(items, bytes.fromhex(record.key))).parts:
+        renewed = (row.with_marks(row.marks.joined(marks)) for row in old)
+        _write(record, [*(row for row in record.accepted if row not in old), *renewed])
+
+
+def _write(record: _Accepted, accepted: Sequence[Acceptance]) -> None:
+    file = licences_file()
     with writable(file):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = record.model_copy(update={"accepted": (*others, new)}).model_dump_json(indent=1)
+        text = record.model_copy(update={"accepted": tuple(accepted)}).model_dump_json(indent=1)
         write_atomic(file, text.encode(), private=True)
-    return new
 
 
 def _digest(adapter: Adapter) -> str:
@@ -158,36 +174,3 @@ def _digest(adapter: Adapter) -> str:
 def utc_now() -> str:
     """Return the current UTC time in ISO 8601 format."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-# Fingerprints of items
-
-
-def _joined(several: Iterable[bytes]) -> bytes:
-    """Join several strings of fingerprints into one, sorted and without repeats."""
-    return b"".join(sorted(set().union(*map(_cut, several))))
-
-
-def _copied(items: Sequence[Item], key: bytes, sets: Mapping[str, bytes]) -> dict[str, int]:
-    """Return the sets of which the items are a copy, and how many are in each. `sets` has their fingerprints."""
-    known, counts = {name: _cut(marks) for name, marks in sets.items()}, Counter[str]()
-    for item in items if known else ():
-        marks = list(_fingerprints(item, key))
-        counts.update(name for name, its in known.items() if not its.isdisjoint(marks))
-    return {name: n for name, n in counts.items() if n >= LEAST or 2 * n > len(items)}
-
-
-def _cut(fingerprints: bytes) -> set[bytes]:
-    return {fingerprints[at : at + _SIZE] for at in range(0, len(fingerprints), _SIZE)}
-
-
-def _fingerprints(item: Item, key: bytes) -> Iterator[bytes]:
-    asked = b"".join(kept_words(item.stem))
-    options = b"\n".join(sorted(b"".join(kept_words(choice)) for choice in item.choices))
-    for enough, text in (
-        (len(asked) >= _STEM, b"stem\n" + asked),
-        (len(options) >= _CHOICES, b"choices\n" + options),
-        (len(asked) + len(options) >= _STEM, b"item\n" + asked + b"\n" + options),
-    ):
-        if enough:
-            yield hashlib.blake2b(text, key=key, digest_size=_SIZE).digest()

@@ -1,0 +1,181 @@
+"""Marks of items, by which copies of a restricted set are recognised: 64 bits of a keyed hash of folded words.
+
+Case, spaces, punctuation, labels, and the order of rows and choices do not matter. Whole marks are of a stem, choices, or
+both. Marks of parts recognise edited copies: all choices but one, a long text alone, runs of telling words, and the ID.
+Because the key lies beside the marks, a mark of few words could be guessed with a word list, so a part has at least `LONG`
+characters, and runs of a registered text do not overlap, or they could be joined word by word. Marks that a set repeats
+are left out.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from robustify.gate.folded_words import fold, kept_words
+from robustify.items.item import Item
+
+SIZE = 8
+LEAST, SHARE = 5, 0.03
+"""Number of known items that make a set a copy. Edited ones must also be this share of the set. In a smaller set, more than
+half of the items do."""
+LONG, WORDS = 24, 3
+"""Minimum number of folded characters of a part, and of telling words in a run."""
+_STEM, _CHOICES = 20, 24
+"""Minimum size of the folded words of a stem (about five), and of all choices of an item, by which the item is known."""
+COMMON = frozenset(
+    fold(
+        "about above after all also among an and any are as at be because been before being below best between both "
+        "but by can could did do does during each either following for from had has have having her his how if in "
+        "into is it its itself large less many may medium might mini model more most much must no none nor not of on "
+        "one only or other our out over per same she should small some such than that the their them then there these "
+        "they this those through to true two under up use used using very was we were what when where which while who "
+        "whom whose why will with within without would you your answer answers base chat choice choices code correct "
+        "false general instruct introduction item likely miscellaneous misc option options pro question questions "
+        "statement statements"
+    ).split()
+)
+"""Folded words that tell nothing about an item."""
+_NAMING = COMMON.union(fold("data eval example index items line sample split test train validation").split())
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Marks of a set, as sorted strings of `SIZE` bytes each, of which none is ever dropped."""
+
+    wholes: bytes = b""
+    parts: bytes = b""
+
+    def joined(self, other: "Marks") -> "Marks":
+        """Return the marks of both, without repeats."""
+        wholes, parts = _cut(self.wholes + other.wholes), _cut(self.parts + other.parts)
+        return Marks(b"".join(sorted(wholes)), b"".join(sorted(parts)))
+
+
+def marks_of(items: Iterable[Item], key: bytes) -> Marks:
+    """Return the marks of a restricted set."""
+    wholes, parts, passages = Counter[bytes](), Counter[bytes](), set[bytes]()
+    for item in items:
+        read = _Words.of(item)
+        wholes.update(set(_wholes(read, key)))
+        # A passage that several items share is registered once.
+        *above, question = read.asked
+        above = [passage for passage in above if b" ".join(passage) not in passages]
+        passages |= set(map(b" ".join, above))
+        runs = (_runs(words, key, apart=True) for words in (*above, question, *read.choices))
+        parts.update({*_fewer(read, key), *_alone(read.choices, key), *_named(item.id, key)}.union(*runs))
+    return Marks(
+        *(b"".join(sorted(mark for mark, n in found.items() if n == 1)) for found in (wholes, parts))
+    )
+
+
+def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
+    """Return the sets of which the items are a copy, perhaps an edited one, and how many items are in each."""
+    counts = {name: _Count(marks) for name, marks in sets.items()}
+    for item in items if sets else ():
+        read = _Words.of(item)
+        texts = (*read.asked, read.topic, *read.choices)
+        parts = {*_fewer(read, key), *_alone(texts, key)}.union(*(_runs(words, key) for words in texts))
+        wholes = set(_wholes(read, key))
+        for count in counts.values():
+            count.add(wholes, parts)
+    return {name: n for name, count in counts.items() if (n := count.copied(len(items)))}
+
+
+def copied_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
+    """Return the sets to which more than half of some IDs belong, and how many. IDs such as `test-12` tell nothing."""
+    marks = [set(_named(name, key)) for name in ids]
+    known = {name: _cut(own.parts) for name, own in sets.items()}
+    counts = {name: sum(not its.isdisjoint(mark) for mark in marks) for name, its in known.items()}
+    return {name: n for name, n in counts.items() if n >= LEAST and 2 * n > len(marks)}
+
+
+class _Count:
+    """Known items of one set."""
+
+    def __init__(self, known: Marks) -> None:
+        self._wholes, self._parts = _cut(known.wholes), _cut(known.parts)
+        self._exact, self._edited, self._seen = 0, 0, set[bytes]()
+
+    def add(self, wholes: set[bytes], parts: set[bytes]) -> None:
+        """Count an item with these marks."""
+        if not self._wholes.isdisjoint(wholes):
+            self._exact += 1
+        elif known := self._parts & parts:
+            self._edited += 1
+            self._seen |= known
+
+    def copied(self, n_items: int) -> int:
+        """Return the number of known items if they make a set of this size a copy, or else 0."""
+        # A phrase that many items share counts as one item.
+        n = self._exact + min(self._edited, len(self._seen))
+        many = self._exact >= LEAST or n >= max(LEAST, SHARE * n_items)
+        return n if many or 2 * self._exact > n_items or 2 * n > max(2, n_items) else 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Words:
+    """Folded words of an item: of its passage, if any, and its question, of each choice, and of its topic."""
+
+    asked: list[list[bytes]]
+    choices: list[list[bytes]]
+    topic: list[bytes]
+
+    @classmethod
+    def of(cls, item: Item) -> "_Words":
+        at = item.sealed.question_at
+        asked = [item.stem[:at], item.stem[at:]] if at else [item.stem]
+        return cls(list(map(kept_words, asked)), list(map(kept_words, item.choices)), kept_words(item.topic))
+
+
+def _cut(marks: bytes) -> set[bytes]:
+    return {marks[at : at + SIZE] for at in range(0, len(marks), SIZE)}
+
+
+def _mark(kind: bytes, text: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(kind + b"\n" + text, key=key, digest_size=SIZE).digest()
+
+
+def _wholes(read: _Words, key: bytes) -> Iterator[bytes]:
+    stem = b"".join(b"".join(words) for words in read.asked)
+    options = b"\n".join(sorted(map(b"".join, read.choices)))
+    for text in {stem, *map(b"".join, (*read.asked, read.topic))}:
+        if len(text) >= _STEM:
+            yield _mark(b"stem", text, key)
+    if len(options) >= _CHOICES:
+        yield _mark(b"choices", options, key)
+    if len(stem) + len(options) >= _STEM:
+        yield _mark(b"item", stem + b"\n" + options, key)
+
+
+def _fewer(read: _Words, key: bytes) -> Iterator[bytes]:
+    """Yield the marks of all choices, and of all but each one, which also recognise a choice more."""
+    texts = sorted(map(b"".join, read.choices))
+    for some in (texts, *(texts[:at] + texts[at + 1 :] for at in range(len(texts)))):
+        if sum(map(len, some)) >= LONG:
+            yield _mark(b"choices", b"\n".join(some), key)
+
+
+def _alone(texts: Iterable[list[bytes]], key: bytes) -> Iterator[bytes]:
+    yield from (_mark(b"alone", text, key) for text in map(b"".join, texts) if len(text) >= LONG)
+
+
+def _named(name: str, key: bytes) -> Iterator[bytes]:
+    """Yield the mark of an ID, unless it has only numbers, short words, and words such as `test`."""
+    words = re.findall(r"[^\W\d_]{4,}", name)
+    if len(name) >= 2 * SIZE or not _NAMING.issuperset(fold(word).strip() for word in words):
+        yield _mark(b"id", name.strip().encode("utf-8", "replace"), key)
+
+
+def _runs(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
+    """Yield the marks of runs of telling words, each just long enough: from every word, or side by side if `apart`."""
+    telling = [word for word in words if word not in COMMON]
+    start = end = size = 0
+    while end < len(telling):
+        size += len(telling[end])
+        end += 1
+        while size >= LONG and end - start >= WORDS:
+            yield _mark(b"run", b" ".join(telling[start:end]), key)
+            size = 0 if apart else size - len(telling[start])
+            start = end if apart else start + 1
