@@ -85,12 +85,13 @@ def make_key(out: Path) -> int:
 
     made = new_key(out)
     begin(made, record_file(out))
+    other = Path(os.environ.get(FILE_VARIABLE) or out).absolute() != out.absolute()
     lines = [
         f"{out}: key {made.id}, mode 0600",
-        f"To use it for the gate: export {GATE_VARIABLE}={out}",
         f"Keep your key of IDs, which ${FILE_VARIABLE} names, because only that key opens its lists of IDs."
-        if os.environ.get(FILE_VARIABLE)
+        if other
         else f"To use it for IDs: export {FILE_VARIABLE}={out}",
+        f"To use it for the gate instead: export {GATE_VARIABLE}={out}",
         "Keep a copy with your other secrets. The gate and the IDs need separate keys.",
     ]
     return print_result({"key_id": made.id, "file": str(out)}, lines)
@@ -165,6 +166,7 @@ def accept_terms(name: str, person: str, licence_sha256: str) -> int:
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
+    _ = known.licence  # raises if the terms were edited, so that their right digest is not called wrong
     if licence_sha256.lower() != known.manifest.licence.sha256:
         raise AuthorisationError(
             f"{known.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
@@ -24,6 +25,7 @@ from robustify.export.tasks import write_restricted_tasks
 from robustify.export.writing import Heading
 from robustify.export.writing import staged as new_folder
 from robustify.judging.judgement import Judgement
+from robustify.judging.summary.result import Summary
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, manifest_of
 from robustify.pipeline.config import Config, edited
@@ -32,13 +34,27 @@ from robustify.report.printing import label
 from robustify.report.released_page import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import TEMPORARY, confined, require_private
-from robustify.restricted.disclosure.record import Release, SplitOf, digest, record, record_file, split_of
-from robustify.restricted.disclosure.released import CELL, released
+from robustify.restricted.disclosure.item_words import ItemWords
+from robustify.restricted.disclosure.record import (
+    Release,
+    SplitOf,
+    digest,
+    record,
+    record_file,
+    refusal,
+    releases_of,
+    remember,
+    require_newest,
+    split_of,
+)
+from robustify.restricted.disclosure.released import CELL, Candidates, candidates
 from robustify.restricted.ids import NAMES, Split, evaluator_key, hashed, read_split, sealed
 from robustify.runs.run import MANIFEST, Run, open_run, replacing
 
 CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
 """File of a run that identifies its set and split by keyed digests for the record of releases."""
+CANDIDATES = "candidates.json"
+"""File of a run with all numbers that may be released, of which a page shows those that fit into the budget."""
 _SETTINGS = (
     "name",
     "sensitivity",
@@ -101,17 +117,18 @@ class RestrictedPolicy:
         """Write the folder of a restricted run (mode 0700, files 0600). Splits of fewer than `min_cell` items are
         left out, and if a guardrail stops exports, all splits and tasks. Temporary folders of killed runs are
         removed. Raise `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
-        key, about = self.access.key, self.access.manifest
+        key = self.access.key
         # Anyone with a copy of the data could compare a plain digest.
         sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
         masked = replace(asked, data={**asked.data, "sha256": sealed_data.hexdigest()})
         manifest = self._manifest(masked)
-        page = released(judgement.summary, label, about.min_cell)
-        page = page.model_copy(update={"signature": manifest["signature"]})
+        made = self._candidates(asked, judgement.summary, manifest)
+        page = made.filled()
         verdicts = {v.item: v.verdict for v in judgement.verdicts}
         splits = {} if page.available is None or page.halting else self._splits(verdicts)
         with _replacing(folder, manifest, key) as staged:
             write_released(staged, page, manifest)
+            write_json(staged / CANDIDATES, made.model_dump(mode="json"))
             if asked.items is not None:
                 claim = asdict(split_of(key, asked.items, verdicts))
                 write_json(staged / CLAIM, {"format": CLAIM_FORMAT, **claim})
@@ -121,7 +138,7 @@ class RestrictedPolicy:
             if splits:
                 write_restricted_tasks(
                     staged / "lm_eval_tasks",
-                    Heading(self.config.name, manifest["signature"], page.state),
+                    Heading(page.name, page.signature, page.state),
                     there=list(splits),
                     profile=self.config.cloze.profile,
                     hidden=self.config.hidden,
@@ -132,6 +149,31 @@ class RestrictedPolicy:
             if str(left.resolve()) != tempfile.gettempdir():
                 shutil.rmtree(left, ignore_errors=True)
         return open_run(folder)
+
+    def _candidates(self, asked: RunInput, summary: Summary, manifest: Mapping[str, Any]) -> Candidates:
+        """Return the numbers that may be released, with no name that contains a word of an item. The record of releases
+        knows them by the real names, so that a name that is listed later costs nothing."""
+        about, key = self.access.manifest, self.access.key
+        words = ItemWords.of(asked.items or (), about.topics)
+        real = candidates(summary, label, ItemWords(), about.min_cell).numbers
+        made = candidates(summary, label, words, about.min_cell)
+        models = words.models(dict.fromkeys([*summary.models, *manifest["models"]]))
+        name = words.shown(self.config.name, about.id)
+        parts = dict(part.split(":", 1) for part in manifest["signature"].split("|"))
+        parts |= {"set": name, "voters": ",".join(models.get(v, v) for v in parts["voters"].split(","))}
+        about_page = {
+            "name": name,
+            "models": {models[one]: facts.get("engine", "") for one, facts in manifest["models"].items()},
+            "prompts": {words.shown(one, f"{i}"): sha for i, (one, sha) in enumerate(manifest["templates"].items(), 1)},
+            "signature": "|".join(f"{part}:{value}" for part, value in parts.items()),
+        }
+        return made.model_copy(
+            update={
+                "page": made.page.model_copy(update=about_page),
+                "marks": tuple(tuple(digest(key, content) for content in one.identities) for one in real),
+                "codes": tuple(digest(key, one.code) for one in real),
+            }
+        )
 
     def _splits(self, verdicts: Mapping[str, str]) -> dict[str, Split]:
         # Cloze items are not listed: the text alone decides which items these are, so the list would identify items in
@@ -186,17 +228,35 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
     public, or the folder is not empty, `DataError` if a file of the run was changed, `AuthorisationError` if the run
     has a `limit`, or the record refuses the page, and `ResourceError` if the folder or the record cannot be written.
     """
-    of, page = _claim(run), run.released.only(groups)
+    new, file = _release(run, "page"), record_file()
+    run.require_unchanged(CANDIDATES)
+    made = Candidates.model_validate_json((run.folder / CANDIDATES).read_text(encoding="utf-8"))
+    earlier = releases_of(evaluator_key(), file)
+    fit = made.shown(groups, *new.room(earlier))
+    page = made.published(groups, fit)
+    require_newest(evaluator_key(), file, run.folder, folder, page.signature)
+    if groups and not fit:
+        why = f"fits into the budget that is left: {'; '.join(page.withheld)}"
+        why = why if page.withheld else f"is in {', '.join(groups)}"
+        raise AuthorisationError(
+            refusal(new, earlier) or f"{run.folder}: No number {why}. Nothing was published."
+        )
+    content = digest(
+        evaluator_key(), ["page", page.model_dump(mode="json", exclude={"signature", "releases"})]
+    )
+    again = any((one.of, one.content) == (new.of, content) for one in earlier)
+    numbers = tuple((made.marks[i][0], made.numbers[i].bits) for i in fit)
+    new = replace(new, content=content, numbers=numbers, codes=tuple(made.codes[i] for i in fit))
     with owner_only(), new_folder(folder) as place:
-        write_released(place, page, run.manifest)
-        content = page.model_dump(mode="json", exclude={"signature"})
-        return _recorded(run, "page", content, of, page.parts())
+        counted_page = page.model_copy(update={"releases": len(earlier) + (not again)})
+        write_released(place, counted_page, run.manifest)
+        return _recorded(run, new, {made.marks[i][0]: made.marks[i][1:] for i in fit})
 
 
 def emit_split(run: Run, name: str) -> Split:
     """Record a release, and return a hashed split of a restricted run for publication. Raise as `publish`, `DataError` if
     the split has too few items, and `GuardrailError` if a guardrail stops exports."""
-    of, file = _claim(run), f"splits/{name}.json"
+    new, file = _release(run, name), f"splits/{name}.json"
     if halting := run.released.halting:
         end = "failed, so nothing is published. See the report."
         raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
@@ -204,7 +264,15 @@ def emit_split(run: Run, name: str) -> Split:
         raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
     run.require_unchanged(file)
     made = read_split(run.folder / file)
-    _recorded(run, name, sorted(made.ids), of)
+    require_newest(evaluator_key(), record_file(), run.folder)
+    _recorded(run, replace(new, content=digest(evaluator_key(), [name, sorted(made.ids)])))
+    return made
+
+
+def _recorded(run: Run, new: Release, former: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Release:
+    key, file = evaluator_key(), record_file()
+    made = record(key, file, new, former)
+    remember(key, file, run.folder)
     return made
 
 
@@ -216,30 +284,18 @@ def _claim(run: Run) -> SplitOf:
             f"{run.folder} used only a part of the set. Compared with numbers of the full set, its numbers would reveal "
             "single items. Run without `limit`."
         )
-    if CLAIM not in run.manifest["files"]:
+    if CANDIDATES not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no {CLAIM}, so an earlier version wrote it. Run the same command again."
+            f"{run.folder} has no {CANDIDATES}, so an earlier version wrote it. Run the same command again."
         )
     run.require_unchanged(CLAIM, "summary.json")
     tree: Any = json.loads((run.folder / CLAIM).read_text(encoding="utf-8"))
     return SplitOf(tree["items"], tuple(tree["digests"]), tree["split"])
 
 
-def _recorded(
-    run: Run, what: str, shown: object, of: SplitOf, parts: Sequence[tuple[tuple[object, ...], float]] = ()
-) -> Release:
-    key, about, page = evaluator_key(), run.manifest["adapter"], run.released
-    marks = [tuple(digest(key, content) for content in contents) for contents, _ in parts]
-    release = Release(
-        about["id"],
-        about["version"],
-        what,
-        digest(key, [what, shown]),
-        bits=0.0,
-        of=of,
-        numbers=tuple((mark[0], bits) for mark, (_, bits) in zip(marks, parts, strict=True)),
-        # The bits owed for the verdict and the number of flags are the same in every release of a split.
-        budget=(page.available or 0.0) - page.owed,
-        cell=max(CELL, run.manifest["release"]["min_cell"]),
-    )
-    return record(key, record_file(), release, {mark[0]: mark[1:] for mark in marks})
+def _release(run: Run, what: str) -> Release:
+    """Return a release of this run without its content."""
+    of, about, page = _claim(run), run.manifest["adapter"], run.released
+    # The bits owed for the verdict and the number of flags are the same in every release of a split.
+    budget, cell = (page.available or 0.0) - page.owed, max(CELL, run.manifest["release"]["min_cell"])
+    return Release(about["id"], about["version"], what, "", bits=0.0, of=of, budget=budget, cell=cell)

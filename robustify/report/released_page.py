@@ -13,10 +13,11 @@ from robustify.restricted.disclosure.released import Released
 from robustify.restricted.disclosure.released_number import ReleasedNumber
 
 NOT_SHOWN = "not shown"
+_COLUMNS = ("What", "Value", "95 % interval", "Items")
 
 
 def write_released(folder: Path, page: Released, manifest: Mapping[str, object]) -> None:
-    """Write summary.json, report.html, and report.md. `manifest` names the versions and models."""
+    """Write summary.json, report.html, and report.md. `manifest` names the version."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "summary.json", page.model_dump(mode="json"))
     write_text(folder / "report.html", html("released.html.j2", **_values(page, manifest)))
@@ -35,6 +36,11 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
         yield f"  {_shown(number):>16}  {number.name}{number.reason and f' ({number.reason})'}"
     for name in () if page.trial else page.failed:
         yield f"failed: {guardrail_label(name)}"
+    if page.replaced:
+        yield (
+            f"words of items in names: {', '.join(page.replaced)} (topics by alphabet). To publish such a name, add it to "
+            "the manifest (`topics: [NAME]`), and accept the terms again."
+        )
     yield f"report: {PurePath(folder) / 'report.html'} (release level: {page.release_level})"
     yield f"to publish: robustify export published {folder} -o DIR"
 
@@ -61,15 +67,16 @@ def first_of_released(page: Released) -> FirstScreen:
 
 def released_table(page: Released) -> Table:
     """Return the numbers of a released page as a table."""
-    numbers = [(n.name, _cell(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
-    return text_table(f"Numbers, in steps of {_percent(page.step)}", ("What", "Value", "Items"), numbers)
+    numbers = [(n.name, *_cells(_shown(n), n.value, n.ci, n.reason), cell(n.n)) for n in page.numbers]
+    return text_table(f"Numbers, in steps of {_percent(page.step)}", _COLUMNS, numbers)
 
 
-def _cell(main: str, value: float | None, ci: tuple[float, float] | None, why: str = "") -> Cell:
+def _cells(
+    main: str, value: float | None, ci: tuple[float, float] | None, why: str = ""
+) -> tuple[Cell, Cell]:
     if why:
-        return Cell(f"{main} ({why})", tone="absent")
-    ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
-    return Cell(main, ends, ends, value=value, ends=ci)
+        return Cell(f"{main} ({why})", tone="absent"), cell("")
+    return Cell(main, value=value), cell("" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}")
 
 
 def _percent(share: float) -> str:
@@ -85,18 +92,18 @@ def _shown(number: ReleasedNumber) -> str:
 
 
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    models, rows = (manifest.get("models") or {}).items(), page.topics.rows if page.topics else ()
-    topics = [(t.name, _cell(_percent(t.kept), t.kept, t.ci), cell(t.n)) for t in rows]
+    rows = page.topics.rows if page.topics else ()
+    topics = [(t.name, *_cells(_percent(t.kept), t.kept, t.ci), cell(t.n)) for t in rows]
     return {
         "page": page,
         "name": page.name,
         "signature": page.signature,
         "first": first_of_released(page),
         "numbers": released_table(page),
-        "topics": text_table("Items kept, by topic", ("What", "Value", "Items"), topics),
+        "topics": text_table("Items kept, by topic", _COLUMNS, topics),
         "how": [
             ("robustify", manifest.get("robustify", "")),
-            *((f"model {name}", facts.get("engine", "")) for name, facts in models),
-            *((f"prompt {name}", digest[:16]) for name, digest in (manifest.get("templates") or {}).items()),
+            *((f"model {name}", engine) for name, engine in page.models.items()),
+            *((f"prompt {name}", digest[:16]) for name, digest in page.prompts.items()),
         ],
     }

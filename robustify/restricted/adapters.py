@@ -84,7 +84,8 @@ class _Attestation(_Part):
 
 class Manifest(_Part):
     """Manifest of an adapter (`manifest.yaml`). `names` are other names of the set, by which its files are recognised.
-    `columns` together identify a file of the set, and are empty if other sets have them too."""
+    `columns` together identify a file of the set, and are empty if other sets have them too. `topics` are names (of topics,
+    models, or the run) that may be published although items contain words of them."""
 
     format: Literal["robustify.adapter/1"]
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{1,39}$")]
@@ -97,6 +98,7 @@ class Manifest(_Part):
     canary_sha256: tuple[_Digest, ...] = ()
     names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
     egress: tuple[Annotated[str, AfterValidator(_host)], ...] = ()
     min_cell: int = Field(default=10, ge=1, le=1000)
     attest: dict[Literal["not_sensitive"], _Attestation | None] = Field(default_factory=dict)

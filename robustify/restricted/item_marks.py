@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from robustify.gate.folded_words import fold, kept_words
 from robustify.items.item import Item
@@ -72,7 +72,12 @@ def marks_of(items: Iterable[Item], key: bytes) -> Marks:
 
 def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
     """Return the sets of which the items are a copy, perhaps an edited one, and how many items are in each."""
-    counts = {name: _Count(marks) for name, marks in sets.items()}
+    return {name: its.n for name, its in counted(items, key, sets).items() if its.is_copy(len(items))}
+
+
+def counted(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "Known"]:
+    """Count the items that each set has, exactly or in parts."""
+    counts = {name: Known(_cut(marks.wholes), _cut(marks.parts)) for name, marks in sets.items()}
     for item in items if sets else ():
         read = _Words.of(item)
         texts = (*read.asked, read.topic, *read.choices)
@@ -80,7 +85,7 @@ def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict
         wholes = set(_wholes(read, key))
         for count in counts.values():
             count.add(wholes, parts)
-    return {name: n for name, count in counts.items() if (n := count.copied(len(items)))}
+    return counts
 
 
 def copied_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
@@ -91,27 +96,33 @@ def copied_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dic
     return {name: n for name, n in counts.items() if n >= LEAST and 2 * n > len(marks)}
 
 
-class _Count:
-    """Known items of one set."""
+@dataclass(slots=True, repr=False)
+class Known:
+    """Items of one set that are known: `exact` ones, and edited ones, which share the `seen` parts with it."""
 
-    def __init__(self, known: Marks) -> None:
-        self._wholes, self._parts = _cut(known.wholes), _cut(known.parts)
-        self._exact, self._edited, self._seen = 0, 0, set[bytes]()
+    wholes: set[bytes]
+    parts: set[bytes]
+    exact: int = 0
+    edited: int = 0
+    seen: set[bytes] = field(default_factory=set)
 
     def add(self, wholes: set[bytes], parts: set[bytes]) -> None:
         """Count an item with these marks."""
-        if not self._wholes.isdisjoint(wholes):
-            self._exact += 1
-        elif known := self._parts & parts:
-            self._edited += 1
-            self._seen |= known
+        if not self.wholes.isdisjoint(wholes):
+            self.exact += 1
+        elif known := self.parts & parts:
+            self.edited += 1
+            self.seen |= known
 
-    def copied(self, n_items: int) -> int:
-        """Return the number of known items if they make a set of this size a copy, or else 0."""
-        # A phrase that many items share counts as one item.
-        n = self._exact + min(self._edited, len(self._seen))
-        many = self._exact >= LEAST or n >= max(LEAST, SHARE * n_items)
-        return n if many or 2 * self._exact > n_items or 2 * n > max(2, n_items) else 0
+    @property
+    def n(self) -> int:
+        """Number of known items. A phrase that many items share counts as one."""
+        return self.exact + min(self.edited, len(self.seen))
+
+    def is_copy(self, n_items: int) -> bool:
+        """Return whether the known items make a set of this size a copy."""
+        many = self.exact >= LEAST or self.n >= max(LEAST, SHARE * n_items)
+        return many or 2 * self.exact > n_items or 2 * self.n > max(2, n_items)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

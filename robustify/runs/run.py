@@ -177,7 +177,8 @@ class Run:
         }
         changed = [path for path, digest in digests.items() if not path.is_file() or sha256(path) != digest]
         if changed:
-            hint = "is missing or was changed after the run. Restore it or judge again."
+            mend = "run the same command again" if self.restricted else "judge again"
+            hint = f"is missing or was changed after the run. Restore it or {mend}."
             raise DataError(*(f"{path} {hint}" for path in changed))
 
 

@@ -16,14 +16,14 @@ from robustify.judging.accuracy import scored
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.pipeline.restricted_folder import publish
-from robustify.report.printing import label
 from robustify.restricted.disclosure import released as releasing
-from robustify.restricted.disclosure.released import FINE, Released, released
+from robustify.restricted.disclosure.released import FINE, Released
 from robustify.restricted.ids import item_id
 from robustify.runs.run import open_run
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
 from tests.support.refusals import refused
+from tests.support.released import released
 from tests.support.restricted_run import Inside
 
 PUBLISHED = ("", "0123456789abcdef", "mock-restricted", "robustify/v1/ids")
@@ -110,7 +110,7 @@ def test_no_topic_has_only_one_flagged_set_that_fits_what_was_published(
     which: str, rates: int, request: pytest.FixtureRequest
 ) -> None:
     inside: Inside = request.getfixturevalue(which)
-    page, known = released(inside.summary, label), knowledge(inside)
+    page, known = released(inside.summary), knowledge(inside)
     told = attacked(page, known)
     rows = 0 if page.topics is None else len(page.topics.rows)
     assert len(told.low) == 1 + rates + rows
@@ -128,11 +128,11 @@ def test_whole_percents_without_the_budget_give_more_away_than_the_page(
     small: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = knowledge(small)
-    assert not settled(attacked(released(small.summary, label), known), known.kept).any()
+    assert not settled(attacked(released(small.summary), known), known.kept).any()
     monkeypatch.setattr(releasing, "BUDGET", 1000.0)
     monkeypatch.setattr(releasing, "SMALL", 0)
     monkeypatch.setattr(releasing, "CELL", 1)
-    loose = released(small.summary, label, 1)
+    loose = released(small.summary, 1)
     assert loose.step == FINE
     assert settled(attacked(loose, known), known.kept).any()
 
@@ -177,7 +177,7 @@ def reconstructed(found: list[Lab], whole: Lab) -> list[int]:
     told = []
     for lab in found:
         known = knowledge(lab.inside)
-        said = attacked(released(lab.inside.summary, label), known)
+        said = attacked(released(lab.inside.summary), known)
         told.append((said, np.array([place[stem] for stem in stems(lab)])))
     kept = knowledge(whole.inside).kept
     return [int(i) for i in np.flatnonzero(settled(together(told, len(kept)), kept))]

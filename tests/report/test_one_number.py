@@ -13,12 +13,12 @@ from robustify.judging.measures import CHOICES_ONLY
 from robustify.pipeline.steps import rejudge
 from robustify.report.compare import compared, comparison_lines
 from robustify.report.format import percent
-from robustify.report.printing import label
 from robustify.restricted.disclosure import released as releasing
-from robustify.restricted.disclosure.released import released, rounded
+from robustify.restricted.disclosure.released import rounded
 from robustify.runs.run import Run, open_run
 from tests.support.exported_run import renewed
 from tests.support.page_text import text_of_page
+from tests.support.released import released
 
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
 MODELS = ("smollm2-135m", "gemma3-270m")
@@ -48,7 +48,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
     found = {name: parts.all for name, parts in CHOICES_ONLY.of(run.summary).items()}
     page = text_of_page((run.folder / "report.html").read_text())
     lines = comparison_lines(compared([run.folder, run.folder]))
-    (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary, label)])
+    (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary)])
     card = next(
         p for p in export_dataset(run, tmp_path / "card", kept=True) if p.name == "README.md"
     ).read_text()
@@ -68,7 +68,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
 
 def test_the_committed_demo_says_how_often_its_voters_are_right_without_the_question() -> None:
     lines = comparison_lines(compared([DEMO, DEMO]))
-    page = {number.name: number.value for number in released(open_run(DEMO).summary, label).numbers}
+    page = {number.name: number.value for number in released(open_run(DEMO).summary).numbers}
     for name, right, cleared in zip(MODELS, RIGHT["text"], (0.3, 0.35), strict=True):
         assert any(f"{name}, choices only, all: {right} " in line for line in lines)
         assert page[f"{name}: choices only, all items"] == cleared

@@ -12,12 +12,11 @@ import pytest
 from robustify.judging.summary.result import AUDIT, State, read
 from robustify.report import render
 from robustify.report.opening import closing
-from robustify.report.printing import label
 from robustify.report.released_page import released_lines
-from robustify.restricted.disclosure.released import released
 from robustify.runs.run import Run, open_run
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
+from tests.support.released import released
 
 ROOT = Path(__file__).parents[2]
 FORMER = re.compile(
@@ -53,7 +52,7 @@ def said(robustify, run: Run, out: Path) -> Iterator[tuple[str, str, str]]:
     yield "check --json", json.loads(robustify("check", run.folder, "--json").out)["state"], WORD
     yield "compare", robustify("compare", run.folder, run.folder).out, rf"^\[1\] .*: {WORD}$"
     yield "dashboard", dashboard(robustify, run, out), rf"Run {WORD}\."
-    page = released(run.summary, label)
+    page = released(run.summary)
     yield "released page", "\n".join(released_lines(page, "run")), rf"^made-up: {WORD}, "
     for command in ("lm-eval", "inspect", "dataset", "instruct"):
         done = robustify("export", command, run.folder, "-o", out / command, "--kept")

@@ -16,6 +16,7 @@ import robustify as rb
 from robustify.base.errors import AuthorisationError
 from robustify.items.item import Item
 from robustify.restricted import terms
+from robustify.restricted.item_marks import SIZE, copied_ids, marks_of
 from tests.restricted.conftest import edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support.command import invoked
@@ -114,6 +115,11 @@ def spaced_capitals(text: str) -> str:
     return f"  {text.upper().replace(' ', '  ')} ."
 
 
+def changed(row: dict[str, Any], n: int = 2) -> str:
+    """The stem with other words in place of its last ones."""
+    return " ".join([*row["question"].split()[:-n], *["something"] * n])
+
+
 COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
     "one blank line more": lambda rows: (rows_as_json(rows) + "\n", "jsonl"),
     "one row less": lambda rows: (rows_as_json(rows[1:]), "jsonl"),
@@ -129,6 +135,24 @@ COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
     "other choices": lambda rows: (
         rows_as_json([{**row, "choices": ["yes", "no"], "answer": i % 2} for i, row in enumerate(rows)]), "jsonl"
     ),
+    "two words of stems changed, and an option more": lambda rows: (
+        rows_as_json([{**row, "question": changed(row), "choices": [*row["choices"], "none of these"]} for row in rows]),
+        "jsonl",
+    ),
+    "a choice less, and other stems": lambda rows: (
+        rows_as_json([
+            {**row, "question": f"Now {i}?", "choices": row["choices"][:3], "answer": row["choices"][0]}
+            for i, row in enumerate(rows)]), "jsonl"
+    ),
+    "stems as passages": lambda rows: (
+        rows_as_json([{**new, "passage": row["question"]} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
+    ),
+    "changed stems as topics": lambda rows: (
+        rows_as_json([{**new, "topic": changed(row)} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
+    ),
+    "IDs alone": lambda rows: (
+        rows_as_json([{**new, "id": row["id"]} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
+    ),
     "among many": lambda rows: (rows_as_json([*OTHERS, *rows[:5]]), "jsonl"),
 }  # fmt: skip
 
@@ -142,6 +166,54 @@ def test_a_copy_is_known_by_its_items(mock: Path, copy: Callable[[Rows], tuple[s
     done = invoked("validate", file)
     assert "(sign S3)" in str(done.exception)
     assert not CANARY.search(str(done.exception) + done.output)
+
+
+def test_an_acceptance_of_before_is_renewed_when_the_set_is_opened(mock: Path) -> None:
+    copy = neutral(
+        mock,
+        rows_as_json(
+            [{**row, "question": changed(row), "choices": [*row["choices"], "x"]} for row in items(N)]
+        ),
+    )
+    assert accept().return_value == 0
+    record = terms.licences_file()
+    tree = json.loads(record.read_text())
+    tree["accepted"][0]["parts"] = ""
+    record.write_text(json.dumps(tree))
+    assert invoked("validate", copy).return_value == 0
+    says = [invoked("restricted", "adapter", "check", ADAPTER).output for _ in range(2)]
+    assert ["renewed" in said for said in says] == [True, False]
+    assert "sign S3" in str(invoked("validate", copy).exception)
+    assert json.loads(record.read_text())["accepted"][0]["name"] == "A Name"
+
+
+def test_a_phrase_that_two_sets_share_makes_no_copy(mock: Path) -> None:
+    phrase = "Consider the following peculiar mechanical contraption: "
+    rows = [{**row, "question": phrase * (i == 3) + row["question"]} for i, row in enumerate(items(N))]
+    items_of(mock).write_text(rows_as_json(rows))
+    (file,) = told(mock)["data"]["files"]
+    digest = hashlib.sha256(items_of(mock).read_bytes()).hexdigest()
+    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": digest}]})
+    assert accept().return_value == 0
+    public = rows_as_json([{**row, "question": phrase + row["question"]} for row in OTHERS])
+    assert invoked("validate", neutral(mock, public)).return_value == 0
+
+
+@pytest.mark.parametrize("ids", [["q1", "test-12", "0007"], ["river-1", "river-2"]])
+def test_ids_that_say_nothing_are_of_no_set(ids: list[str]) -> None:
+    key, rows = b"k" * 32, [f"{name}{i}" for i in range(20) for name in ids]
+    own = marks_of([Item(name, "Which?", ("a", "b"), 0) for name in rows], key)
+    telling = ids[0].startswith("river")
+    assert copied_ids(rows, key, {"set": own}) == ({"set": len(rows)} if telling else {})
+    assert copied_ids([f"lake-{i}" for i in range(20)], key, {"set": own}) == {}
+
+
+@pytest.mark.parametrize("n", [6, 12, 40])
+def test_runs_of_a_registered_stem_do_not_overlap(n: int) -> None:
+    """Overlapping runs could be guessed one word after the other."""
+    words = [f"word{chr(97 + i % 26)}{i}" for i in range(n)]
+    own = marks_of([Item("1", " ".join(words), ("a", "b"), 0)], b"k" * 32)
+    assert 0 < len(own.parts) // SIZE <= n // 3
 
 
 @pytest.mark.parametrize("shared", [1, 4])

@@ -181,6 +181,7 @@ def _manifest(rows: str, n: int) -> dict[str, object]:
         "fields": {"id": "id", "stem": "question", "choices": "choices", "key": "answer", "topic": "topic"},
         "canary_sha256": [],
         "egress": [],
+        "topics": list(TOPICS),
         "min_cell": 10,
         "attest": {"not_sensitive": None},
     }

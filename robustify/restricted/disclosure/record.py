@@ -8,6 +8,8 @@ another laboratory are not in it. Because a reader can subtract two releases, th
 2. The split of a set is released once. Another split of the same choices is refused, even under another name.
 3. Two sets that share items must have the same items or differ by at least one cell (`min_cell` items).
 4. The bits of all releases over shared items must fit the budget of the split. A number is charged only once.
+
+A run and the released pages know how many releases there were, so that an older copy of the record is refused.
 """
 
 import contextlib
@@ -25,7 +27,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.errors import AuthorisationError, UsageError, counted
 from robustify.base.files import locked, writable, write_atomic
 from robustify.base.git import repository_around
 from robustify.base.key_file import Key, read_private
@@ -36,6 +38,8 @@ from robustify.restricted.terms import utc_now
 _FORMAT = "robustify.releases/1"
 _BEGIN = "robustify restricted key releases --begin"
 _MOST_BYTES = 256 << 20
+_COUNT = ".run.releases"
+"""File of a run with the number of releases so far. It begins as other files that a new run leaves alone."""
 _DIGEST = 16
 """Number of hex digits in the digest of an item (64 bits)."""
 _RECORDED = {"kept": "robust", "flagged": "shortcut", "undecided": "undecided"}
@@ -54,8 +58,9 @@ class SplitOf:
 @dataclass(frozen=True, slots=True)
 class Release:
     """Publication of a page or a split. `what` is "page" or the name of a split, and `content` its keyed digest. `numbers`
-    has the keyed digest and the bits of each number, and `bits` is the sum of those that were new. `budget` is that of the
-    split, or None in older records, `cell` is `min_cell`, and `at` is the time at which the release was recorded."""
+    has the keyed digest and the bits of each number, `codes` those of the numbers without their values, and `bits` is the
+    sum of those that were new. `budget` is that of the split, or None in older records, `cell` is `min_cell`, and `at` is
+    the time at which the release was recorded."""
 
     dataset: str
     version: str
@@ -66,6 +71,7 @@ class Release:
     numbers: tuple[tuple[str, float], ...] = ()
     budget: float | None = None
     cell: int = 10
+    codes: tuple[str, ...] = ()
     at: str = field(default="", compare=False)
 
     def related(self, others: Sequence["Release"]) -> list["Release"]:
@@ -76,6 +82,12 @@ class Release:
             for one in others
             if (one.dataset, one.version) == name or len(mine & set(one.of.digests)) >= self.cell
         ]
+
+    def room(self, earlier: Sequence["Release"]) -> tuple[float, set[str]]:
+        """Return the bits that earlier releases leave, and the digests of numbers that cost nothing again, whatever their
+        values. Records of earlier versions have only the digests with the values."""
+        known = [one.codes or [mark for mark, _ in one.numbers] for one in earlier if one.of == self.of]
+        return (self.budget or 0.0) - sum(one.bits for one in self.related(earlier)), set().union(*known)
 
 
 _RELEASE = TypeAdapter(Release)
@@ -154,6 +166,31 @@ def releases_of(key: Key, file: Path) -> list[Release]:
     """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, not private, or of
     another key."""
     return _read(key, file)[1]
+
+
+def remember(key: Key, file: Path, run: Path) -> None:
+    """Write the number of releases under a key into the folder of a run."""
+    n = len(releases_of(key, file))
+    write_atomic(run / _COUNT, _written([n, digest(key, ["releases", n])]).encode(), private=True)
+
+
+def require_newest(key: Key, file: Path, run: Path, page: Path | None = None, signature: str = "") -> None:
+    """Raise `AuthorisationError` if a run, or a page with this signature beside `page`, knows of more releases than the
+    record."""
+    known = [0]
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+        n, mac = json.loads((run / _COUNT).read_text(encoding="utf-8"))
+        known += [n] if hmac.compare_digest(digest(key, ["releases", n]), mac) else []
+    for path in () if page is None else page.absolute().parent.glob("*/summary.json"):
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            known += (
+                [int(tree["releases"])] if tree.get("signature") == signature and "releases" in tree else []
+            )
+    if (n := len(releases_of(key, file))) < max(known):
+        raise AuthorisationError(
+            f"{file} has {counted(n, 'release')}, but there were {max(known)}. Restore the newest copy of this record."
+        )
 
 
 def begin(key: Key, file: Path) -> None:

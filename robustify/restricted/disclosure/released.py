@@ -7,12 +7,11 @@ flagged items, because a published list of IDs reveals it.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Group, PartName
 from robustify.judging.stats.intervals import wilson
@@ -20,6 +19,7 @@ from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screened import TopicRow
+from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released_number import Kind, Numbering, ReleasedNumber
 
 FINE, COARSE = 0.01, 0.05
@@ -64,10 +64,6 @@ def log2_choose(n: int, m: int) -> float:
     return (math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)) / math.log(2)
 
 
-LONGEST, MOST_WORDS = 60, 8
-"""Maximum number of characters and words in a topic name. A longer name may be text and is replaced by a number."""
-
-
 class ReleasedTopic(BaseModel):
     """A topic or several merged topics, with the number of items and the share that the filter kept."""
 
@@ -93,6 +89,21 @@ class ReleasedTopics(BaseModel):
         """Name of the table among the released numbers."""
         return "topic table"
 
+    @property
+    def group(self) -> Group:
+        """Group of the table."""
+        return "topics"
+
+    @property
+    def code(self) -> Sequence[str]:
+        """The table without its values."""
+        return ["code", self.name]
+
+    @property
+    def identities(self) -> tuple[object, ...]:
+        """What the record of releases knows the table by."""
+        return (self.model_dump(mode="json", exclude={"bits"}),)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicBlock:
@@ -109,18 +120,22 @@ class TopicBlock:
         return min(self.after, self.before - self.after)
 
 
-def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> ReleasedTopics:
-    """Return the topic table. It has no rows if the topics are too small even when merged."""
+def topic_table(topics: Mapping[str, TopicRow], k: int, step: float, words: ItemWords) -> ReleasedTopics:
+    """Return the topic table. It has no rows if the topics are too small even when merged. Whether a name may leave changes
+    no other part of it."""
+    every = [(name, f"topic {i}", row) for i, (name, row) in enumerate(sorted(topics.items()), start=1)]
+    named = {ItemWords().shown(name, number): words.shown(name, number) for name, number, _ in every}
     blocks = partition(
-        [
-            TopicBlock(_shown_name(name, i), row.before, row.after)
-            for i, (name, row) in enumerate(sorted(topics.items()), start=1)
-        ],
-        k,
+        [TopicBlock(name, row.before, row.after) for name, (*_, row) in zip(named, every, strict=True)], k
     )
     shares = [rounded(block.after / block.before, step) for block in blocks]
     rows = [
-        ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=rounded_interval(kept, block.before))
+        ReleasedTopic(
+            name=named.get(block.name, block.name),
+            n=block.before,
+            kept=kept,
+            ci=rounded_interval(kept, block.before),
+        )
         for block, kept in zip(blocks, shares, strict=True)
     ]
     # Each topic is charged for its share and for whether it is shown separately.
@@ -146,11 +161,6 @@ def _merged(blocks: Sequence[TopicBlock]) -> TopicBlock:
     return TopicBlock(f"Other ({len(blocks)} topics)", before, after, len(blocks))
 
 
-def _shown_name(name: str, number: int) -> str:
-    is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
-    return name if is_name else f"topic {number}"
-
-
 SMALL = 500
 """Number of items below which shares are rounded to 5 percentage points instead of whole percents."""
 MOST = 24
@@ -158,10 +168,8 @@ MOST = 24
 BUDGET = 0.5
 """Share of the bits of a split that all its releases together may spend."""
 _VERDICT_BITS = 2.0
-_NAME = re.compile(r"[!-~]{1,80}")
 
 Label = Callable[[str], str]
-_GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class Released(BaseModel):
@@ -169,9 +177,10 @@ class Released(BaseModel):
 
     `step` is the rounding step of shares, `cell` the minimum count behind a number, `withheld` names the numbers that
     exceed the budget, or all if too few items are flagged or kept, and `owed` is charged for every release. `available`
-    is null if nothing was screened, or no number can be shown. `failed` names the failed guardrails and `halting` those
-    that stop exports. Both are removed before publication. The gate refuses a page with the `release_level` of the
-    evaluator, because such a page is not in the record.
+    is null if nothing was screened, or no number can be shown. `models` has the engine of each model, `prompts` the digest of each template, and `releases` the
+    number of releases under the key so far. `replaced` has what stands for names that contain words of items, `failed`
+    names the failed guardrails, and `halting` those that stop exports. These three are removed before publication. The
+    gate refuses a page with the `release_level` of the evaluator, because such a page is not in the record.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -184,6 +193,9 @@ class Released(BaseModel):
     trial: bool
     failed: tuple[str, ...]
     halting: tuple[str, ...]
+    replaced: tuple[str, ...] = ()
+    models: Mapping[str, str] = Field(default_factory=dict)
+    prompts: Mapping[str, str] = Field(default_factory=dict)
     step: float
     cell: int
     numbers: tuple[ReleasedNumber, ...]
@@ -192,6 +204,7 @@ class Released(BaseModel):
     owed: float
     available: float | None
     signature: str
+    releases: int = 0
 
     @property
     def bits(self) -> float:
@@ -204,62 +217,93 @@ class Released(BaseModel):
         """Number of bits on this page, including the bits owed once for all releases of a split."""
         return self.bits + self.owed
 
-    def parts(self) -> list[tuple[tuple[object, ...], float]]:
-        """Return what the record knows each number and the topic table by, as JSON, with its bits."""
-        found: list[tuple[tuple[object, ...], float]] = [(n.identities, n.bits) for n in self.numbers]
-        if self.topics is not None:
-            found.append(((self.topics.model_dump(mode="json", exclude={"bits"}),), self.topics.bits))
-        return found
 
-    def only(self, groups: Sequence[str]) -> "Released":
-        """Return the page to publish, with only the numbers of the given groups, or of all groups by default."""
-        wanted = groups or _GROUPS
-        return self.model_copy(
+class Candidates(BaseModel):
+    """All numbers of a run that may be released, the most important first, of which a page shows those that fit.
+
+    `page` has no number yet. `enough` is false if too few items are flagged or kept to show any. `marks` has what the
+    record of releases knows each number by: its digest, and those of earlier versions. `codes` has digests without values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["robustify.candidates/1"] = "robustify.candidates/1"
+    release_level: Literal["evaluator"] = "evaluator"
+    page: Released
+    enough: bool
+    numbers: tuple[ReleasedNumber | ReleasedTopics, ...]
+    marks: tuple[tuple[str, ...], ...] = ()
+    codes: tuple[str, ...] = ()
+
+    def shown(
+        self, groups: Sequence[str] = (), room: float | None = None, known: Collection[str] = ()
+    ) -> list[int]:
+        """Return which numbers of the given groups, or of all by default, fit into the `room` in bits, or into the budget.
+        Those whose codes or marks are `known` cost nothing. Only order and bits decide, because a choice by value would
+        be information."""
+        left = (self.page.available or 0.0) - self.page.owed if room is None else room
+        fit = list[int]()
+        for i in self._of(groups) if self.enough else ():
+            ids = {*self.marks[i], self.codes[i]} if known else set()
+            price = self.numbers[i].bits if ids.isdisjoint(known) else 0.0
+            if len(fit) < MOST and price <= left + 0.01:
+                fit.append(i)
+                left -= price
+        return fit
+
+    def filled(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
+        """Return the page with the numbers of the given groups that fit."""
+        fit = self.shown(groups) if fit is None else fit
+        shown = [self.numbers[i] for i in fit]
+        return self.page.model_copy(
             update={
-                "release_level": "published",
-                "numbers": tuple(number for number in self.numbers if number.group in wanted),
-                "topics": self.topics if "topics" in wanted else None,
-                "failed": (),
-                "halting": (),
+                "numbers": tuple(one for one in shown if isinstance(one, ReleasedNumber)),
+                "topics": next((one for one in shown if isinstance(one, ReleasedTopics)), None),
+                "withheld": tuple(self.numbers[i].name for i in self._of(groups) if i not in fit),
             }
         )
 
+    def published(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
+        """Return the page to publish."""
+        update = {"release_level": "published", "failed": (), "halting": (), "replaced": ()}
+        return self.filled(groups, fit).model_copy(update=update)
 
-def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary. `label` names measures. `min_cell` applies if larger than `CELL`."""
+    def _of(self, groups: Sequence[str]) -> list[int]:
+        return [i for i, one in enumerate(self.numbers) if not groups or one.group in groups]
+
+
+def candidates(summary: Summary, label: Label, words: ItemWords, min_cell: int = CELL) -> Candidates:
+    """Return the numbers of a summary that may be released. `label` names measures, and `words` are those of the items.
+    `min_cell` applies if larger than `CELL`."""
     splits, k = summary.splits, max(CELL, min_cell)
     page = _Page(splits.all, splits.kept, splits.flagged, summary.screen is not None, k)
-    owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
-    available = BUDGET * log2_choose(page.n, page.flagged) if page.screened else math.inf
-    shown: list[ReleasedNumber | ReleasedTopics] = []
-    withheld: list[str] = []
-    spent = owed
-    for one in page.numbers(summary, label):
-        if page.enough and len(shown) < MOST and spent + one.bits <= available:
-            shown.append(one)
-            spent += one.bits
-        else:
-            withheld.append(one.name)
-    failed = [guardrail for guardrail in summary.guardrails if guardrail.state == "failed"]
-    return Released(
-        name=summary.benchmark.name or "unnamed",
+    failed = tuple(guardrail.name for guardrail in summary.guardrails if guardrail.state == "failed")
+    models = words.models(summary.models)
+    topics = sorted(summary.topics.by_topic) if summary.topics is not None else ()
+    shown = [words.shown(topic, f"topic {i}") for i, topic in enumerate(topics, 1)]
+    name = summary.benchmark.name or "unnamed"
+    blank = Released(
+        name=words.shown(name, "unnamed"),
         n=page.n,
         state=summary.state,
         trial=summary.trial,
-        failed=tuple(guardrail.name for guardrail in failed),
+        failed=failed,
         # A trial is not exported either, because a split of few items tells more about each of them.
-        halting=tuple(guardrail.name for guardrail in failed)
-        if summary.state == "failed" or summary.trial
-        else (),
+        halting=failed if summary.state == "failed" or summary.trial else (),
+        replaced=tuple(new for old, new in (*models.items(), *zip(topics, shown, strict=True)) if new != old),
+        models=dict.fromkeys(models.values(), ""),
         step=page.step,
         cell=k,
-        numbers=tuple(one for one in shown if isinstance(one, ReleasedNumber)),
-        topics=next((one for one in shown if isinstance(one, ReleasedTopics)), None),
-        withheld=tuple(withheld),
-        owed=round(owed, 2),
-        available=round(available, 2) if page.screened and page.enough else None,
+        numbers=(),
+        topics=None,
+        withheld=(),
+        owed=round(_VERDICT_BITS + math.log2(page.n + 1), 2) if page.screened else 0.0,
+        available=round(BUDGET * log2_choose(page.n, page.flagged), 2)
+        if page.screened and page.enough
+        else None,
         signature=summary.signature or "",
     )
+    return Candidates(page=blank, enough=page.enough, numbers=tuple(page.numbers(summary, label, words)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +324,12 @@ class _Page:
     def step(self) -> float:
         return COARSE if self.n < SMALL else FINE
 
-    def numbers(self, summary: Summary, label: Label) -> list[ReleasedNumber | ReleasedTopics]:
+    def numbers(
+        self, summary: Summary, label: Label, words: ItemWords
+    ) -> list[ReleasedNumber | ReleasedTopics]:
         """Return all numbers that may be shown, the most important first."""
         place = {name: i for i, name in enumerate(summary.models, 1)}
+        models = words.models(place)
         found: list[tuple[tuple[int, int], ReleasedNumber | ReleasedTopics]] = []
         for measure in MEASURES:
             disclosed = measure.disclosure
@@ -292,8 +339,7 @@ class _Page:
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
                 i = place[subject] if measure.scope == "model" else 0
-                # A name of a model that is not a single printable word might be text.
-                printed = subject if not i or _NAME.fullmatch(subject) else f"model {i}"
+                printed = models[subject] if i else subject
                 numbering = Numbering(measure, disclosed, printed, label(measure.name))
                 if disclosed.only_state:
                     numbers = iter((self._state(numbering, summary.models[subject].looks),))
@@ -301,7 +347,7 @@ class _Page:
                     numbers = self._of(numbering, parts)
                 found += (((disclosed.rank, i), number) for number in numbers)
         if summary.topics is not None and self.screened:
-            found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step)))
+            found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step, words)))
         return [number for _, number in sorted(found, key=lambda one: one[0])]
 
     def _of(self, numbering: Numbering, parts: Measured) -> Iterator[ReleasedNumber]:

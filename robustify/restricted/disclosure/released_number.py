@@ -4,7 +4,7 @@ A number is known by its measure, its part, and its model or rule, so that a new
 make it another number. Records of earlier versions knew a number by its name, of which the label was a part.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +53,11 @@ class ReleasedNumber(BaseModel):
     ci: tuple[float, float] | None
     reason: str
     bits: float
+
+    @property
+    def code(self) -> Sequence[str]:
+        """The number without its value."""
+        return ["code", self.measure, self.subject, self.part]
 
     @property
     def identities(self) -> tuple[object, ...]:

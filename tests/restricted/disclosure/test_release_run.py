@@ -12,10 +12,13 @@ import pytest
 import yaml
 
 from robustify.base.files import sha256
+from robustify.gate.opaque import states
 from robustify.pipeline import restricted_folder
 from robustify.pipeline.restricted_folder import emit_split, publish
 from robustify.pipeline.steps import rejudge
 from robustify.restricted.disclosure import record
+from robustify.restricted.disclosure.released import Candidates
+from robustify.restricted.disclosure.released_number import ReleasedNumber
 from robustify.restricted.ids import evaluator_key, read_split
 from robustify.restricted.loader import documents, require_silence
 from robustify.runs.run import Run, open_run
@@ -66,6 +69,7 @@ def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
         *(f"splits/{name}.json" for name in ("kept", "flagged")),
         *(f"lm_eval_tasks/mock_{name}.yaml" for name in TASKS),
         "release.json",
+        "candidates.json",
     }
     assert held == expected
     assert set(run.manifest["files"]) == held - {"run.json"}
@@ -104,7 +108,7 @@ def test_what_is_published_is_the_page_of_the_run_less_its_guardrails(run: Run, 
     shown = json.loads((public / "summary.json").read_text("utf-8"))
     mine = json.loads((run.folder / "summary.json").read_text("utf-8"))
     assert (mine["release_level"], shown["release_level"]) == ("evaluator", "published")
-    level = {"release_level": "", "failed": [], "halting": []}
+    level = {"release_level": "", "failed": [], "halting": [], "releases": 1}
     assert {**mine, **level} == {**shown, **level}
     assert {p.name for p in public.iterdir()} == {"summary.json", "report.html", "report.md"}
     assert {stat.S_IMODE(p.stat().st_mode) for p in (public, *public.rglob("*"))} == {0o600, 0o700}
@@ -113,12 +117,13 @@ def test_what_is_published_is_the_page_of_the_run_less_its_guardrails(run: Run, 
 def test_what_was_published_is_counted_and_a_few_numbers_take_less(
     tmp_path: Path, audit: Callable[..., Run]
 ) -> None:
-    run = audit(80)
+    run = audit()
     some = publish(run, tmp_path / "some", ["screen"])
     assert 0 < some.bits < run.released.bits
     assert publish(run, tmp_path / "again", ["screen"]).bits == 0
     whole = publish(run, tmp_path / "whole")
-    assert some.bits + whole.bits == pytest.approx(run.released.bits)
+    # Numbers of a later rank that the first page showed take the place of others.
+    assert run.released.bits - 5 < some.bits + whole.bits <= run.released.available - run.released.owed
     assert publish(run, tmp_path / "part", ["accuracy"]).bits == 0
     # Another criterion flags other items, and another model asks about the same ones.
     second = audit(name="other", screen={"criterion": "1-of-2", "mode": "text"})
@@ -126,6 +131,89 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
         publish(second, tmp_path / "other", ["audit"])
     third = audit(name="third", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
     assert publish(third, tmp_path / "third", ["audit"])
+
+
+@pytest.mark.parametrize("forgets", ["nothing", "the run", "the pages"])
+def test_an_older_copy_of_the_record_is_refused(
+    tmp_path: Path, audit: Callable[..., Run], forgets: str
+) -> None:
+    run, file = audit(80), record.record_file()
+    publish(run, tmp_path / "first", ["screen"])
+    older = file.read_bytes()
+    publish(run, tmp_path / "second", ["cues"])
+    newest = file.read_bytes()
+    file.write_bytes(older)
+    if forgets == "the run":
+        (run.folder / ".run.releases").unlink()
+    place = tmp_path / "third"
+    if forgets == "the pages":
+        place = tmp_path / "elsewhere" / "third"
+        place.parent.mkdir()
+    acts = [lambda: publish(run, place, ["accuracy"])]
+    acts += [lambda: emit_split(run, "kept")] if forgets != "the run" else []
+    for act in acts:
+        with refused(4, "Restore the newest copy"):
+            act()
+    assert not place.exists()
+    assert file.read_bytes() == older
+    file.write_bytes(newest)
+    assert publish(run, tmp_path / "again", ["cues"]).bits == 0
+    assert len(record.releases_of(evaluator_key(), file)) == 2
+
+
+def test_a_run_that_is_repeated_still_knows_its_releases(tmp_path: Path, audit: Callable[..., Run]) -> None:
+    run, file = audit(80), record.record_file()
+    older = file.read_bytes()
+    publish(run, tmp_path / "a" / "first")
+    file.write_bytes(older)
+    again = audit(name="run")
+    with refused(4, "Restore the newest copy"):
+        publish(again, tmp_path / "b" / "second")
+
+
+def test_a_group_that_does_not_fit_is_refused_with_the_true_reason(
+    tmp_path: Path, audit: Callable[..., Run]
+) -> None:
+    run = audit(80)
+    for group, why in (("free", "is in free"), ("topics", "fits into the budget that is left: topic table")):
+        with refused(4, why):
+            publish(run, tmp_path / group, [group])
+        assert not (tmp_path / group).exists()
+    assert record.releases_of(evaluator_key(), record.record_file()) == []
+
+
+def test_what_the_whole_page_withholds_is_shown_if_its_group_is_named(
+    tmp_path: Path, audit: Callable[..., Run]
+) -> None:
+    run = audit()
+    made = Candidates.model_validate_json((run.folder / "candidates.json").read_text("utf-8"))
+    withheld = run.released.withheld
+    group = next(one.group for one in made.numbers if one.name in withheld)
+    publish(run, tmp_path / "some", [group])
+    shown = json.loads((tmp_path / "some" / "summary.json").read_text("utf-8"))
+    assert set(withheld) & {number["name"] for number in shown["numbers"]}
+    assert shown["withheld"] == []
+    # Later pages show what was shown and what still fits, and say what does not.
+    publish(run, tmp_path / "whole")
+    rest = json.loads((tmp_path / "whole" / "summary.json").read_text("utf-8"))
+    assert not [number for number in shown["numbers"] if number not in rest["numbers"]]
+    assert rest["withheld"]
+
+
+def test_which_numbers_fill_a_group_does_not_depend_on_values(audit: Callable[..., Run]) -> None:
+    made = Candidates.model_validate_json((audit().folder / "candidates.json").read_text("utf-8"))
+    other = [
+        one.model_copy(update={"value": 0.5}) if isinstance(one, ReleasedNumber) else one
+        for one in made.numbers
+    ]
+    for groups in ([], ["accuracy"], ["topics", "audit"], ["cues"]):
+        assert made.shown(groups) == made.model_copy(update={"numbers": tuple(other)}).shown(groups) != []
+
+
+def test_the_gate_refuses_the_candidates(audit: Callable[..., Run]) -> None:
+    text = (audit(80).folder / "candidates.json").read_text("utf-8")
+    for some in (text, json.dumps(json.loads(text)), yaml.safe_dump(json.loads(text))):
+        assert "RBG403" in {rule for rule, *_ in states(some)}
 
 
 def test_a_reworded_label_is_charged_once(
@@ -165,7 +253,7 @@ def test_the_record_of_an_earlier_version_knows_its_numbers(
     record.record_file().unlink()
     record.begin(key, record.record_file())
     bits = sum(bits for _, bits in former)
-    earlier = replace(whole, what="page", content="of an earlier version", bits=bits, numbers=tuple(former))
+    earlier = replace(whole, content="of an earlier version", bits=bits, numbers=tuple(former), codes=())
     assert record.record(key, record.record_file(), earlier).bits == pytest.approx(bits)
     again = publish(run, tmp_path / "again")
     table = 0.0 if run.released.topics is None else run.released.topics.bits
@@ -204,15 +292,16 @@ def test_an_edited_label_or_manifest_is_refused(
         open_run(spoilt)
 
 
-@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/kept.json"])
+@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/kept.json", "candidates.json"])
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt)
     with refused(3, "was changed after the run"):
         run.require_unchanged()
     again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
+             "candidates.json": lambda: publish(run, spoilt / "x"),
              "splits/kept.json": lambda: emit_split(run, "kept")}  # fmt: skip
-    with refused(3, "was changed after the run"):
+    with refused(3, "run the same command again"):
         again[name]()
 
 
@@ -312,7 +401,13 @@ def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
     tmp_path: Path, audit: Callable[..., Run]
 ) -> None:
     run = audit(24)
-    assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
+    assert set(run.manifest["files"]) == {
+        "summary.json",
+        "report.html",
+        "report.md",
+        "release.json",
+        "candidates.json",
+    }
     assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
     assert publish(run, tmp_path / "public").bits == 0
     assert "# mock: not evaluated" in (tmp_path / "public" / "report.md").read_text("utf-8")

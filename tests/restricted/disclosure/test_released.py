@@ -15,15 +15,16 @@ from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model
 from robustify.judging.summary.screened import ExcessOverChance, TopicRow
-from robustify.report.printing import label
 from robustify.report.released_page import released_lines, write_released
 from robustify.restricted.disclosure import released as releasing
+from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released import (
     COARSE,
     FINE,
     MOST,
     Released,
     TopicBlock,
+    candidates,
     log2_choose,
     one_digit_up,
     partition,
@@ -31,12 +32,8 @@ from robustify.restricted.disclosure.released import (
     rounded_interval,
     topic_table,
 )
-from robustify.restricted.disclosure.released import released as released_page
 from tests.support import restricted_run
-
-
-def released(summary: Summary) -> Released:
-    return released_page(summary, label)
+from tests.support.released import every, released
 
 
 @pytest.fixture(scope="module")
@@ -221,17 +218,22 @@ def test_every_number_says_its_value_or_why_it_has_none(
 
 def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
     one = of_size(exact, 1000, 600, 400)
-    page = released(scored(one, "free", all=Score(value=0.5, n=994), kept=Score(value=0.5, n=597)))
+    free = scored(one, "free", all=Score(value=0.5, n=994), kept=Score(value=0.5, n=597))
+    page = every(free).filled(["free"])
+    assert {number.group for number in page.numbers} == {"free"}
     found = [number for number in page.numbers if number.group == "free"]
     assert [(number.value, number.n) for number in found] == [(0.5, 990), (0.5, 594)] * 2
-    assert [number.group for number in page.only(["free"]).numbers] == ["free"] * 4
 
 
 def test_a_page_of_some_groups_spends_less_and_names_no_guardrail(exact: Summary) -> None:
-    page = changed(released(exact), failed=("enough_kept_items",), halting=("enough_kept_items",))
-    assert page.only([]).spent == page.spent
-    assert page.only([]).failed == page.only([]).halting == ()
-    some = page.only(["accuracy"])
+    made = every(exact)
+    made = changed(
+        made, page=changed(made.page, failed=("enough_kept_items",), halting=("enough_kept_items",))
+    )
+    page, whole = made.filled(), made.published()
+    assert whole.spent == page.spent
+    assert (page.failed, whole.failed, whole.halting) == (("enough_kept_items",), (), ())
+    some = made.published(["accuracy"])
     assert some.topics is None
     assert {number.group for number in some.numbers} == {"accuracy"}
     assert some.owed < some.spent < page.spent
@@ -276,7 +278,7 @@ def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
     assert released(more).model_dump_json() == before
     shown = replace(new, disclosure=Disclosed("accuracy", 0))
     monkeypatch.setattr(releasing, "MEASURES", (shown, *MEASURES))
-    assert released_page(more, lambda name: name).model_dump_json() != before
+    assert candidates(more, lambda name: name, ItemWords()).filled().model_dump_json() != before
 
 
 LOOKS = Looks(
@@ -318,7 +320,7 @@ def test_of_looks_only_the_state_is_released_last_for_two_bits(
 def test_points_are_never_released_whatever_their_disclosure_says(
     exact: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = released_page(exact, lambda name: name).model_dump_json()
+    before = candidates(exact, lambda name: name, ItemWords()).filled().model_dump_json()
     new = Measure(
         "new",
         "gaps",
@@ -329,7 +331,7 @@ def test_points_are_never_released_whatever_their_disclosure_says(
     )
     monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
     more = scored(exact, "new", all=Score(value=0.5, n=200))
-    assert released_page(more, lambda name: name).model_dump_json() == before
+    assert candidates(more, lambda name: name, ItemWords()).filled().model_dump_json() == before
 
 
 # Topics.
@@ -361,7 +363,7 @@ def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> No
     ],
 )
 def test_topics_are_merged_or_numbered(counts: dict[str, tuple[int, int]], rows: list[str]) -> None:
-    table = topic_table({n: topic_row(b, a) for n, (b, a) in counts.items()}, 10, COARSE)
+    table = topic_table({n: topic_row(b, a) for n, (b, a) in counts.items()}, 10, COARSE, ItemWords())
     assert [row.name for row in table.rows] == rows
 
 

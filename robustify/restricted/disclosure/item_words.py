@@ -1,0 +1,50 @@
+"""Names that may leave a restricted run: those without a word of an item, and those that the manifest lists by hand."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from robustify.gate.folded_words import kept_words
+from robustify.items.item import Item
+from robustify.restricted.item_marks import COMMON
+
+LONGEST, MOST_WORDS = 60, 8
+"""Maximum number of characters and words in a name. A longer name may be text and is replaced."""
+_NAME = re.compile(r"[!-~]{1,80}")
+_SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
+"""Size or version in the name of a model."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ItemWords:
+    """Folded words of all stems and choices, and the names that the manifest lists."""
+
+    words: frozenset[bytes] = frozenset()
+    listed: Collection[str] = ()
+
+    @classmethod
+    def of(cls, items: Iterable[Item], listed: Collection[str]) -> "ItemWords":
+        """Return the words of these items."""
+        return cls(frozenset().union(*(_words(text) for i in items for text in (i.stem, *i.choices))), listed)
+
+    def shown(self, name: str, instead: str) -> str:
+        """Return a name if it may leave, and otherwise `instead`."""
+        is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
+        return name if is_name and (name in self.listed or self.words.isdisjoint(_words(name))) else instead
+
+    def model(self, name: str, number: int) -> str:
+        """Return the name of a model, or its number."""
+        # A name that is not a single printable word might be text.
+        fit = _NAME.fullmatch(name) and (
+            name in self.listed or self.words.isdisjoint(_words(_SIZE.sub(" ", name)))
+        )
+        return name if fit else f"model {number}"
+
+    def models(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Map the names of all models to those that may leave."""
+        return {name: self.model(name, i) for i, name in enumerate(names, 1)}
+
+
+def _words(text: str) -> set[bytes]:
+    # A plural is the same word.
+    return {word.removesuffix(b"s") for word in kept_words(text) if word not in COMMON}

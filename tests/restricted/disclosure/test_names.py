@@ -1,0 +1,86 @@
+"""A name leaves a restricted run only if no word of it stands in an item, or the manifest lists it by hand."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.items.item import Item
+from robustify.pipeline.restricted_folder import publish
+from robustify.report.released_page import released_lines
+from robustify.restricted.disclosure.item_words import ItemWords
+from robustify.runs.run import Run
+from tests.restricted.conftest import edit, manifest_of
+from tests.support import restricted_run, restricted_set
+
+ITEMS = [Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg"), 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves"),
+    [
+        ("harbours", True),
+        ("General questions", True),
+        ("brass", False),
+        ("BRASS.", False),
+        ("Kettles", False),
+        ("arzte and others", False),
+        ("k\u200bettle", False),
+        ("kеttle", False),
+        ("knots: quiet", False),
+        ("x" * 61, False),
+        ("blue lamp", True),
+        ("Blue lamp", False),
+    ],
+)
+def test_a_topic_leaves_without_words_of_items_or_by_hand(name: str, leaves: bool) -> None:
+    words = ItemWords.of(ITEMS, ["blue lamp", "x" * 61])
+    assert words.shown(name, "topic 1") == (name if leaves else "topic 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves"), [("gemma3-70b", True), ("Lamp-7B", False), ("two words", False), ("tb-70b", False)]
+)
+def test_the_size_of_a_model_is_no_word_of_an_item(name: str, leaves: bool) -> None:
+    assert ItemWords.of(ITEMS, ()).models([name]) == {name: name if leaves else "model 1"}
+
+
+@pytest.fixture
+def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Run, Run]]:
+    """A run whose topics and names stand in its items, and the same run after the manifest listed them."""
+    word = restricted_set.items(200)[0]["question"].split()[1]
+    monkeypatch.setattr(restricted_run, "NAMES", (word, "stub-b"))
+    told: dict[str, Any] = {"name": word, "models": [word, "stub-b"]}
+    out = restricted_run.prepare(tmp_path, monkeypatch, topics=[])
+    first = restricted_run.run(tmp_path, out / "run", restricted_run.config(**told))
+    shown = publish(first, tmp_path / "first")
+    topics = [*restricted_set.TOPICS, word]
+    manifest = json.loads(manifest_of(tmp_path).read_text())
+    edit(tmp_path, topics=topics)
+    assert manifest["topics"] == []
+    restricted_set.accept(tmp_path)
+    second = restricted_run.run(tmp_path, out / "again", restricted_run.config(**told))
+    assert word in (second.folder / "report.md").read_text("utf-8")
+    assert shown.bits > 0
+    return first, second
+
+
+def test_no_name_with_a_word_of_an_item_is_in_what_leaves(hidden: tuple[Run, Run], tmp_path: Path) -> None:
+    word = restricted_set.items(200)[0]["question"].split()[1]
+    first, second = hidden
+    leaving = [*(tmp_path / "first").iterdir(), *(first.folder / "lm_eval_tasks").iterdir()]
+    text = "".join(path.name + path.read_text("utf-8") for path in leaving)
+    text += "".join(released_lines(first.released, "RUN"))
+    for name in (word, *restricted_set.TOPICS):
+        assert name not in text, name
+    assert "model 1: full question" in text
+    assert f"set:{restricted_set.ADAPTER}|" in first.released.signature
+    assert "topic 1" in first.released.replaced
+    assert "model 1" in first.released.replaced
+    assert second.released.replaced == ()
+
+
+def test_a_name_that_is_listed_later_is_the_same_number(hidden: tuple[Run, Run], tmp_path: Path) -> None:
+    assert publish(hidden[1], tmp_path / "second").bits == 0
