@@ -51,7 +51,7 @@ def test_only_recognition_and_its_command_import_the_gate() -> None:
     }
     assert users == {
         "robustify.restricted.recognition",
-        "robustify.restricted.terms",
+        "robustify.restricted.item_marks",
         "robustify.cli",
     }
 

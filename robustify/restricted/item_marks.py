@@ -140,6 +140,11 @@ class _Words:
         return cls(list(map(kept_words, asked)), list(map(kept_words, item.choices)), kept_words(item.topic))
 
 
+def telling_words(text: str) -> list[bytes]:
+    """Return the folded words of a text that are not `COMMON`."""
+    return [word for word in kept_words(text) if word not in COMMON]
+
+
 def _cut(marks: bytes) -> set[bytes]:
     return {marks[at : at + SIZE] for at in range(0, len(marks), SIZE)}
 

@@ -168,6 +168,12 @@ def test_terms_are_accepted_by_their_digest(mock: Path) -> None:
     given = ("--name", "A Name", "--licence-sha256")
     refused = invoked("restricted", "licence", "accept", ADAPTER, *given, "0" * 64).exception
     assert "is not the digest of its terms" in str(refused)
+    terms = mock / "adapters" / ADAPTER / "licence.txt"
+    terms.write_text(LICENCE + "One more term.\n", encoding="utf-8")
+    right = hashlib.sha256(terms.read_bytes()).hexdigest()
+    refused = invoked("restricted", "licence", "accept", ADAPTER, *given, right).exception
+    assert f"The SHA-256 is {right}, but the manifest pins {digest}" in str(refused)
+    terms.write_text(LICENCE, encoding="utf-8")
     done = invoked("restricted", "licence", "accept", ADAPTER, *given, digest)
     assert done.return_value == 0
     assert [row.name for row in accepted()] == ["A Name"]

@@ -101,3 +101,6 @@ def test_a_new_key_for_the_gate_does_not_replace_the_key_of_ids(
         said = invoked("restricted", "key", "new", "--out", tmp_path / f"{told}.key").output
         assert f"export ROBUSTIFY_GATE_KEY_FILE={tmp_path / f'{told}.key'}" in said
         assert ("export ROBUSTIFY_KEY_FILE=" in said) == told
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(tmp_path / "new.key"))  # exported before the key was made
+    said = invoked("restricted", "key", "new", "--out", tmp_path / "new.key").output
+    assert f"To use it for IDs: export ROBUSTIFY_KEY_FILE={tmp_path / 'new.key'}" in said

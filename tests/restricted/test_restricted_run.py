@@ -144,7 +144,13 @@ def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
     told = restricted_run.config(limits={"min_kept": 10_000})
     run = restricted_run.run(mock, mock / "out" / "run", told)
     (guardrail,) = run.released.halting
-    assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
+    assert set(run.manifest["files"]) == {
+        "summary.json",
+        "report.html",
+        "report.md",
+        "release.json",
+        "candidates.json",
+    }
     for name in ("report.html", "report.md"):
         assert "No split or task was written" in (run.folder / name).read_text("utf-8")
     with pytest.raises(GuardrailError, match=guardrail):

@@ -4,9 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from robustify.gate.folded_words import kept_words
 from robustify.items.item import Item
-from robustify.restricted.item_marks import COMMON
+from robustify.restricted.item_marks import telling_words
 
 LONGEST, MOST_WORDS = 60, 8
 """Maximum number of characters and words in a name. A longer name may be text and is replaced."""
@@ -47,4 +46,4 @@ class ItemWords:
 
 def _words(text: str) -> set[bytes]:
     # A plural is the same word.
-    return {word.removesuffix(b"s") for word in kept_words(text) if word not in COMMON}
+    return {word.removesuffix(b"s") for word in telling_words(text)}
