@@ -10,10 +10,9 @@ from robustify.items.views import VIEWS, names, prompt_sources, template
 from robustify.judging.summary.result import Summary
 from robustify.report import render
 from robustify.report.charts import charts
-from robustify.report.printing import label
 from robustify.report.released_page import write_released
-from robustify.restricted.disclosure.released import released
 from tests.report.test_advice import edited
+from tests.support.released import released
 
 DIGESTS = {f"{view}/{name}": template(view, name).digest for view in VIEWS for name in names(view)}
 
@@ -72,7 +71,7 @@ def test_the_prompts_of_a_public_run_are_on_its_page_in_full(demo: Summary) -> N
 
 
 def test_a_restricted_page_has_the_hashes_of_its_prompts_alone(demo: Summary, tmp_path: Path) -> None:
-    write_released(tmp_path, released(demo, label), {"templates": DIGESTS})
+    write_released(tmp_path, released(demo).model_copy(update={"prompts": DIGESTS}), {})
     page = unescape((tmp_path / "report.html").read_text())
     assert all(digest[:16] in page for digest in DIGESTS.values())
     assert not [source for source in prompt_sources(DIGESTS).values() if source in page]

@@ -11,15 +11,14 @@ from robustify.report.compare import comparison_html
 from robustify.report.compare.comparing import compared
 from robustify.report.dashboard import dashboard_html
 from robustify.report.free_page import free_html
-from robustify.report.printing import label
 from robustify.report.released_page import first_of_released
-from robustify.restricted.disclosure.released import released
 from robustify.runs.run import Run
 from tests.report.test_advice import Edits, edited
 from tests.report.test_free_page import free_summary
 from tests.report.test_one_state import in_state
 from tests.support.exported_run import made_run
 from tests.support.page_text import text_of_page
+from tests.support.released import every
 
 TONES = {"passed": "good", "failed": "bad", "not evaluated": "unsure"}
 
@@ -31,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.parametrize("state", list(TONES))
 def test_a_released_page_begins_with_what_its_state_means(state: State) -> None:
-    page = released(edited({"state": state}), label)
+    page = every(edited({"state": state})).filled()
     first = first_of_released(page)
     assert first.tone == TONES[state]
     assert len(first.verdict.split()) > 3
@@ -42,7 +41,7 @@ def test_a_released_page_begins_with_what_its_state_means(state: State) -> None:
     (todo,) = first.todo
     assert ("not those on kept items" in todo.action) == (state != "passed")
     # A published page does not name the guardrails, and says no more than the evaluator's page.
-    published = first_of_released(page.only(()))
+    published = first_of_released(every(edited({"state": state})).published())
     assert (published.tone, published.number) == (first.tone, first.number)
 
 
