@@ -13,6 +13,7 @@ Tables are pandas DataFrames. A restricted run provides its summary, but no data
 # mypy: disable-error-code="import-untyped"
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from typing_extensions import Unpack
 from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.base.files import write_text
 from robustify.base.redaction import UNMUTED
-from robustify.base.settings_files import is_config
+from robustify.base.settings_files import is_config, named_set, run_name, with_path
 from robustify.items.item import Item, item_row
 from robustify.judging.summary.result import State
 from robustify.models.engines.protocols import Progress
@@ -149,10 +150,14 @@ class Audit:
         return first_screen(self.run.summary, self.run.manifest)
 
 
+Fields: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
+"""Columns of the parts of an item (`fields` in docs/config.md)."""
+
+
 class Rule(TypedDict, total=False):
     """Settings of a run, all optional. `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a
     `letter`, or scores each option's `text`. `limit` uses only the first items. `name` names the benchmark. `force`
-    replaces a run of another benchmark in the folder `out`, as `--force` does."""
+    replaces a run of another benchmark in the folder `out`."""
 
     criterion: str
     mode: str
@@ -163,9 +168,11 @@ class Rule(TypedDict, total=False):
 
 class AuditRule(Rule, total=False):
     """Settings of a run that reads its set. `split` is that of a folder, or of a set of the hub. `include_path` are folders
-    with tasks of lm-eval, and `trust_task_code` runs the code of a task, if the set is given by its name."""
+    with tasks of lm-eval, and `trust_task_code` runs the code of a task, if the set is given by its name. `fields` maps
+    the parts of an item to columns that are not identified, such as `{"key": "answer", "choices": ["A", "B"]}`."""
 
     split: str
+    fields: Fields
     include_path: Sequence[str]
     trust_task_code: bool
 
@@ -192,11 +199,11 @@ def audit(
     overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in how}))
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
         path = _path(data, Path(place))
-        if not public and not is_config(path):
-            name = Path(path).name
-            raise UsageError(f"{name} is not a config. If its item texts may be shown, set public=True.")
+        if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
+            name = with_path(path, lambda file: Path(file).name)
+            raise UsageError(f"{name}: if reports may show the texts of the items, set public=True.")
         config = configs.config_for(path, models, overrides, public=public, how=how)
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
@@ -214,19 +221,22 @@ def open(run: str | Path) -> Audit:
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
-    found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    overrides, force = _settings(rule)
-    return _in(out, lambda to: steps.rejudge(found, overrides, to, force=force))
+    with _in_python():
+        found = run.run if isinstance(run, Audit) else open_run(Path(run))
+        overrides, force = _settings(rule)
+        return _in(out, lambda to: steps.rejudge(found, overrides, to, force=force))
 
 
-def heuristics(data: Data) -> "pd.DataFrame":
+def heuristics(data: Data, *, fields: Fields | None = None) -> "pd.DataFrame":
     """Score simple rules that see only the choices, and return a row for each. Columns are value, n, low and high (95 %),
-    and ties. `attrs` has n, the accuracy by chance, and notes. Raise `RobustifyError` for a restricted set."""
+    and ties. `attrs` has n, the accuracy by chance, and notes. `fields` are as in `audit`.
+
+    Raise `RobustifyError` for a restricted set."""
     import pandas as pd
 
     from robustify.judging.baselines.heuristics import rule_table
 
-    bench, policy = _loaded(data)
+    bench, policy = _loaded(data, fields)
     scores = rule_table(bench.items)
     rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
     frame = pd.DataFrame.from_dict(rows, orient="index")
@@ -252,16 +262,19 @@ def import_logs(
     paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
     overrides, force = _settings(rule)
     how: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
-    return _in(out, lambda to: from_logs.import_logs(paths, to, overrides=overrides, **how))
+    with _in_python(mapping="columns"):
+        return _in(out, lambda to: from_logs.import_logs(paths, to, overrides=overrides, **how))
 
 
-_OF_SOURCE = ("split", "include_path", "trust_task_code")
+_OF_SOURCE = ("split", "fields", "include_path", "trust_task_code")
 
 
 def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
     """Return a rule's settings, keyed by dotted name, and whether to replace a run of another benchmark."""
     named = {"criterion": "screen.criterion", "mode": "screen.mode"}
     overrides = {named.get(name, name): value for name, value in rule.items() if name != "force"}
+    if "name" in rule:
+        overrides["name"] = run_name(rule["name"], "items")
     return overrides, rule.get("force", False)
 
 
@@ -282,10 +295,55 @@ def _bar(label: str, total: int) -> Iterator[Progress]:
         yield cast("Progress", bar.update)
 
 
-def _loaded(data: Data) -> tuple[Loaded, steps.SetPolicy]:
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
+_MAP = re.compile(r"--map (\w+)=(=?(?:'[^']*'|[^\s`.,;)]+(?:[.,][^\s`.,;)]+)*))")
+_MAPS = re.compile(rf"{_MAP.pattern}(?: {_MAP.pattern})*")
+_IN_CONFIG = re.compile(r", or set `fields: [^`]*` in the config")
+_OPTIONS = {
+    "-o DIR": "out=DIR", "--force": "force=True", "--data ITEMS": "data=ITEMS", "--data FILE": "data=FILE",
+    "-m NAME": "models=[NAME]", "--public": "public=True", "--trust-task-code": "trust_task_code=True",
+    "--include-path": "include_path", "--split": "split",
+}  # fmt: skip
+"""Arguments of Python by the options that errors name."""
+
+
+@contextmanager
+def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
+    """Rewrite errors in the words of Python: options as arguments, and items in memory by their type instead of a file.
+    `mapping` is the argument for `--map`."""
+    memory = "" if isinstance(data, str | Path) else type(data).__name__
+
+    def mapped(options: re.Match[str]) -> str:
+        parts = {
+            part: text if text.startswith("=") or "," not in text else text.split(",")
+            for part, text in ((part, text.strip("'")) for part, text in _MAP.findall(options[0]))
+        }
+        return f"{mapping}={json.dumps(parts, ensure_ascii=False)}"
+
+    def worded(line: str) -> str:
+        line = _MAPS.sub(mapped, _IN_CONFIG.sub("", line))
+        for option, argument in {**_OPTIONS, "--map": mapping}.items():
+            line = line.replace(option, argument)
+        return re.sub(rf"\S*\b{_MEMORY}", f"the {memory}", line) if memory else line
+
+    try:
+        yield
+    except RobustifyError as error:
+        error.lines = tuple(map(worded, error.lines))
+        error.args = ("\n".join(error.lines),)
+        raise
+
+
+_MEMORY = "items.jsonl"
+"""File of items that Python passes in memory."""
+
+
+def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, steps.SetPolicy]:
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
         path = _path(data, Path(place))
-        policy = steps.policy_for(configs.config_for(path, public=not is_config(path)))
+        config = configs.config_for(
+            path, public=not is_config(path), how={"fields": fields} if fields else {}
+        )
+        policy = steps.policy_for(config)
         policy.require_public()
         return steps.load_bench(policy), policy
 
@@ -303,8 +361,8 @@ def _path(data: Any, place: Path) -> str:
         )
         why = type(error).__name__
         raise UsageError(f"items cannot be written as JSON ({why}); {expected}") from None
-    write_text(place / "items.jsonl", "".join(f"{line}\n" for line in lines))
-    return str(place / "items.jsonl")
+    write_text(place / _MEMORY, "".join(f"{line}\n" for line in lines))
+    return str(place / _MEMORY)
 
 
 def _row(row: Any) -> dict[str, Any]:

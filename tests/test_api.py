@@ -103,7 +103,7 @@ def test_a_run_of_another_benchmark_is_replaced_only_by_force(run: Run, tmp_path
         lambda **how: rb.audit(rows_of(made_up()), public=True, name="tins", out=other.folder, **how),
         lambda **how: rb.import_logs(run.folder.parent / "picks.jsonl", name="jars", out=other.folder, **how),
     ):
-        with pytest.raises(rb.RobustifyError, match="replace it with --force"):
+        with pytest.raises(rb.RobustifyError, match="or replace it with force=True"):
             work()
         assert work(force=True).folder == other.folder
     assert open_run(other.folder).manifest["config"]["name"] == "jars"
@@ -143,6 +143,46 @@ def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(
     assert str(found).splitlines()[-1].endswith("report.html")
     del found
     assert list(tmp_path.iterdir()) == []
+
+
+ODD = [{"frage": f"Which lamp {i}?", "one": "red", "two": "blue", "right": "one"} for i in range(60)]
+
+
+@pytest.mark.parametrize("form", ["frame", "rows", "file"])
+def test_errors_are_in_the_words_of_python(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd set.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ODD))
+    data, name = {
+        "frame": (pd.DataFrame(ODD), "the DataFrame"),
+        "rows": (ODD, "the list"),
+        "file": (path, "odd set.jsonl"),
+    }[form]
+    for work in (
+        lambda **how: rb.audit(data, **how),
+        lambda **how: rb.audit(data, public=True, **how),
+        lambda **how: rb.heuristics(data),
+        lambda **how: rb.audit(data, public=True, fields={"kee": "right"}),
+        lambda **how: rb.audit("demo_benign.yaml", fields={"key": "right"}),
+    ):
+        with pytest.raises(rb.RobustifyError) as refused:
+            work()
+        text = str(refused.value)
+        assert "--" not in text, text
+        assert ("config" in text) == ("demo_benign" in text)
+    with pytest.raises(rb.RobustifyError, match=f"{name}: the layout is unknown.*`fields={{") as refused:
+        rb.heuristics(data)
+    assert "items.jsonl" not in str(refused.value)
+    fields = {"stem": "frage", "choices": ["one", "two"], "key": "right"}
+    assert rb.heuristics(data, fields=fields).attrs["n"] == len(ODD)
+    audit = rb.audit(data, public=True, fields=fields, name="my quiz")
+    assert audit.run.manifest["config"]["name"] == "my-quiz"
+
+
+def test_a_file_that_does_not_exist_is_no_file_of_items() -> None:
+    with pytest.raises(rb.RobustifyError, match="does not exist"):
+        rb.audit("nowhere.csv")
+    with pytest.raises(rb.RobustifyError, match="interrupted"):
+        rb.open("nowhere")
 
 
 def test_items_of_which_nobody_says_that_they_are_public_and_a_cell_without_json_are_refused() -> None:

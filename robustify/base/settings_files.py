@@ -71,8 +71,12 @@ def lists_items(name: str) -> bool:
 
 def name_of(path: str) -> str:
     """Make the name of a run from a file name."""
-    stem = with_path(path, lambda file: Path(file).stem)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:64] or "items"
+    return run_name(with_path(path, lambda file: Path(file).stem), "items")
+
+
+def run_name(text: str, otherwise: str) -> str:
+    """Make the name of a run from a text, which may have spaces. Return `otherwise` if no letter or digit is left."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or otherwise
 
 
 def find_config(name: str) -> Path:

@@ -124,6 +124,16 @@ class Command(click.Command):
         says = "Print only errors (with --json, also the object)."
         self.params.append(click.Option(["-q", "--quiet"], help=says, **_kept))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. A second name after `-m` is an argument too many, so say how to name several models."""
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.UsageError as error:
+            if not {"-m", "--models"}.intersection(args) or "extra argument" not in error.message:
+                raise
+            how = "-m takes one name. To ask several models, repeat it: -m FIRST -m SECOND."
+            raise click.UsageError(f"{error.message.rstrip('.')}. {how}", ctx) from None
+
 
 class Group(click.Group):
     """Command group whose commands have the options `--json` and `--quiet`."""

@@ -2,7 +2,6 @@
 heuristics and the probe are added."""
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from robustify.base.settings_files import with_path
+from robustify.base.settings_files import run_name, with_path
 from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
@@ -78,7 +77,7 @@ def import_logs(
         about, ids = called[-1] if called else _UNNAMED, () if gathered.items else gathered.topics
         require_ordinary_files(about, gathered.items or (), files, called, ids)
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
-        settings = {"hidden": options.hidden, **overrides, "name": _named(named)}
+        settings = {"hidden": options.hidden, **overrides, "name": run_name(named, _UNNAMED)}
         config = _config(
             read, gathered, [with_path(str(path), lambda file: Path(file).name) for path in data], settings
         )
@@ -89,10 +88,6 @@ def import_logs(
         del read, gathered
         with watch("judging the answers", 0):
             return judged_run(config, asked, folder, force=force)
-
-
-def _named(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64] or _UNNAMED
 
 
 def _config(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from robustify.base.settings_files import name_of, named_set
 from robustify.report.advice import Recommendation
 
 POOL = "--pool CANDIDATES"
@@ -19,9 +20,11 @@ def mend_command(manifest: Mapping[str, Any]) -> str:
     if len(sources) != 1 or (imported and imported["items"]["from"] != "data"):
         return ""
     source = sources[0]
-    path = PurePath(source["path"])
+    data = source["path"]
+    path = PurePath(name_of(data) if named_set(data) else data)
     # A name that begins with a hyphen would be taken for an option.
     name, stem = (f"./{text}" if text.startswith("-") else text for text in (path.name, path.stem))
+    name = data if named_set(data) else name
     ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
     words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
     return " ".join(map(shlex.quote, words))
@@ -46,4 +49,7 @@ def _reading(source: Mapping[str, Any]) -> list[str]:
         words += ["--map", f"{part}={column if isinstance(column, str) else ','.join(column)}"]
     if source.get("split"):
         words += ["--split", source["split"]]
+    for folder in source.get("include_path", ()):
+        words += ["--include-path", folder]
+    words += ["--trust-task-code"] * bool(source.get("trust_task_code"))
     return [*words, *["--skip-bad"] * bool(source.get("skip_bad"))]

@@ -182,14 +182,17 @@ class Run:
             raise DataError(*(f"{path} {hint}" for path in changed))
 
 
+_INTERRUPTED = "If a run was interrupted, give its command again: the cache keeps what models answered."
+
+
 def open_run(folder: Path) -> Run:
     """Open the run in a folder. Raise `UsageError` if there is no finished run, `DataError` if `run.json` has another
     format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key to verify it is missing."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; expected a run folder")
+        raise UsageError(f"{folder} is not a folder; expected a finished run. {_INTERRUPTED}")
     if not (folder / MANIFEST).is_file():
         hint = f"Create one with `robustify CONFIG -o {folder}`."
-        raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
+        raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {_INTERRUPTED} {hint}")
     manifest = json_file(folder / MANIFEST)
     try:
         stored.RESTRICTED.model_validate(manifest)

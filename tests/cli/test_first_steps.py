@@ -49,6 +49,26 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_models(monkeypatch, finds("longer"))
 
 
+def test_two_names_after_one_option_say_how_to_name_two_models(robustify, cooking: Path) -> None:
+    for argv in (
+        ("demo_benign.yaml", "--models", "a", "b"),
+        ("cooking.csv", "--public", "-m", "a", "b", "c"),
+    ):
+        ended = robustify(*argv)
+        assert (ended.code, ended.out) == (2, "")
+        assert "-m FIRST -m SECOND" in ended.err
+    assert "FIRST" not in robustify("cooking.csv", "more.csv", "--public").err
+
+
+@pytest.mark.parametrize("command", ["report", "check", "explain", "judge"])
+def test_a_run_that_was_interrupted_before_its_folder_existed_says_so(robustify, command: str) -> None:
+    Path("begun").mkdir()
+    for folder in ("results/cooking", "begun"):
+        ended = robustify(command, folder)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert "interrupted" in ended.err
+
+
 # ---- a file of items where a config is expected ----
 
 

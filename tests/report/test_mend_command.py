@@ -82,6 +82,10 @@ def source(**changes: object) -> dict[str, object]:
             "robustify mend '$(x) b.XLSX' --map choices==yes,no --split two -o '$(x) b-mended.jsonl'",
         ),
         (
+            {"config": {"data": [source(path="hf:some/set", split="test", trust_task_code=True)]}},
+            "robustify mend hf:some/set --split test --trust-task-code -o hf-some-set-mended.jsonl",
+        ),
+        (
             {"config": {"data": [source(path="-m.csv", skip_bad=True, fields={"choices": ["A", "B"]})]}},
             "robustify mend ./-m.csv --map choices=A,B --skip-bad -o ./-m-mended.csv",
         ),
