@@ -1,8 +1,30 @@
-"""Rules that decide which column holds which part of an item. The first rule of a part that names a column wins.
+"""How a file of items is read, and the rules that decide which column holds which part of an item.
 
-If a rule names several columns that could each be the part, the file is refused, and nothing is guessed. `validate --why`
-prints the rule behind each part, with the other candidates. To let a file be read in a new way, add a name to
-`vocabulary.txt`, a published layout to `layouts.yaml`, or a rule here.
+A file passes these tables in order. In each, the first entry that fits decides, and `validate --why` prints its name:
+
+1. its format, by content: `open_file.py`
+2. records that hold items, such as rows of a log or questions inside rows: `CONVERTERS` in `converters.py`
+3. a published layout, if no column is mapped: `layouts.yaml`, or `SPECIAL_LAYOUTS` in `converters.py` if it needs code
+4. the columns: `RULES` below, with the names in `vocabulary.txt`
+5. the form of the options of most rows: `FORM_RULES` in `listed_options.py`
+6. how the keys of the file name options: `answer_keys.py`
+7. reasons to refuse the file as a whole: `CHECKS` in `file_evidence.py`
+
+To let a file be read in a new way, add a name, a layout, a form, or a rule there. If several columns could each be a part,
+the file is refused, and nothing is guessed. Examples of columns, and the parts that they hold:
+
+    question, A, B, C, D, answer                    -> stem: question  choices: A,B,C,D  key: answer
+    Question, Options, Correct Answer, Answer       -> stem: Question  choices: Options  key: Correct Answer
+    id, prompt, choices, gold, context              -> stem: prompt  choices: choices  key: gold  id: id  passage: context
+    question, prompt, option1, option2, label       -> stem: question  choices: option1,option2  key: label
+    query, A, B, options, target, topic             -> stem: query  choices: options  key: target  topic: topic
+    Question, Correct Answer, Incorrect Answer 1    -> choices: Correct Answer,Incorrect Answer 1  key: Correct Answer
+    question, answer, distractors, subject          -> choices: answer,distractors  key: answer  topic: subject
+    Frage, Antwort A, Antwort B, Lösung             -> stem: Frage  choices: Antwort A,Antwort B  key: Lösung
+    question, choices                               -> stem: question  choices: choices  (the options mark the key)
+    question, query, choices, answer                -> refused: `question` and `query` could each be the stem
+    question, A, B, option1, option2, answer        -> refused: several series of columns could be the choices
+    riddle, A, B, answer                            -> refused: no field has one of the usual names for the stem
 """
 
 from collections import Counter

@@ -1,15 +1,17 @@
 """Every entry of `layouts.yaml` reads the rows that it describes, and an entry alone lets a new layout be read."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.reading.loaders import published
+from robustify.reading.loaders import column_rules, published
 from robustify.reading.loaders.converters import SPECIAL_LAYOUTS
+from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.published import PublishedLayout, layouts, template_columns
-from robustify.reading.part_rules import several
+from robustify.reading.part_rules import ColumnError, several
 from tests.reading.loaders.made import loaded, right
 
 BY_COLUMNS = [layout for layout in layouts() if layout.columns]
@@ -81,3 +83,31 @@ def test_an_entry_is_all_that_a_new_layout_needs(tmp_path: Path, monkeypatch: py
     finally:
         published.layouts.cache_clear()
     assert (found.layout, right(found)) == ("riddles", ["kite", "ball"])
+
+
+EXAMPLES = re.findall(r"^    (\S.*?) +-> (.*)$", str(column_rules.__doc__), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("columns", "parts"), EXAMPLES, ids=[columns for columns, _ in EXAMPLES])
+def test_an_example_on_the_page_of_rules_is_decided_so(columns: str, parts: str) -> None:
+    names = tuple(columns.split(", "))
+    sample = column_rules.Columns(names, dict.fromkeys(names, 1), {name: "x " + name for name in names})
+    if parts.startswith("refused: "):
+        with pytest.raises(ColumnError, match=re.escape(parts.removeprefix("refused: "))):
+            column_rules.decide(FieldMap(), sample)
+        return
+    fields, decisions = column_rules.decide(FieldMap(), sample)
+    for part, value in re.findall(r"(\w+): (.+?)(?=  |$)", parts):
+        assert ",".join(several(getattr(fields, part))) == value
+    assert (fields.key is None) == ("mark the key" in parts)
+    assert {one.part for one in decisions} >= {"stem", "choices"}
+
+
+def test_the_page_of_rules_names_tables_that_exist() -> None:
+    folder = Path(str(column_rules.__file__)).parent
+    page = str(column_rules.__doc__)
+    for table, file in re.findall(r"`([A-Z_]+)` in `(\w+\.py)`", page):
+        assert re.search(rf"^{table}\b", (folder / file).read_text("utf-8"), re.MULTILINE), table
+    for file in re.findall(r"`(\w+\.(?:py|yaml|txt))`", page):
+        assert (folder / file).exists() or (folder.parent / file).exists(), file
+    assert len(EXAMPLES) >= 10
