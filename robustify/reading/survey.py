@@ -50,7 +50,10 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
         choices = item.choices
         ascii_ = all(map(str.isascii, choices))
         texts = [" ".join(choice.split()) for choice in choices] if ascii_ else [*map(unspaced, choices)]
-        faults += [(i, kind, -1) for kind in _kinds(item, texts)]
+        # Nearly always, the texts are printable ASCII without outer space, where only an empty choice is blank.
+        plain = ascii_ and _is_plain(item.stem, choices, texts)
+        if not plain or len(set(texts)) < len(texts) or "" in texts or is_blank(item.stem):
+            faults += [(i, kind, -1) for kind in _kinds(item, texts, plain)]
         stems.append(hash(folded(item.stem)))
         wholes.append(hash((stems[-1], *sorted(texts))))
         key_texts.append(hash(texts[item.key]))
@@ -158,12 +161,12 @@ def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[st
         yield f"{odd:,} of {counted(len(items), 'item')} {have} {_ODD[kind]}{others}"
 
 
-def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
-    text = "".join((item.stem, *item.choices))
-    # Nearly always, the texts are printable ASCII without outer space, where only an empty choice is blank.
-    plain = text.isascii() and text.isprintable() and (*texts,) == item.choices
-    if plain and len(set(texts)) == len(texts) and "" not in texts and not is_blank(item.stem):
-        return
+def _is_plain(stem: str, choices: Sequence[str], texts: Sequence[str]) -> bool:
+    text = "".join((stem, *choices))
+    return text.isascii() and text.isprintable() and (*texts,) == choices
+
+
+def _kinds(item: Item, texts: Sequence[str], plain: bool) -> Iterator[str]:
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
         if texts.count(texts[item.key]) > 1:
@@ -180,7 +183,7 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
         yield "odd_character"
     if is_blank(item.stem):
         yield "blank_stem"
-    if not plain and CONTROLS.search(text):
+    if not plain and CONTROLS.search("".join((item.stem, *item.choices))):
         yield "control_character"
 
 

@@ -18,7 +18,7 @@ from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
 from robustify.reading.marks import labelling
-from robustify.reading.marks.labelling import cut_at_labels, only_labels
+from robustify.reading.marks.labelling import begins_without_label, cut_at_labels, only_labels
 from robustify.reading.part_rules import several
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
 
@@ -50,9 +50,9 @@ class Evidence:
         self.fields, self._keys, self.ids = fields, answer_keys.WrittenKeys(), array("q")
         self.checked, self.beside = checked, (*beside,)
         self.written: Sequence[answer_keys.WrittenKey] = []
+        self._marked: list[frozenset[int]] = []
         self._named: dict[str, list[frozenset[int]]] = {
-            _MARK: [],
-            **{f"`{column}`": [] for column in (*(checked or ()), *beside)},
+            f"`{name}`": [] for name in (*(checked or ()), *beside)
         }
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
@@ -70,28 +70,30 @@ class Evidence:
     def add(self, raw: RawItem) -> None:
         """Count a row."""
         assert isinstance(self.written, list)
-        inside = labelling.split_labels(raw.choices)
-        self.n_inside += inside is not None
+        inside, choices = None, raw.choices
+        if not (choices and begins_without_label(choices[0])):
+            inside = labelling.split_labels(choices)
+            self.n_inside += inside is not None
+            if only_labels(choices):
+                self.n_sure_letters += choices[0].strip() == "A" or cut_at_labels(raw.stem) is not None
+                self.n_letters += not choices[0].strip().isdecimal()
         self.written.append(self._keys.of(raw, inside))
-        self._named[_MARK].append(_NONE if raw.marked is None else _ONLY[raw.marked])
+        self._marked.append(_NONE if raw.marked is None else _ONLY[raw.marked])
         for cell, options in (
-            zip(raw.candidates, [*self._named.values()][1:], strict=False) if raw.candidates else ()
+            zip(raw.candidates, self._named.values(), strict=False) if raw.candidates else ()
         ):
             key = option_columns.own_label(cell, self.fields.choices, raw.labels)
             options.append(self._keys.of(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
-        self.n_with_lead += has_lead(raw)
-        self.n_several_right += raw.marked is not None and _right_has_separator(raw.choices, raw.marked)
+        self.n_with_lead += not raw.labels and has_lead(raw)
+        self.n_several_right += raw.marked is not None and _right_has_separator(choices, raw.marked)
         if raw.unread:
             self.unread.update([*dict.fromkeys(raw.unread)])
         if raw.cut not in ("", listed_options.BY_LABEL):
-            self.sizes.add(len(raw.choices))
-        if only_labels(raw.choices):
-            self.n_sure_letters += raw.choices[0].strip() == "A" or cut_at_labels(raw.stem) is not None
-            self.n_letters += not raw.choices[0].strip().isdecimal()
+            self.sizes.add(len(choices))
         if isinstance(raw.key, str) and len(raw.key) < answer_keys.LONGEST_MARK:
             self.short_keys.add(raw.key.strip())
-        self.passages = self.passages or bool(raw.passage.strip())
+        self.passages = self.passages or bool(raw.passage and raw.passage.strip())
         if len(self.stems) < 2:
             self.stems.add(raw.stem)
         self.ids.append(hash(raw.id))
@@ -101,8 +103,11 @@ class Evidence:
         """Options that the checked columns, or marks in the options, name as correct in each row."""
         if self.checked is None:
             return {}
-        names = (_MARK, *(f"`{name}`" for name in self.checked))
-        return {name: self._named[name] for name in names if any(self._named[name])}
+        every = {
+            _MARK: self._marked,
+            **{name: self._named[name] for name in map("`{}`".format, self.checked)},
+        }
+        return {name: options for name, options in every.items() if any(options)}
 
     @property
     def kinds(self) -> Counter[answer_keys.WrittenKey]:

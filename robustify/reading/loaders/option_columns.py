@@ -74,7 +74,7 @@ def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
 def choices_of_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) -> Choices:
     """Return the choices of a row with one in each column, or with the right one in the column `key`. Raise `ItemError` if
     all are empty or one is no text, and `SeveralRightError` if the right column holds several texts."""
-    values: list[Any] = [rows.cell_or_none(cells, name) for name in names]
+    values: list[Any] = [cells[name] if name in cells else rows.cell_or_none(cells, name) for name in names]
     while values and values[-1] in (None, ""):
         values.pop()
     if not values:
@@ -171,7 +171,8 @@ def pieces_of(cell: str) -> tuple[str, list[str]]:
 
 def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence[str]) -> object:
     """Replace a key that is a column name, such as `Option B`, with the label of the choice. Keep any other key."""
-    if isinstance(key, str) and len(key) <= 40 and labels:
+    # A key of one character is the label of a column that is called so.
+    if isinstance(key, str) and 1 < len(key) <= 40 and labels:
         return _labels_by_name(several(choices), tuple(labels)).get(name_key(key), key)
     return key
 

@@ -31,6 +31,8 @@ _DRESSED = re.compile(
     r"[*_`]*(?P<gap>\s*)(?=(?P<rest>.{0,3}))",
     re.IGNORECASE | re.DOTALL,
 )
+_PLAIN = re.compile(r"(?!(?i:option|choice))[A-Za-z]{6}|(?=[A-Za-z]*[a-hj-uwyz])[A-Za-z]{2,5} [A-Za-z]")
+"""Start of nearly all options, which is no label: a long word, or two words of which the first is no mark."""
 _BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
 
 
@@ -79,6 +81,11 @@ def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
     """Return the series whose first marks the labels are, in order, or None if there is none."""
     plain = tuple(map(as_mark, labels))
     return next((series for series in _EVERY if plain and series[: len(plain)] == plain), None)
+
+
+def begins_without_label(text: str) -> bool:
+    """Return whether a text certainly begins with no label. Nearly all options do, and this is quick to see."""
+    return _PLAIN.match(text) is not None
 
 
 def only_labels(texts: tuple[str, ...]) -> bool:

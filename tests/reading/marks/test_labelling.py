@@ -1,8 +1,18 @@
 """Labels in front of options: which are taken off, and which texts only look labelled."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from robustify.reading.marks.labelling import Labelled, cut_at_labels, only_labels, split_labels, without_tail
+from robustify.reading.marks.labelling import (
+    Labelled,
+    bare_mark,
+    begins_without_label,
+    cut_at_labels,
+    only_labels,
+    split_labels,
+    without_tail,
+)
 
 TEXTS = ("red", "blue", "green")
 
@@ -100,3 +110,20 @@ def test_a_prompt_is_cut_at_its_own_labels_and_loses_its_tail() -> None:
     tail = cut_at_labels("A. one\nB. two\ntwo\nC. three\nthree\nAnswer:", "ABC")
     assert tail is not None
     assert [one.texts[-1] for one in [without_tail(tail)] if one] == ["three\nthree"]
+
+
+_PIECES = st.lists(
+    st.sampled_from([
+        *"ABcxivIVX12 .):(-=,", "option", "Choice", "ii", "xvi", "An", "kite", "drum", "  ", "\t", "é", "①", "abcdef",
+    ]),
+    max_size=6,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=600, deadline=None)
+@given(first=_PIECES, more=st.lists(_PIECES, min_size=1, max_size=3))
+def test_what_begins_without_label_is_never_split(first: str, more: list[str]) -> None:
+    if begins_without_label(first):
+        assert split_labels([first, *more]) is None
+        assert not only_labels((first, *more))
+        assert bare_mark(first) is None
