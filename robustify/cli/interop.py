@@ -92,13 +92,16 @@ def import_(
     return close_run(done, {**tree, "summary": summary.tree()}, strict=strict)
 
 
+ONLY = option(
+    "--only screen|accuracy|audit|topics|free|cues...",
+    "Publish only these numbers of a restricted run, which uses less of the budget (repeatable).", to="groups",
+)  # fmt: skip
+
+
 @command()
 @RUN
 @option(OUT, "Write the page into this new folder.", required=True)
-@option(
-    "--only screen|accuracy|audit|topics|free|cues...",
-    "Publish only these numbers, which uses less of the budget (repeatable).", to="groups",
-)  # fmt: skip
+@ONLY
 def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     """Publish the released page of a restricted run.
 
@@ -115,6 +118,38 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")
 
 
+@command()
+@RUN
+@option(OUT, "Write the sheet into this new folder.", required=True)
+@option("--answers FILE", "Add what only people know from this YAML file, by the names of the sheet.")
+@ONLY
+def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) -> int:
+    """Write what STREAM (ChemBio) and NIST AI 800-2 and 800-3 ask of a report.
+
+    For each criterion, the sheet (sheet.md, sheet.html, sheet.json) states what the run knows, and from which file, or
+    how to provide it. The sheet of a restricted run has only the numbers of its released page, which is published with it.
+
+    \b
+    Example:
+        robustify export sheet results/demo -o sheet --answers sheet.yaml
+    """
+    from robustify.base.files import owner_only
+    from robustify.export.sheet import read_answers, write_sheet
+    from robustify.export.writing import staged
+    from robustify.pipeline.restricted_folder import publish
+
+    stated = read_answers(answers)
+    if run.restricted or groups:
+        publish(run, out, groups)
+        with owner_only():
+            write_sheet(out, run, stated, out / "summary.json")
+    else:
+        run.require_unchanged("summary.json")
+        with staged(out) as place:
+            write_sheet(place, run, stated)
+    return print_lines(f"{out}: sheet.md, sheet.html, sheet.json")
+
+
 class _Exports(Group):
     """Command group of the exporters, which are imported only if one of them is used."""
 
@@ -128,7 +163,7 @@ class _Exports(Group):
         from robustify.export import exporters
 
         made = {name: _export_command(exporter) for name, exporter in exporters().items()}
-        return {**made, "published": published}
+        return {**made, "published": published, "sheet": sheet}
 
 
 def _export_command(exporter: "Exporter[..., Any]") -> click.Command:

@@ -232,9 +232,9 @@ def examine(
         shapes = max(shapes, new, key=weight)
         terms = max(terms, terms_named(form)) if new else terms
         # Escapes in strings are read as they are joined, so other forms matter only for the cells of a page.
-        whole = joined(form) if prints and (form is text or "</t" in text) else ""
-        for name, at, strength in (*prints.matches(form), *prints.matches(whole)) if prints else ():
-            sets.setdefault(name, (at, strength))
+        pieced = joined(form) if prints and (form is text or "</t" in text) else ""
+        for name, line, strength in (*prints.matches(form), *prints.matches(pieced)) if prints else ():
+            sets.setdefault(name, (line, strength))
     for name, (place, strength) in sets.items():
         add("RBG301", place, f'(set "{name}", {strength})')
     shapes = sorted(shapes)

@@ -158,18 +158,20 @@ class Fingerprints:
                     break
 
     def _cuts(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-        """Yield the end of each window in which enough items of one set have some words in a row."""
-        runs = dict[int, tuple[int, int]]()
+        """Yield, for each set, the first window in which enough of its items have some words in a row."""
+        runs, done = dict[int, tuple[int, int]](), set[str]()
         cuts, ends = defaultdict[str, dict[int, int]](dict), defaultdict[str, int](int)
-        for at, owner in ((at, owner) for at, tag in hits for owner in self._owners.get(tag, ())):
-            first, last = runs.get(owner, (at, at))
-            runs[owner] = first, last = (first if at - last <= 1 else at, at)
+        for place, owner in ((place, owner) for place, tag in hits for owner in self._owners.get(tag, ())):
+            first, last = runs.get(owner, (place, place))
+            runs[owner] = first, last = (first if place - last <= 1 else place, place)
             name = self._name(owner) if last > first else ""
-            if name and (first >= ends[name] or cuts[name].get(owner) == first):
+            if name and name not in done and (first >= ends[name] or cuts[name].get(owner) == first):
                 cuts[name][owner], ends[name] = first, last + SPAN
-                near = [other for other in cuts[name].values() if other + CUTS_WINDOW >= last + SPAN]
+                near = {o: begin for o, begin in cuts[name].items() if begin + CUTS_WINDOW >= last + SPAN}
+                cuts[name] = near
                 if len(near) >= CUTS:
-                    yield owner, min(near), f"parts of {len(near)} items"
+                    done.add(name)
+                    yield owner, min(near.values()), f"parts of {len(near)} items"
 
 
 # The index and its file.

@@ -48,19 +48,19 @@ _SKIPPED = 2
 def joined(text: str) -> str:
     """Return the texts that are in a text only in pieces, each on the line on which its pieces begin."""
     out, before, line = list[str](), 0, 0
-    for at, whole in sorted(_texts(text, 2)):
-        step = text.count("\n", before, at)
-        out += ["\n" * step if step else BREAK, whole.replace("\n", BREAK)]
-        before, line = at, line + step
+    for start, words in sorted(_texts(text, 2)):
+        step = text.count("\n", before, start)
+        out += ["\n" * step if step else BREAK, words.replace("\n", BREAK)]
+        before, line = start, line + step
     return "".join(out)
 
 
 def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
-    for at, pieces in (*_strings(text, depth), *_columns(text)):
-        whole = _whole(pieces)
-        yield at, whole
-        if depth > 1 and BREAK in whole:  # a notebook has the lines of its outputs in strings
-            yield from ((at, inner) for _, inner in _texts(whole.replace(BREAK, "\n"), depth - 1))
+    for start, pieces in (*_strings(text, depth), *_columns(text)):
+        words = _whole(pieces)
+        yield start, words
+        if depth > 1 and BREAK in words:  # a notebook has the lines of its outputs in strings
+            yield from ((start, inner) for _, inner in _texts(words.replace(BREAK, "\n"), depth - 1))
     yield from ((match.start(), match[0][::2]) for match in _SPACED.finditer(text))
     if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
         yield 0, "\n".join(map(_unscored, text.split("\n")))
@@ -100,7 +100,7 @@ class _Stream:
     """Strings of one name at one depth. `firsts` has only the first of each group, which is the token of the text if other
     likely tokens follow it."""
 
-    at: int
+    start: int
     pieces: list[str] = field(default_factory=list)
     firsts: list[str] = field(default_factory=list)
     group: int = -1
@@ -143,7 +143,7 @@ def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[
         for pieces in (stream.pieces, stream.firsts):
             new = pieces is stream.pieces or len(pieces) < len(stream.pieces)
             if new and len(pieces) >= LEAST and len(set(pieces)) >= LEAST / 2:
-                yield stream.at, pieces
+                yield stream.start, pieces
     streams.clear()
 
 
@@ -152,10 +152,10 @@ def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[
 
 def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and the lines of one word."""
-    lines, starts, at = text.split("\n"), list[int](), 0
+    lines, starts, start = text.split("\n"), list[int](), 0
     for line in lines:
-        starts.append(at)
-        at += len(line) + 1
+        starts.append(start)
+        start += len(line) + 1
         n = max(line.count("|"), line.count("["), line.count("{")) if len(line) >= LEAST else 0
         if n >= LEAST and len(line) <= n * _LONGEST / 2:
             yield starts[-1], [_BARS.sub("", line)]

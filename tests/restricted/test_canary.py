@@ -51,7 +51,7 @@ def test_the_search_finds_what_is_planted(content: bytes) -> None:
 
 ALLOWED = (
     ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["check", "RUN"],
-    ["export", "published", "RUN", "-o", "public"],
+    ["export", "published", "RUN", "-o", "public"], ["export", "sheet", "RUN", "-o", "public-sheet"],
     ["restricted", "split", "emit", "RUN", "--split", "kept", "-o", "LIST"],
     ["restricted", "split", "open", "LIST", "--data", restricted_set.ADAPTER],
     ["restricted", "adapter", "check", restricted_set.ADAPTER, "-o", "RUN"], ["restricted", "adapter", "list"],

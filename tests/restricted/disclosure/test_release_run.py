@@ -216,6 +216,26 @@ def test_the_gate_refuses_the_candidates(audit: Callable[..., Run]) -> None:
         assert "RBG403" in {rule for rule, *_ in states(some)}
 
 
+def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_bits_again(
+    tmp_path: Path, audit: Callable[..., Run]
+) -> None:
+    run, place = audit(80), tmp_path / "sheet"
+    first = publish(run, tmp_path / "public", ["accuracy"])
+    done = invoked("export", "sheet", run.folder, "-o", place, "--only", "accuracy")
+    assert done.exit_code == 0, done.output
+    releases = record.releases_of(evaluator_key(), record.record_file())
+    assert sum(one.bits for one in releases) == first.bits
+    page, sheet = (json.loads((place / name).read_text("utf-8")) for name in ("summary.json", "sheet.json"))
+    facts = [fact for one in sheet["criteria"] for fact in one["facts"]]
+    numbers = {fact["label"] for fact in facts if fact["path"].startswith("numbers.")}
+    assert numbers
+    assert numbers <= {number["name"] for number in page["numbers"]}
+    assert {fact["file"] for fact in facts} == {"summary.json"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
+    text = (place / "sheet.json").read_text("utf-8")
+    assert not [digest for digest in run.manifest["files"].values() if digest in text]
+
+
 def test_a_reworded_label_is_charged_once(
     tmp_path: Path, audit: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:

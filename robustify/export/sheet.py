@@ -1,0 +1,186 @@
+"""The sheet of a run for publication: what STREAM and NIST ask for, what the run knows of it, and from where.
+
+`criteria.yaml` is the table of criteria. What only people know comes from a file of answers with the same names. The sheet
+of a restricted run is made from its published page alone.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from robustify.base.errors import UsageError
+from robustify.base.files import read_regular, write_json, write_text
+from robustify.base.settings_files import MOST_YAML, read_yaml
+from robustify.base.texts import escaped
+from robustify.items.views import View, names, template
+from robustify.report.format import bracketed, count, in_points, percent
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import html, markdown
+from robustify.runs.run import Run
+from robustify.runs.stored import json_file
+
+FORMAT = "robustify.sheet/1"
+FILES = ("sheet.json", "sheet.md", "sheet.html")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a run knows: what it is, its text, and the file and path that contain it."""
+
+    label: str
+    text: str
+    file: str
+    path: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A criterion with the facts of a run and the answer of a person. Without either, `provide` says how to provide it."""
+
+    name: str
+    group: str
+    of: tuple[str, ...]
+    asks: str
+    facts: tuple[Fact, ...]
+    answer: str
+    provide: str
+
+
+@cache
+def table() -> Mapping[str, Any]:
+    """Return the table of criteria, with its sources."""
+    tree: Mapping[str, Any] = yaml.safe_load((files("robustify.export") / "criteria.yaml").read_bytes())
+    return tree
+
+
+def read_answers(path: Path | None) -> Mapping[str, str]:
+    """Read what people know, by the name of its criterion. Raise `UsageError` if the file cannot be read, or has an unknown
+    name or a value that is not a text."""
+    if path is None:
+        return {}
+    try:
+        tree = read_yaml(read_regular(path, MOST_YAML, follow=True), str(path), texts=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Name a YAML file of answers.") from None
+    allowed = [criterion["name"] for criterion in table()["criteria"]]
+    if not isinstance(tree, dict) or not all(isinstance(text, str) for text in tree.values()):
+        raise UsageError(f"{path}: expected names with texts. Known names: {', '.join(allowed)}.")
+    for name in tree:
+        if name not in allowed:
+            near = difflib.get_close_matches(str(name), allowed, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(allowed)}."
+            raise UsageError(f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}")
+    return {name: text for name, text in tree.items() if text.strip()}
+
+
+def write_sheet(folder: Path, run: Run, answers: Mapping[str, str], published: Path | None = None) -> None:
+    """Write the sheet of a run as JSON, Markdown, and HTML. A restricted run shows only its `published` page."""
+    trees = (
+        {name: json_file(run.folder / name) for name in ("run.json", "summary.json")} if not published else {}
+    )
+    page = json_file(published) if published else None
+    about = page or {"name": trees["run.json"]["config"]["name"], **trees["summary.json"]}
+    entries = [_entry(criterion, trees, page, answers) for criterion in table()["criteria"]]
+    tree = {
+        "format": FORMAT, "name": about["name"], "state": about["state"], "signature": about["signature"],
+        "sources": table()["sources"], "caution": table()["caution"], "criteria": [asdict(entry) for entry in entries],
+    }  # fmt: skip
+    prompts = {} if published else dict(_prompts(trees["run.json"]["templates"]))
+    values = {"sheet": {**tree, "prompts": prompts}, "name": str(about["name"])}
+    first = FirstScreen(f"{about['name']}: {about['state']}", "unsure")
+    write_json(folder / FILES[0], values["sheet"])
+    write_text(folder / FILES[1], markdown("sheet.md.j2", **values))
+    write_text(folder / FILES[2], html("sheet.html.j2", **values, first=first, signature=about["signature"]))
+
+
+def _entry(
+    criterion: Mapping[str, Any],
+    trees: Mapping[str, Any],
+    page: Mapping[str, Any] | None,
+    answers: Mapping[str, str],
+) -> Entry:
+    if page is None:
+        candidates = (_fact(trees, *fact) for fact in criterion.get("facts", ()))
+    else:
+        candidates = (fact for group in criterion.get("released", ()) for fact in _released(page, group))
+    facts = tuple(fact for fact in candidates if fact is not None)
+    name, of = criterion["name"], tuple(criterion["of"])
+    return Entry(
+        name, criterion["group"], of, criterion["asks"], facts, answers.get(name, ""), criterion["provide"]
+    )
+
+
+def _fact(trees: Mapping[str, Any], file: str, path: str, label: str, unit: str = "") -> Fact | None:
+    value = find(trees[file], path)
+    text = "" if value is None else _text(value, unit)
+    return Fact(label, text, file, path, value) if text else None
+
+
+def _released(page: Mapping[str, Any], group: str) -> Iterator[Fact]:
+    """Yield the numbers of a group, or a single value, of a published page."""
+    if group in page:
+        yield Fact(
+            {"n": "items"}.get(group, group), _text(page[group], ""), "summary.json", group, page[group]
+        )
+    for i, number in enumerate(page["numbers"]):
+        if number["group"] == group and number["value"] is not None:
+            unit = "share" if number["kind"] == "share" else ""
+            yield Fact(number["name"], _text(number, unit), "summary.json", f"numbers.{i}", number)
+
+
+def find(tree: Any, path: str) -> Any:
+    """Return the value at a path of names and places, with `*` for every member of a mapping, or None."""
+    head, _, tail = path.partition(".")
+    if head == "*" and isinstance(tree, dict):
+        members = {name: find(value, tail) if tail else value for name, value in tree.items()}
+        return {name: value for name, value in members.items() if value is not None} or None
+    value = tree.get(head) if isinstance(tree, dict) else tree[int(head)] if isinstance(tree, list) else None
+    return find(value, tail) if tail and value is not None else value
+
+
+def _text(value: Any, unit: str) -> str:
+    match value:
+        case {"all": dict() as score, "kept": kept, "flagged": flagged} if unit == "parts":
+            parts = {"all": score, "kept": kept, "flagged": flagged}
+            return ", ".join(f"{name} {_text(part, 'share')}" for name, part in parts.items() if part)
+        case {"all": dict() as score, "kept": _}:
+            return _text(score, unit)
+        case {"value": None}:
+            return ""
+        case {"value": float() | int() as number, "n": n}:
+            form = in_points if unit == "points" else percent if unit else str
+            words = [form(number) + ("" if unit == "fixed" else bracketed(value.get("ci")))]
+            words += [] if n is None else [f"n = {count(n)}"]
+            chance = value.get("chance")
+            return ", ".join(words if chance is None else [*words, f"chance {percent(chance)}"])
+        case {} | [] if not value:
+            return "none"
+        case dict():
+            inner = {name: _text(member, unit) for name, member in value.items()}
+            return "; ".join(f"{name}: {text}" for name, text in inner.items() if text)
+        case list():
+            return ", ".join(_text(member, unit) for member in value)
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return percent(value) if unit == "share" else f"{value:.3g}"
+        case _:
+            return "" if value is None else str(value)
+
+
+def _prompts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the text of each template that has the digest of the run."""
+    for name, digest in templates.items():
+        view, _, words = name.partition("/")
+        if view in get_args(View) and words in names(view) and template(view, words).digest == digest:  # type: ignore[arg-type]
+            parts = yaml.safe_load(
+                (files("robustify.items") / "templates" / view / f"{words}.yaml").read_bytes()
+            )
+            yield name, f"{parts['description']}{parts['context']}{parts['continuation']}"
