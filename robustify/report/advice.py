@@ -164,13 +164,12 @@ def _real_share(s: Summary, false: Quantity | None) -> float | None:
 def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
-    if tone == "good" and g.state == "failed":
-        tone = "unsure"
     read = (g.reader.value if g.reader else None) or 0.0
     who, gets = "a reader who never sees a question", f"gets {percent(read)}"
     owed = {name: share for name, share in g.claimed.items() if share >= POINTS_TO_DISTRUST} or g.claimed
     words = {"who": f": {who} {gets}" if g.read else "", "reader": f": a reader {gets}" if g.read else ""}
-    return tone, filled(text, {"g": g, "owed": owed, **words})
+    agrees = tone != "good" or g.state != "failed"
+    return tone if agrees else "unsure", filled(text, {"g": g, "owed": owed, **words})
 
 
 def _verdict_code(g: Grounds) -> str:
@@ -369,18 +368,19 @@ def _seen(s: Summary, g: Grounds) -> Sequence[Words]:
     return _if(n, n=n, points=n / max(1, g.of or 0), filters=_only(overlap.items, n))
 
 
-FIRST = ("run_whole", "ask_by_text", "mend_whole")
+FIRST = ("import_blind", "run_whole", "ask_by_text", "mend_whole")
 """Advice that comes first, whatever it buys."""
 UNJUDGED: Mapping[str, When] = {
     "run_whole": lambda s, g: _if(g.trial, **{**g.reasons.get("trial_run", {}), "n": g.of}),
     "ask_by_text": lambda s, g: _if(not g.trial, n=g.of),
 }
 JUDGED: Mapping[str, When] = {
+    "import_blind": lambda s, g: _if(g.unlooked, n=g.of, by_text=bool(s.screen and s.screen.mode == "text")),
     "mend_whole": _whole,
     "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.kept),
     "mend_cue": _cues,
     "other_cues": _other_cues,
-    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.kept, filters="verdict=kept"),
+    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys() and not g.unlooked, n=g.kept, filters="verdict=kept"),
     "show_less": _show,
     "give_texts": lambda s, g: _if(not RULE.of(s) and g.of, n=g.of),
     "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.of(s) and not (s.screen and s.screen.voters), n=g.of),

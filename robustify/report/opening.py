@@ -57,8 +57,7 @@ def opening(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) -> F
     read = finding("reader", g.reader, worth=options_worth(g.reader), rest=": a reader" in line)
     # The reader comes first if it is significant.
     number, other = (read, items) if read and (g.read or not g.flagged) else (items, read)
-    unlooked = "" if g.trial else finding("unlooked", s, g=g, rest=line.startswith("Not looked"))
-    checks = (*((None, fact) for fact in (other, unlooked) if fact), *_checks(s, g))
+    checks = (*(((None, other),) if other else ()), *_checks(s, g))
     todo = recommendations(s, g)
     return FirstScreen(
         line, tone, above, number, quotes(s, g), checks, todo, advised(mend_command(manifest), todo)

@@ -9,7 +9,15 @@ import pytest
 
 from robustify.judging.summary.result import Summary, read
 from robustify.report import render
-from robustify.report.advice import MOST, Recommendation, by_chance, flagged_sum, grounds, recommendations
+from robustify.report.advice import (
+    FIRST,
+    MOST,
+    Recommendation,
+    by_chance,
+    flagged_sum,
+    grounds,
+    recommendations,
+)
 from robustify.report.opening import opening
 from robustify.report.printing import catalogue, cue_words
 from tests.support.exported_run import made_run
@@ -100,6 +108,7 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "audit": ({**QUIET, **ALONE}, 238, PASSED),
     "show_less": ({"evidence": None, "label_noise": None}, 238, PASSED),
     "give_texts": ({"measures/rule": {}, "evidence": None}, 360, {}),
+    "import_blind": ({"measures/model/choices_only": {}}, 360, {}),
     "ask_models": ({"screen": None, "reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": (GOOD, 89, {}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 30}, "blank_stem": {"n": 0}}}, 30, {}),
@@ -130,7 +139,8 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
 def test_the_whole_set_comes_first_then_what_buys_most_at_most_five(edits: Edits) -> None:
     todo = list(recommendations(s := edited(edits), grounds(s)))
     assert len(todo) <= MOST
-    later = todo[1:] if todo[0].code in ("mend_whole", "run_whole", "ask_by_text") else todo
+    later = todo[sum(one.code in FIRST for one in todo) :]
+    assert not {one.code for one in later} & {*FIRST}
     assert [one.points for one in later] == sorted((one.points for one in later), reverse=True)
 
 
@@ -385,8 +395,8 @@ def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp
     assert "nothing could be screened" in first.verdict
     assert first.number == ""
     assert [one.stated.partition(" full")[0] for one in first.quotes] == ["20.3 %"] * 2
-    assert [words.partition("order, ")[2][:16] for _, words in first.checks][1:] == ["the key is third"]
-    assert [one.code for one in first.todo] == ["shuffle_keys", "give_texts"]
+    assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]
+    assert [one.code for one in first.todo] == ["import_blind", "shuffle_keys", "give_texts"]
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert all(f'id="{one.section}"' in page for one in first.todo)
     assert "models of this run voted" not in page.partition("Audit of the kept items")[2]

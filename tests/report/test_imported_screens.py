@@ -113,7 +113,8 @@ def test_a_log_without_blind_answers_does_not_say_that_models_looked(
     assert grounds(run.summary).unlooked
     screen = opening(run.summary)
     assert screen.verdict.startswith("Not looked for by models: no answers without the question")
-    assert [said for _, said in screen.checks if "choices_only:FILE" in said]
+    assert screen.todo[0].code == "import_blind"
+    assert "choices_only:FILE" in screen.todo[0].action
     # Rules and the probe need no model, so the number of the reader is known.
     assert report_tree(run.summary)["reader"]["n"] == N
     assert "no flags" not in " ".join(run.manifest["config"]["notes"])
@@ -130,7 +131,7 @@ def test_the_blind_score_of_a_voter_stands_on_the_first_screen(tmp_path: Path) -
     assert voter.full.n == N
     shown = f"{100 * voter.full.value:.1f} % without the question (n = 60"
     assert shown in " ".join(" ".join(closing(run.summary, "run")).split())
-    assert not [said for _, said in screen.checks if "choices_only:FILE" in said]
+    assert "import_blind" not in {one.code for one in screen.todo}
 
 
 def test_the_csv_of_a_run_without_models_has_the_numbers_of_the_reader(robustify, tmp_path: Path) -> None:

@@ -163,3 +163,28 @@ def test_the_report_is_a_table_in_three_formats_and_one_structured_object() -> N
     assert tree["verdict"].startswith("Keys can be found without the questions: a reader gets 49.6 %.")
     assert said().startswith("# demo-benign")
     assert {"reader", "options_worth", "checks", "advice", "signature", "state"} <= tree.keys()
+
+
+def test_explain_the_notebook_and_the_page_on_writers_say_what_looks_bring() -> None:
+    done = CliRunner().invoke(cli, ["explain", str(DEMO)])
+    tree = json.loads((DEMO / "summary.json").read_text("utf-8"))
+    for name, model in tree["models"].items():
+        (line,) = (line for line in done.stderr.splitlines() if f"robustify: {name}: " in line)
+        assert f"{100 * model['looks']['value']:.1f} points" in line
+    docs = Path(__file__).parents[2] / "docs"
+    cells = json.loads((docs / "from_python.ipynb").read_text("utf-8"))["cells"]
+    assert [cell for cell in cells if cell["cell_type"] == "code" and "looks" in "".join(cell["source"])]
+    looks = json.loads((DEMO.parent / "atlas" / "mmlu_pro.json").read_text("utf-8"))["looks"]
+    ends = " to ".join(f"{100 * share:.1f}" for share in looks["range"])
+    assert f"[looks](filter.md#what-looks-bring) brought {ends} points" in (docs / "writers.md").read_text(
+        "utf-8"
+    )
+
+
+def test_the_paper_has_its_two_sections_and_its_two_pictures() -> None:
+    paper = (DEMO.parents[1] / "docs" / "paper.md").read_text("utf-8")
+    heads = re.findall(r"^## (.+)$", paper, re.MULTILINE)
+    assert {"Evaluation validity risks", "Security considerations"} <= {*heads}
+    pictures = re.findall(r"^!\[.+\]\(\.\./(results/benign_demo/figures/(\w+)\.svg)\)$", paper, re.MULTILINE)
+    assert [name for _, name in pictures] == ["order", "topics"]
+    assert all((DEMO.parents[1] / path).read_text("utf-8").startswith("<svg") for path, _ in pictures)
