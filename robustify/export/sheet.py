@@ -21,7 +21,7 @@ from robustify.base.texts import escaped
 from robustify.items.views import View, names, template
 from robustify.report.format import bracketed, count, in_points, percent
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import html, markdown
+from robustify.report.printing import html, markdown, standing
 from robustify.runs.run import Run
 from robustify.runs.stored import json_file
 
@@ -87,14 +87,15 @@ def write_sheet(folder: Path, run: Run, answers: Mapping[str, str], published: P
     )
     page = json_file(published) if published else None
     about = page or {"name": trees["run.json"]["config"]["name"], **trees["summary.json"]}
+    state = about["state"] if page else standing(run.summary)
     entries = [_entry(criterion, trees, page, answers) for criterion in table()["criteria"]]
     tree = {
-        "format": FORMAT, "name": about["name"], "state": about["state"], "signature": about["signature"],
+        "format": FORMAT, "name": about["name"], "state": state, "signature": about["signature"],
         "sources": table()["sources"], "caution": table()["caution"], "criteria": [asdict(entry) for entry in entries],
     }  # fmt: skip
     prompts = {} if published else dict(_prompts(trees["run.json"]["templates"]))
     values = {"sheet": {**tree, "prompts": prompts}, "name": str(about["name"])}
-    first = FirstScreen(f"{about['name']}: {about['state']}", "unsure")
+    first = FirstScreen(f"{about['name']}: {state}", "unsure")
     write_json(folder / FILES[0], values["sheet"])
     write_text(folder / FILES[1], markdown("sheet.md.j2", **values))
     write_text(folder / FILES[2], html("sheet.html.j2", **values, first=first, signature=about["signature"]))
@@ -112,26 +113,26 @@ def _entry(
         candidates = (fact for group in criterion.get("released", ()) for fact in _released(page, group))
     facts = tuple(fact for fact in candidates if fact is not None)
     name, of = criterion["name"], tuple(criterion["of"])
-    return Entry(
-        name, criterion["group"], of, criterion["asks"], facts, answers.get(name, ""), criterion["provide"]
-    )
+    provide = table()["withheld"] if page and "facts" in criterion else criterion["provide"]
+    return Entry(name, criterion["group"], of, criterion["asks"], facts, answers.get(name, ""), provide)
 
 
 def _fact(trees: Mapping[str, Any], file: str, path: str, label: str, unit: str = "") -> Fact | None:
     value = find(trees[file], path)
-    text = "" if value is None else _text(value, unit)
+    text = "" if value is None or (value in ({}, []) and unit != "none") else _text(value, unit)
     return Fact(label, text, file, path, value) if text else None
 
 
-def _released(page: Mapping[str, Any], group: str) -> Iterator[Fact]:
-    """Yield the numbers of a group, or a single value, of a published page."""
+def _released(page: Mapping[str, Any], wanted: str) -> Iterator[Fact]:
+    """Yield the numbers of a group or measure, or a single value, of a published page."""
+    group, _, form = wanted.partition(":")
     if group in page:
         yield Fact(
             {"n": "items"}.get(group, group), _text(page[group], ""), "summary.json", group, page[group]
         )
     for i, number in enumerate(page["numbers"]):
-        if number["group"] == group and number["value"] is not None:
-            unit = "share" if number["kind"] == "share" else ""
+        if group in (number["group"], number["measure"]) and number["value"] is not None:
+            unit = (form or "share") if number["kind"] == "share" else ""
             yield Fact(number["name"], _text(number, unit), "summary.json", f"numbers.{i}", number)
 
 

@@ -231,6 +231,9 @@ def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_b
     assert numbers
     assert numbers <= {number["name"] for number in page["numbers"]}
     assert {fact["file"] for fact in facts} == {"summary.json"}
+    by_name = {one["name"]: one for one in sheet["criteria"]}
+    assert {fact["value"]["measure"] for fact in by_name["blind_baselines"]["facts"]} == {"choices_only"}
+    assert "published" in by_name["models"]["provide"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
     text = (place / "sheet.json").read_text("utf-8")
     assert not [digest for digest in run.manifest["files"].values() if digest in text]
