@@ -35,10 +35,10 @@ ITEMS = click.argument("data", metavar="DATA", callback=_given)
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """Return the field map given by `--map`, or None if the option is not used. Raises as `said_columns`."""
-    from robustify.reading.loaders.loaded import FieldMap, said_columns
+    """Return the field map given by `--map`, or None if the option is not used. Raises as `mapped_columns`."""
+    from robustify.reading.loaders.loaded import FieldMap, mapped_columns
 
-    return FieldMap.of(said_columns(columns, FieldMap.model_fields))
+    return FieldMap.of(mapped_columns(columns, FieldMap.model_fields))
 
 
 NAMING = together(

@@ -60,7 +60,7 @@ def literal(text: str) -> object:
             warnings.simplefilter("ignore")
             return ast.literal_eval(text)
     with suppress(_NotPrinted, RecursionError):
-        return _Parser(text).whole()
+        return _Parser(text).parse()
     return None
 
 
@@ -104,7 +104,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def whole(self) -> object:
+    def parse(self) -> object:
         """Parse the whole text as one value."""
         value = self._value()
         if self.text[self.at :].strip():

@@ -20,7 +20,7 @@ from robustify.items.item import FEWEST, MOST
 from robustify.reading.counting import uncertain_base
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.option_columns import SeveralRightError, truth
-from robustify.reading.loaders.rows import RawItem, Raws, changed, json_kind, require_text, whole
+from robustify.reading.loaders.rows import RawItem, Raws, as_integer, changed, json_kind, require_text
 from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, Labelled, as_mark, bare_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.reading.printed import literal
@@ -330,7 +330,7 @@ def _written(raw: RawItem) -> str:
             return str(key)
         expected = _expected(raw.key_is, len(raw.choices))
         raise ItemError(f"the key is true or false; expected {expected}. Write the text of the right option.")
-    if (number := whole(key)) is not None:
+    if (number := as_integer(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
     if isinstance(key, float) and math.isfinite(key):
         return repr(key)

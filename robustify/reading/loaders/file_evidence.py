@@ -6,14 +6,13 @@ be the key are accepted if they name the same options, and can tell whether numb
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from robustify.base.errors import DataError
-from robustify.base.texts import edges, undressed
 from robustify.items.item import MOST
-from robustify.reading.loaders import answer_keys, listed_options, option_columns, rows
+from robustify.reading.bare_items import has_lead
+from robustify.reading.loaders import answer_keys, listed_options, option_columns
 from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
@@ -24,9 +23,6 @@ from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_n
 
 _ROWS_OF_LETTERS = 10
 """Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
-_COLONS = (":", "：")
-_PROMPT_LEAD, _PROMPT_TAIL = "Question: ", "\nAnswer:"
-_SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
 _MARK = "the mark in the choices"
 _ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
@@ -299,88 +295,3 @@ def require_clear(name: str, case: Case) -> None:
     for check in CHECKS:
         if (wrong := check.find(case)) is not None:
             raise check.error(f"{name}:{wrong}")
-
-
-def bare_items(
-    raws: rows.Raws, evidence: Evidence
-) -> tuple[rows.Raws, bool, tuple[str, ...], Collection[int]]:
-    """Remove what surrounds all stems or choices of a file, such as labels. Return the items, whether labels were removed,
-    notes, and the rows whose labels are damaged, so that those of the others could be removed."""
-    plain = _bare_stems(raws)
-    if evidence.n_with_lead * 2 > len(raws):
-        # The first choice is a line such as "Options:".
-        plain = rows.changed(plain, _without_lead)
-    damaged: Collection[int] = ()
-    labelled = all(_labelled_inside(raw) is not None for raw in plain)
-    if not labelled and 2 * evidence.n_inside > len(raws):
-        others = {i: raw.choices for i, raw in enumerate(plain) if _labelled_inside(raw) is None}
-        labelled = all(map(labelling.damaged_labels, others.values()))
-        damaged = others.keys() if labelled else ()
-    unlabelled = rows.changed(plain, _without_labels) if labelled else plain
-    bare = _evened(unlabelled)
-    return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,), damaged
-
-
-def _bare_stems(raws: rows.Raws) -> rows.Raws:
-    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
-    lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
-    tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
-    if not lead and not tail:
-        return raws
-    return rows.changed(raws, lambda raw: replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)))
-
-
-def has_lead(raw: rows.RawItem) -> bool:
-    """Return whether the first choice alone ends in a colon, and the choices have no labels."""
-    if raw.labels or not raw.choices or not raw.choices[0].rstrip().endswith(_COLONS):
-        return False
-    return not any(text.rstrip().endswith(_COLONS) for text in raw.choices[1:])
-
-
-def _without_lead(raw: rows.RawItem) -> rows.RawItem:
-    return (
-        replace(raw, choices=raw.choices[1:], unread=(*raw.unread, listed_options.LINE_ABOVE))
-        if has_lead(raw)
-        else raw
-    )
-
-
-def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
-    if raw.cut == listed_options.BY_LABEL:
-        return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
-    labelled = labelling.split_labels(raw.choices)
-    return None if labelled is None or _rival_marks(raw, labelled) else labelled
-
-
-def _without_labels(raw: rows.RawItem) -> rows.RawItem:
-    if (labelled := _labelled_inside(raw)) is None:
-        return raw
-    return replace(
-        raw,
-        choices=labelled.texts,
-        labels=raw.labels or tuple(label.upper() for label in labelled.labels),
-        key_is="label" if raw.key_is == "letter" and not labelled.in_order else raw.key_is,
-    )
-
-
-def _rival_marks(raw: rows.RawItem, labelled: labelling.Labelled) -> bool:
-    """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
-    ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, labelled.labels))
-    return (
-        labelling.bare_mark(str(raw.key)) in ours
-        and ours != theirs
-        and {*ours} == {*theirs}
-        and not labelled.in_order
-    )
-
-
-def _evened(raws: rows.Raws) -> rows.Raws:
-    """Remove the white space with which all choices of a file begin or end, such as the blank after each comma."""
-    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
-        return raws
-    every = [choice for raw in raws for choice in raw.choices]
-    texts = iter(even := undressed(every))
-    if even[0] == every[0]:
-        return raws
-    return rows.changed(raws, lambda raw: replace(raw, choices=tuple(islice(texts, len(raw.choices)))))

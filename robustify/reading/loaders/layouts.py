@@ -15,6 +15,7 @@ from itertools import compress
 
 from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
+from robustify.reading.bare_items import Bare, bare_items
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import Columns, decide
 from robustify.reading.loaders.converters import special_table
@@ -78,17 +79,16 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         table.rows, read_own if own else reader_of(schema, form), evidence, faults
     )
     # Files that robustify wrote are read back unchanged.
-    raws, labelled, stripped, damaged = (
-        (as_read, False, (), ()) if own else file_evidence.bare_items(as_read, evidence)
-    )
-    raws = answer_keys.with_alphabet(raws, evidence.short_keys)
+    around = lines, evidence.n_with_lead, evidence.n_inside
+    bare = Bare(as_read) if own else bare_items(as_read, *around)
+    raws = answer_keys.with_alphabet(bare.raws, evidence.short_keys)
     evidence = evidence if raws is as_read else evidence.again(raws)
     if file_evidence.counts_from_1(evidence):
         schema = evidence.fields
     weak = columns is not None and (fields is None or fields.stem is None)
     weak = weak and not is_named(schema.stem or "", "stem", slice(1))
     keys = answer_keys.read_keys(evidence.written)
-    for i in damaged:
+    for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
     file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak))
     differ = [*evidence.differences(keys)]
@@ -103,9 +103,9 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         layout=layout.name if layout else _BY_NAMES,
         fields={} if layout else schema.model_dump(exclude_defaults=True, exclude_none=True),
         key_forms=dict(Counter(key.form for key in keys)),
-        labelled=len(evidence.written) if labelled else evidence.cuts[listed_options.BY_LABEL],
+        labelled=len(evidence.written) if bare.labelled else evidence.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(*table.notes, *stripped, *differ, *_unread(table, evidence, columns)),
+        unread=(*table.notes, *bare.notes, *differ, *_unread(table, evidence, columns)),
         decisions=(*decisions, *_forms(schema, form, keys)),
     )
     indices = tuple(key.index for key in keys)

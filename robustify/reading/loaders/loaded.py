@@ -52,7 +52,7 @@ class FieldMap(Settings):
         return cls.model_validate(tree) if tree else None
 
 
-def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]:
+def mapped_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]:
     """Parse `PART=COLUMN` and `PART==VALUE` pairs into a mapping. A value keeps one leading `=`. `choices` may be given
     several times. Raise `UsageError` if a part or form of key is unknown, a part is repeated, or a column is missing."""
     columns: dict[str, str] = {}

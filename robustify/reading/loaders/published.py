@@ -114,7 +114,7 @@ def read_own(cells: rows.Cells) -> rows.RawItem:
         raise ItemError("the ID is empty. Give each item a unique ID.")
     passage = rows.cell_text(cells, "passage") if cells.get("passage") is not None else ""
     stem, question_at = after(passage, rows.cell_text(cells, "stem"))
-    if not passage and 0 < (start := rows.whole(cells.get("question_at")) or 0) < len(stem):
+    if not passage and 0 < (start := rows.as_integer(cells.get("question_at")) or 0) < len(stem):
         question_at = start
     return rows.RawItem(
         stem,

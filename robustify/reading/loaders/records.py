@@ -59,7 +59,7 @@ class _Records:
         self.evenness = alike / max(1, sum(n for _, n in widths))
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
-    def whole(self, width: int) -> int:
+    def count_complete(self, width: int) -> int:
         """Count the UTF-8 records that are as wide as a header, not counting empty cells at their end."""
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
@@ -121,7 +121,7 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         )
     if not more:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    n = records.whole(len(first)) - (not rows.undecoded("".join(first)))
+    n = records.count_complete(len(first)) - (not rows.undecoded("".join(first)))
     members = partial(_members, width=len(header), reason="the width of the header", names=header)
     if records.regular and len(header) == len(first) == records.width and QUOTED not in header:
         # No record is faulty or has cells to leave out, so that none needs to be checked again.

@@ -325,7 +325,7 @@ def asked_text(cells: Cells, name: str) -> str:
         value = users[-1].get("content") if users else value
     elif [*as_object(value)] == ["text"]:
         value = as_object(value)["text"]
-    if whole(value) is not None:
+    if as_integer(value) is not None:
         raise ItemError(
             f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`"
         )
@@ -357,7 +357,7 @@ def cell_label(cells: Cells, name: str | None) -> str:
         return ""
     if isinstance(value, str) and value.isascii() and value.isprintable():
         return value
-    if (number := whole(value)) is not None:
+    if (number := as_integer(value)) is not None:
         if abs(number) >= 10**18:
             raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
         return str(number)
@@ -382,14 +382,14 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
 
 def choice_text(value: object, what: str) -> str:
     """Return a choice as a string. Raise `ItemError` if it is neither text nor a number."""
-    if (number := whole(value)) is not None and abs(number) < 10**18:
+    if (number := as_integer(value)) is not None and abs(number) < 10**18:
         return str(number)
     if isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
         return repr(value)
     return shown_text(value, what)
 
 
-def whole(value: object) -> int | None:
+def as_integer(value: object) -> int | None:
     """Return `value` as an integer if it is whole, or None. In columns with gaps, 2 becomes 2.0, which counts as whole."""
     if isinstance(value, float) and value.is_integer():
         return int(value)

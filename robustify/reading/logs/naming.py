@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.counting import uncertain_base
-from robustify.reading.loaders.rows import whole
+from robustify.reading.loaders.rows import as_integer
 from robustify.reading.marks.labelling import COUNTED, bare_mark, series_of
 from robustify.reading.marks.picks import NoPick, Picked, read_pick
 from robustify.reading.marks.reply_parts import quoted_members
@@ -97,6 +97,6 @@ def only_member(cell: object) -> object:
 def whole_number(cell: object) -> int | None:
     """Read a whole number, which may be text, in brackets, or written as 2.0. Return None for any other value."""
     if not isinstance(cell, str):
-        return whole(cell)
+        return as_integer(cell)
     mark = bare_mark(re.sub(r"\.0*\s*\Z", "", cell))
     return int(mark) if mark is not None and mark.isdecimal() else None

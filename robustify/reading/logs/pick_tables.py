@@ -17,7 +17,7 @@ from robustify.items.item import FEWEST, MOST
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import read_choices
-from robustify.reading.loaders.loaded import said_columns
+from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log
 from robustify.reading.logs.naming import Naming, naming, whole_number
 from robustify.reading.logs.pick_rules import (
@@ -59,7 +59,7 @@ class _PickCells(HoldsText):
     def text(self, part: str) -> str:
         """Return a part as text, or "" if it is neither text nor a whole number."""
         cell = self.parts.get(part)
-        number = rows.whole(cell)
+        number = rows.as_integer(cell)
         return str(cell if number is None else number).strip() if isinstance(cell, str | int | float) else ""
 
     @property
@@ -93,7 +93,7 @@ class _Encoding:
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
     """Return the column of each part from `PART=COLUMN` options. A part may be called as its column is called."""
     words = ((pair, pair.partition("=")[0]) for pair in pairs)
-    return said_columns((CALLED.get(part, part) + pair[len(part) :] for pair, part in words), PARTS)
+    return mapped_columns((CALLED.get(part, part) + pair[len(part) :] for pair, part in words), PARTS)
 
 
 def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:

@@ -110,3 +110,15 @@ def test_a_right_option_that_alone_has_separators_is_refused(tmp_path: Path, bet
         for row in content
     ]
     assert len(loaded(tmp_path / "x", table(content)).items) == N
+
+
+def test_a_note_names_the_line_of_labels_in_another_order(tmp_path: Path) -> None:
+    content = rows(
+        lambda toys, n: [
+            f"{label}. {toy}" for label, toy in zip("ACBD" if n == 6 else "ABCD", toys, strict=True)
+        ],
+        "B",
+    )
+    found = loaded(tmp_path / "x", content)
+    assert right(found) == [toys[2 if n == 6 else 1] for n, toys in enumerate(TOYS)]
+    assert any("in another order on line 7" in note for note in notes(found))
