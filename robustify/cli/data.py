@@ -148,11 +148,14 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
 def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `data` block of a config for this file, including the recognized columns and the commit of the hub."""
     from robustify.base.settings_files import named_set
+    from robustify.reading.loaders import Source
 
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
-    if (named_set(path) or ("",))[0] == "hf" and "@" not in path:
-        path = f"{path}@{bench.recognised[0].origin['revision']}"
-    return {"path": path, **how, **({"fields": fields} if fields else {})}
+    commit = bench.recognised[0].origin.get("revision") if bench.recognised else None
+    if commit and (named_set(path) or ("",))[0] == "hf" and "@" not in path:
+        path = f"{path}@{commit}"
+    data = Source(path=path, **how).model_dump(mode="json", exclude_defaults=True)
+    return {**data, **({"fields": fields} if fields else {})}
 
 
 @command("heuristics")

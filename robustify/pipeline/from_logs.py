@@ -142,6 +142,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
         quarantined=(*(bench.quarantined if bench else ()), *gathered.set_aside),
         sha256=bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
         path="",
+        recognised=bench.recognised if bench else (),
     )
     origin = {
         "formats": "+".join(sorted({log.kind for log in logs})),

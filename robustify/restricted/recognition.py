@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from robustify.base.errors import AuthorisationError
 from robustify.gate.folded_words import LEAST_TERMS, fold, narrow, terms_named
@@ -173,7 +174,7 @@ def _names(manifest: Manifest) -> list[str]:
 
 def _joined(name: str) -> bytes:
     """Return the letters and digits of a name in their plain form, in which spellings do not differ."""
-    return b"".join(fold(narrow(name)).split())
+    return b"".join(fold(narrow(unquote(name))).split())
 
 
 def _spaced(name: str) -> str:

@@ -7,6 +7,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,39 @@ def test_runs_of_a_registered_stem_do_not_overlap(n: int) -> None:
     words = [f"word{chr(97 + i % 26)}{i}" for i in range(n)]
     own = marks_of([Item("1", " ".join(words), ("a", "b"), 0)], b"k" * 32)
     assert 0 < len(own.parts) // SIZE <= n // 3
+
+
+TASK = """
+task: lamps
+dataset_path: json
+dataset_kwargs: {data_files: {test: FILE}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{question}}"
+doc_to_choice: choices
+doc_to_target: answer
+"""
+
+
+@pytest.mark.skipif(not find_spec("lm_eval"), reason="lm-eval is not installed")
+def test_a_copy_is_known_by_its_items_if_a_harness_loads_it(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = neutral(mock, rows_as_json(items(N)[1:]))
+    task = neutral(mock, TASK.replace("FILE", str(file)), "yaml")
+    hub = mock / "hub" / "datasets--made--lamps"
+    (hub / "snapshots" / ("a" * 40)).mkdir(parents=True)
+    (hub / "refs").mkdir()
+    (hub / "refs" / "main").write_text("a" * 40)
+    (hub / "snapshots" / ("a" * 40) / "test.jsonl").write_text(file.read_text())
+    for name, value in {"HF_HUB_CACHE": hub.parent, "HF_HUB_OFFLINE": "1", "HF_HOME": mock / "hf"}.items():
+        monkeypatch.setenv(name, str(value))
+    assert invoked("validate", f"lm-eval:{task}").return_value == 0
+    assert accept().return_value == 0
+    for name in (f"lm-eval:{task}", "hf:made/lamps"):
+        done = invoked("validate", name)
+        assert "(sign S3)" in str(done.exception), name
+        assert not CANARY.search(str(done.exception) + done.output)
 
 
 @pytest.mark.parametrize("shared", [1, 4])

@@ -80,8 +80,7 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     table = table_of(enumerate(rows, start=1))
     match harness:
         case "lm-eval":
-            table, fields = asked_items.item_table(rows)
-            fields = fields.model_copy(update=source.fields.model_dump() if source.fields else {})
+            table, fields = asked_items.item_table(rows, source.fields)
             return NamedSet(table, digest, fields, f"lm-eval's `{asked_items.KEY}`", origin)
         case "inspect":
             return NamedSet(replace(table, outer="inspect_log"), digest, None, "Inspect's `target`", origin)
@@ -95,7 +94,7 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
     if files.code and not source.trust_task_code:
         raise _code_refused(source.path, [*files.code])
     folders = [*map(str, files.folders), *source.include_path]
-    return {"task": task, "folders": folders, "trusted": source.trust_task_code, "reads": [*files.sets]}
+    return {"task": files.task, "folders": folders, "trusted": source.trust_task_code, "reads": [*files.sets]}
 
 
 def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
@@ -158,7 +157,11 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
         raise _code_refused(name, ["not in its YAML files"])
     if kinds[0] in _CHOOSING:
         raise UsageError(
-            f"{name} has the {kinds[0]}s {', '.join(facts[f'{kinds[0]}s'])}. {_CHOOSING[kinds[0]]}"
+            f"{name} has the {kinds[0]}s {', '.join(facts[f'{kinds[0]}s']) or '(none)'}. {_CHOOSING[kinds[0]]}"
+        )
+    if kinds[0] == "FileNotFoundError":
+        raise DataError(
+            f"{name}: {stage} failed, because a file of its data does not exist. Paths begin in this folder."
         )
     raise DataError(f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load")
 

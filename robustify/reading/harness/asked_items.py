@@ -5,7 +5,7 @@ options. If only their letters are scored, the options are those that the prompt
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Any
@@ -29,12 +29,14 @@ from robustify.reading.vocabulary import NAMES, usual_names
 KEY = "doc_to_target"
 STEM, CHOICES, TASK = "doc_to_text", "doc_to_choice", "lm-eval task"
 Row = Mapping[str, Any]
-_LEAD = re.compile(r"^(?:.*(?:[:：]\s+|\n))", re.DOTALL)
+_LEAD = re.compile(r"^.*(?:[:：]\s+|：|\n)", re.DOTALL)
 _TAIL = re.compile(r"\s*\n.*|\s+\S+[:：]\s*$", re.DOTALL)
 
 
-def item_table(rows: Sequence[Row]) -> tuple[SourceTable, FieldMap]:
-    """Return a table with an item per document, and the columns of its parts. Documents that are not items are faults."""
+def item_table(rows: Sequence[Row], mapped: FieldMap | None = None) -> tuple[SourceTable, FieldMap]:
+    """Return a table with an item per document, and the columns of its parts, of which the user may have mapped some.
+    Documents that are not items are faults."""
+    by_user = {} if mapped is None else mapped.model_dump()
     items, faults = list[_Asked](), list[Fault]()
     for line, row in enumerate(rows, start=1):
         try:
@@ -64,7 +66,7 @@ def item_table(rows: Sequence[Row]) -> tuple[SourceTable, FieldMap]:
                 item.line,
                 item.line,
                 {
-                    **_about(item.row["doc"]),
+                    **_about(item.row["doc"], by_user.values()),
                     **({TASK: item.row["task"]} if len(tasks) > 1 else {}),
                     **{STEM: stems[item.line], CHOICES: item.choices, KEY: item.key},
                 },
@@ -73,8 +75,9 @@ def item_table(rows: Sequence[Row]) -> tuple[SourceTable, FieldMap]:
         ),
         tuple(faults),
         outer="lm-eval",
+        notes=tuple(_notes(items)),
     )
-    return table, FieldMap(**parts)
+    return table, FieldMap(**{**parts, **by_user})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,12 +91,22 @@ class _Asked(HoldsText):
     key: int
 
 
-def _about(doc: object) -> dict[str, object]:
-    """Return the fields of a document that say more about an item: its ID, topic, and passage."""
+def _notes(items: Sequence[_Asked]) -> Iterator[str]:
+    """Yield a note if prompts list more options than lm-eval scores, or fewer."""
+    other = [item for item in items if item.row["choices"] and len(item.row["choices"]) != len(item.choices)]
+    if other:
+        n, scored = len(other[0].choices), len(other[0].row["choices"])
+        yield (
+            f"in {len(other):,} of {len(items):,} prompts, lm-eval scores another number of letters than there are "
+            f"options: {scored} for {n}, for example"
+        )
+
+
+def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
+    """Return the fields of a document with more about an item: its ID, topic, passage, and those that the user mapped."""
     fields = as_object(doc)
-    return {
-        name: fields[name] for part in ("id", "topic", "passage") for name in usual_names(fields, NAMES[part])
-    }
+    usual = [name for part in ("id", "topic", "passage") for name in usual_names(fields, NAMES[part])]
+    return {name: value for name, value in fields.items() if name in usual or name in mapped}
 
 
 def _asked(line: int, row: Row) -> _Asked:
@@ -117,11 +130,7 @@ def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]
     if letters and whole is None and series_named([*map(str.strip, labels)]) in COUNTED:
         # Numbers that label nothing are the options themselves.
         return text, labels
-    if whole and letters and len(whole.labels) != len(labels):
-        raise ItemError(
-            f"the prompt lists {len(whole.labels)} options, but lm-eval scores {len(labels)} letters"
-        )
-    listed_texts = listed_options(text, labels)
+    listed_texts = listed_options(text, whole.labels if whole else labels)
     for texts in _lists(doc):
         # Those of the document have their own white space and lines.
         if whole and _is_listed(texts, whole.texts):

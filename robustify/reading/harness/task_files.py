@@ -45,9 +45,10 @@ _Loader.add_constructor("!function", lambda loader, node: _Code(loader.construct
 
 @dataclass(slots=True)
 class TaskFiles:
-    """YAML files of a task, with those that it includes and those of its members. `words` are the names in them, and `code`
-    the functions. `folders` are those of the tasks, and `sets` the data that they name."""
+    """YAML files of a task, with those that it includes and those of its members. `words` are the names in them, `code` the
+    functions, and `sets` the data. `folders` are those of the files, and `task` is the name or file to load."""
 
+    task: str
     sets: dict[str, None] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
     read: dict[Path, None] = field(default_factory=dict)
@@ -58,16 +59,19 @@ class TaskFiles:
 def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
     """Find the files of a task, group, or tag of lm-eval, or of a YAML file with one. Raise `UsageError` if there is none,
     or a file cannot be read."""
-    files, path = TaskFiles(), Path(task).expanduser()
+    files, path = TaskFiles(task), Path(task).expanduser()
     is_file = path.suffix in (".yaml", ".yml")
     tree = _included(path.resolve(), files) if is_file else {}
     if is_file and not include and not [*_members(tree)]:
         # A single task is loaded by its file.
         files.folders.clear()
         return files
-    own = [_indexed(Path(folder).expanduser().resolve()) for folder in include]
+    folders = [*map(Path, include), *[path.parent] * is_file]
+    own = [_indexed(folder.expanduser().resolve()) for folder in folders]
     index = {**_shipped(cache), **{name: paths for folder in own for name, paths in folder.items()}}
     if is_file:
+        # lm-eval loads a group by its name only.
+        files.task = str(tree.get("group", task))
         _add_members(tree, index, files)
     elif task in index:
         _add(task, index, files)
@@ -164,14 +168,14 @@ def _included(path: Path, files: TaskFiles) -> dict[str, Any]:
     try:
         raw = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
         tree = yaml.load(raw, _Loader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        files.words[str(path)] = None
+        _record(tree, "", path, files, set())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(
             f"{path}: cannot be read ({type(error).__name__}); expected the YAML file of a task of lm-eval"
         ) from None
     if not isinstance(tree, dict):
         raise UsageError(f"{path} has no keys and values; expected the YAML file of a task of lm-eval")
-    files.words[str(path)] = None
-    _record(tree, "", path, files, set())
     merged: dict[str, Any] = {}
     above = tree.get("include") or []
     for file in above if isinstance(above, list) else [above]:
@@ -183,7 +187,7 @@ def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[i
     """Record the names and functions in a part of a YAML file. With aliases, a part can stand in many places."""
     match node:
         case _Code():
-            files.code[f"{path.name}: {key} ({node})"] = None
+            files.code[f"{path.name}: {key} ({node})"] = files.words[str(node)] = None
             module = path.parent / f"{node.rpartition('.')[0].replace('.', '/')}.py"
             if module.is_file():
                 files.words |= dict.fromkeys(code_words(module))

@@ -84,6 +84,16 @@ def test_tasks_of_a_group_are_topics_and_their_items_those_of_the_file(tasks: Pa
 
 
 @needs_lm_eval
+def test_a_group_is_loaded_by_its_file_with_the_tasks_beside_it(tasks: Path) -> None:
+    assert surveyed(LM_EVAL, "lm-eval:group.yaml")["topics"] == {"made_texts": 24, "by letter": 24}
+    found = surveyed(LM_EVAL, "lm-eval:texts.yaml", "--map", "topic=question")
+    assert len(found["topics"]) == 24
+    assert found["data"] == {"path": "lm-eval:texts.yaml", "fields": {"topic": "question"}}
+    (tasks / "sums.jsonl").unlink()
+    assert called(LM_EVAL, "validate", "lm-eval:texts.yaml").returncode == 3
+
+
+@needs_lm_eval
 def test_code_of_a_task_runs_only_if_it_is_trusted(tasks: Path) -> None:
     refused = called(LM_EVAL, "validate", "lm-eval:code.yaml")
     assert refused.returncode == 4
@@ -151,7 +161,7 @@ def test_a_set_that_is_nowhere_is_said_to_be_missing(tasks: Path, robustify: Cal
 @pytest.mark.parametrize(
     "name",
     ["lm-eval:wmdp", "LM_EVAL:W.M.D.P-bio", "lm-eval:sub/Wmdp_x.yaml", "hf:cais/wmdp", "hf:x/wm-dp-cyber@main",
-     "inspect:inspect_evals/wmdp_chem", "inspect:wmdp.py@sums", "hf:ｗｍｄｐ/x"],
+     "hf:cais/%77mdp", "inspect:inspect_evals/wmdp_chem", "inspect:wmdp.py@sums", "hf:ｗｍｄｐ/x"],
 )  # fmt: skip
 def test_a_restricted_set_is_refused_by_any_spelling(name: str, robustify: Callable[..., Ended]) -> None:
     for command in (
