@@ -125,7 +125,7 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
             return fault
     tree = repository_around(place)
     if tree is not None and not _ignored(tree, place, names):
-        return "is inside a Git work tree that does not ignore all of it, one `git add` away from a commit"
+        return "is inside a Git repository that does not ignore all of it, one `git add` away from a commit"
     return ""
 
 

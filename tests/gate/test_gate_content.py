@@ -323,7 +323,8 @@ PIECES = (
     "B. ", "\u200b", "question: which old lamp is lit? choices: ", "INSERT INTO a VALUES ('x',\n", "what is it? answer: a ",
     "question  ", '\\"', '\'a" ', '"a" ', "<td>a ", "a & b \\\\ ", "0.5 a\n", "12345, ", "[1, 2, ", "Ġa Ċ", "a ##b ",
     'a,"b', '["a", ', "ab12 ", "-1.5 ab ", "0x1, ", "aB3dE5g", "\\x41", "a\tb\n", "  ",
-    "}{", "`", "`a` ", "a| ", "{[", "@@ ", "'a', ", "a\n\n", '{"a": "b"}', "a. ", "-----BEGIN PGP SIGNATURE-----\n", "{{a_b}} ",
+    "}{", "`", "`a` ", "a| ", "{[", "@@ ", "'a', ", "a\n\n",
+    '{"a": "b"}', "a. ", "-----BEGIN PGP SIGNATURE-----\n", "{{a_b}} ",
 )  # fmt: skip
 
 
