@@ -49,6 +49,8 @@ _SAMPLE = 10_000
 _ROWS_LOOKED_AT = 1000
 """Number of rows in which empty columns are looked for, spread over the sample."""
 _OPTIONAL = ("id", "topic", "passage")
+PARTS = ("stem", "choices", "key", *_OPTIONAL)
+"""Parts of an item that a column may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Schema:
 
     def every(self) -> list[str]:
         """Return the columns that the user does not map and that are neither options nor the question."""
-        mapped = (getattr(self.fields, part) for part in ("stem", "choices", "key", *_OPTIONAL))
+        mapped = (getattr(self.fields, part) for part in PARTS)
         decided = (self.parts.get(part) for part in ("stem", "choices"))
         taken = {column for value in (*mapped, *decided) for column in several(value)}
         return [column for column in self.columns.names if column not in taken]

@@ -17,7 +17,7 @@ from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.redaction import HoldsText
 from robustify.reading.bare_items import Bare, bare_items
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
-from robustify.reading.loaders.column_rules import Columns, decide
+from robustify.reading.loaders.column_rules import PARTS, Columns, decide
 from robustify.reading.loaders.converters import special_table
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
 from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layouts, read_own, reader_of
@@ -58,10 +58,9 @@ class RawItems(HoldsText):
 def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None) -> RawItems:
     """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
-    layout, special = None, table
-    if fields is None and (layout := _published_layout(table)) is None:
-        special = special_table(table)
-        layout = _published_layout(special)
+    layout = _published_layout(table) if fields is None else None
+    special = special_table(table) if fields is None and layout is None else table
+    layout = layout if special is table else _published_layout(special)
     faults, table = [*special.faults[len(table.faults) :]], special
     columns = None if layout else Columns.of(table)
     if columns:
@@ -181,15 +180,8 @@ def _field_map(
         raise UsageError(
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
-    for mapped in (
-        fields.stem,
-        *several(fields.choices),
-        fields.key,
-        fields.id,
-        fields.topic,
-        fields.passage,
-    ):
-        if mapped is None or mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
+    for mapped in (column for part in PARTS for column in several(getattr(fields, part))):
+        if mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
         choices = fields.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)

@@ -29,7 +29,6 @@ DATED = "\ud800"
 """Cell of a sheet that is no text: a date, a time, or a number in a format of its own."""
 NOT_SHOWN = "({}, not shown)"
 """Text in place of an image or other content of a question."""
-_NOT_SHOWN = re.compile(r"^\(\w{1,20}, not shown\)$", re.MULTILINE)
 _MOST_OF_A_KIND = 5
 """Number of similar faults that are listed one by one."""
 _NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
@@ -342,11 +341,6 @@ def shown_text(value: object, what: str) -> str:
     return "\n".join(
         require_text(text, what) if kind == "text" else NOT_SHOWN.format(kind) for kind, text in kinds
     )
-
-
-def lacks_content(text: str) -> bool:
-    """Return whether a part of a question, such as an image, is not shown in its text."""
-    return "(" in text and _NOT_SHOWN.search(text) is not None
 
 
 def cell_label(cells: Cells, name: str | None) -> str:
