@@ -34,6 +34,8 @@ MANY = 5_000
 
 SECONDS = 5.0
 """Time for which a local model is measured."""
+_PROBE = 500
+"""Number of characters of the question of a probe."""
 _SAMPLE = 64
 """Number of questions in a measurement, spread over the plan."""
 _FEWEST = 20
@@ -52,14 +54,15 @@ class Left(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Need:
     """Estimated requests, tokens, and cost of one model. Tokens of a restricted set and a cost without prices are None.
-    `megabytes` is the size of its download, or 0 if it is here. `left` requests are not in the cache and take `seconds`, or
-    None if unknown."""
+    `megabytes` is the size of its download, or 0 if it is here. At most `probes` requests test its servers. `left` requests
+    are not in the cache and take `seconds`, or None if unknown."""
 
     model: str
     requests: int
     tokens: int | None
     cost: float | None = None
     megabytes: int = 0
+    probes: int = 0
     left: int | None = None
     seconds: float | None = None
 
@@ -102,16 +105,16 @@ def forecast(
     # All letters of a prompt are sent in one request.
     sends = [r.context for p in planned for r in (p.requests[:1] if p.template.by_letter else p.requests)]
     n_sends, sent = round(many * len(sends)), round(many * sum(map(len, sends)) / CHARS_A_TOKEN)
-    needs = [
-        Need(
-            model.name,
-            requests,
-            sent if model.sends_prompts else distinct,
-            model.cost(sent, 0, letters=n_sends),
-            megabytes(model.reference, cache),
-        )
-        for model in models
-    ]
+    longest = max(map(len, sends), default=0)
+
+    def need(model: ModelSettings) -> Need:
+        # A probe is at most as long as the longest prompt and a question.
+        every = sent + round(model.probes * (longest + _PROBE) / CHARS_A_TOKEN)
+        cost = model.cost(every, 0, letters=n_sends + model.probes)
+        tokens = every if model.sends_prompts else distinct
+        return Need(model.name, requests, tokens, cost, megabytes(model.reference, cache), model.probes)
+
+    needs = list(map(need, models))
     if restricted:
         needs = [replace(need, tokens=None) for need in needs]
     return Forecast(name, len(items), tuple(needs))

@@ -61,7 +61,10 @@ def test_a_server_is_sent_letters_of_one_prompt_together_and_is_paid() -> None:
     planned = plan(ITEMS, Asking())
     sends = sum(1 if p.template.by_letter else len(p.requests) for p in planned)
     found = need(SERVER)
-    assert found.cost == pytest.approx((found.tokens * 3.0 + sends * 10.0) / 1e6)
+    assert found.probes == 12
+    assert found.cost == pytest.approx((found.tokens * 3.0 + (sends + 12) * 10.0) / 1e6)
+    several = SERVER.model_copy(update={"base_urls": ("https://a.org/v1", "https://b.org/v1")})
+    assert (need(several).probes, need(LOCAL).probes) == (24, 0)
     assert need(SERVER.model_copy(update={"price_in": None})).cost is None
 
 

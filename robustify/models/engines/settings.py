@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
 """Address of a Ray cluster that is started on this machine."""
+PROBES = 12
+"""Largest number of probes of a server in one session. If one fails, as many more decide if its model is to blame."""
 DEFAULT_SAMPLES = 5
 """Default number of replies per question from a server without log-probabilities."""
 _FIRST_TRIES = 2
@@ -97,6 +99,11 @@ class ModelSettings(Settings):
     def identity(self) -> str:
         """Identifier that two models share only if their scores are equal. Models with the same one would vote twice."""
         return self.reference
+
+    @property
+    def probes(self) -> int:
+        """Largest usual number of requests that test the model's servers in one session."""
+        return 0
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -240,6 +247,11 @@ class OpenAIModel(ModelSettings):
     def reference(self) -> str:
         """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
         return f"openai|{self.served}|{self.name}"
+
+    @property
+    def probes(self) -> int:
+        """Largest usual number of requests that test the servers in one session."""
+        return PROBES * len(self.servers)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -328,7 +328,7 @@ def test_a_refusal_in_the_middle_ends_the_run_and_is_never_taken_for_an_answer(
             OpenAIServer(model(server, samples=samples, concurrency=2), cache) as engine,
         ):
             engine.fingerprint()
-            server.manner.faults = [None] * 9 + [(status, {}, body)] * 99
+            server.manner.faults = [None] * (24 if samples else 9) + [(status, {}, body)] * 99
 
             with pytest.raises(ModelError, match=rf"(?s)\({named}\).* are cached") as e:
                 engine.loglikelihoods(many)

@@ -7,7 +7,7 @@ result is returned.
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from robustify.base.errors import DataError, ModelError, RequestError
@@ -16,6 +16,7 @@ from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.openai.capabilities import SAME, Capabilities
 from robustify.models.engines.openai.jobs import TOO_LONG, Job, Scored, jobs_of, keys_of, one_letter
 from robustify.models.engines.openai.letters import letter_of, sampled_keys
+from robustify.models.engines.openai.probes import ENDED, PROBES, RESUMED, ProbeError, are_alike
 from robustify.models.engines.openai.servers import Servers
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
@@ -24,6 +25,8 @@ from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 VERSION = "openai-1"
 """Version of the engine. It is part of the recipe, so each version has separate scores."""
 UNKNOWN = "unknown (remote)"
+_UNPROBED, _SPOILT = "none", "spoilt"
+"""Marks of scores without a probe, and of scores that a probe at the end of their session rejected."""
 _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 """Number of jobs between two probes at first, and at most as it doubles, and the intended seconds between them."""
 
@@ -35,6 +38,7 @@ class OpenAIServer(Servers):
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         super().__init__(model)
         self.name, self._cache = model.name, cache
+        self._tastes, self._is_identified = "", False
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on, as far as the server reports them.
@@ -46,9 +50,12 @@ class OpenAIServer(Servers):
         do not fit or cannot be scored, and `ModelError` if the server keeps failing or returns unusable numbers."""
         can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
-        asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
-        known = kept.known(asked)
+        asked = Counter(keys)
+        kept, known = self._stored(asked)
         progress(sum(asked[key] for key in known))
+        if can.chat and not known.keys() >= asked.keys() and not self._is_identified:
+            self._identify()
+            kept, known = self._stored(asked)
         # Jobs are planned from all requests, so that a resumed run sends the same requests as an uninterrupted one.
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
@@ -56,6 +63,9 @@ class OpenAIServer(Servers):
             raise self.living[0].client.fault(
                 "returns no prompt log-probabilities, so only letters can be scored"
             )
+        longest = max((job.context for job in jobs), key=len, default="")
+        if jobs:
+            self.each(lambda server: server.probe(PROBES["before the first item"], longest))
         unfit: dict[Encoded, str] = {}
         try:
             for scored in self._verified(jobs):
@@ -72,6 +82,14 @@ class OpenAIServer(Servers):
                 f"{cached if self._cache else 'none are cached'} ({sent:,} tokens were sent)"
             )
             raise type(error)(*error.lines, last) from None
+        if jobs:
+            try:
+                self.each(lambda server: server.probe(PROBES["after the last item"], longest))
+            except ProbeError:
+                # Nobody knows which scores are wrong, so none is used again.
+                recipe = {name: value for name, value in self._recipe.items() if name != "probe"}
+                CachedScores(self._cache, recipe, self.name).path = _SPOILT
+                raise
         if unfit:
             raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
         return [known[key] for key in keys]
@@ -105,23 +123,47 @@ class OpenAIServer(Servers):
             raise DataError.gather(faults)
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
+    def _stored(self, asked: Iterable[Encoded]) -> tuple[CachedScores, dict[Encoded, Logprob]]:
+        kept = CachedScores(self._cache, self._recipe, self.name)
+        return kept, kept.known(asked)
+
+    def _identify(self) -> None:
+        """Ask chat servers the questions with many answers, whose replies identify the model. Raise `ModelError` if those
+        of several servers differ."""
+        (_, first), *others = self.each(lambda server: (server, server.session.tastes))
+        for other, tastes in others:
+            if not are_alike(first, tastes, ENDED):
+                raise other.client.fault(
+                    "answers otherwise than the first one; expected the same model on all servers of base_urls"
+                )
+        self._tastes, self._is_identified = " ".join(first), True
+        del self._recipe
+
     @cached_property
     def _recipe(self) -> dict[str, str]:
         """Properties of the server and the model that identify their scores in the cache. Because a name may stand for two
-        models, scores are also stored by probe: the first stored one that equals the current one except for rounding."""
+        models, scores are also stored by probe: the first stored one that equals the current one except for rounding, or
+        for chance if replies are drawn."""
         can = self.capabilities
         for n in range(1000):
             recipe = {**_recipe(self.model, can), "variant": str(n)}
             kept = CachedScores(self._cache, recipe, self.name)
             before = kept.path
-            if before is None:
-                kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
+            if before is None or (before == _UNPROBED and self._tastes):
+                kept.path = before = (
+                    " ".join(f"{number:.4f}" for number in can.probe) or self._tastes or _UNPROBED
+                )
+            if not can.probe and before != _SPOILT:
+                stored = [] if before == _UNPROBED else before.split()
+                if are_alike(stored, self._tastes.split(), RESUMED):
+                    return {**recipe, "probe": _UNPROBED}
             # Each number must agree, because asking again is better than mixing two models.
-            stored = [] if before == "none" else [float(number) for number in before.split()]
-            if len(stored) == len(can.probe) and all(
-                abs(a - b) <= SAME for a, b in zip(stored, can.probe, strict=True)
-            ):
-                return {**recipe, "probe": before}
+            elif can.probe:
+                numbers = [float(number) for number in before.split()]
+                if len(numbers) == len(can.probe) and all(
+                    abs(a - b) <= SAME for a, b in zip(numbers, can.probe, strict=True)
+                ):
+                    return {**recipe, "probe": before}
         raise self.living[0].client.fault(
             "seems to serve a different model every time; expected always the same"
         )

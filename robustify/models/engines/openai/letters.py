@@ -29,25 +29,34 @@ _BROKEN = ("abort", "error", "cancel", "timeout", "load", "unload")
 @dataclass(frozen=True, slots=True)
 class ByChat:
     """Request format that asks a chat server for a letter. If `structured`, a schema allows only letters, otherwise the
-    first letter of a reply is read. If `several`, one request has several replies. `length` is one of `LENGTHS`."""
+    first letter of a reply is read. If `several`, one request has several replies. `length` is one of `LENGTHS`. If
+    `seeded`, each request for an item has its own seed, because a cache copies replies."""
 
     structured: bool
     several: bool
     length: str
+    seeded: bool = False
 
-    def ask(self, client: Client, text: str, **fields: Any) -> Json:
-        """Return the server's reply to a text. Raise the errors of `Client.chat`."""
-        messages = [{"role": "user", "content": text}]
+    def ask(self, client: Client, text: str, system: str = "", **fields: Any) -> Json:
+        """Return the server's reply to a text and a system prompt, if any. Raise the errors of `Client.chat`."""
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": text})
         drawn = {"temperature": 1.0} if self.length == LENGTHS[0] else {}
         length = {self.length: client.model.reply_tokens}
         return client.chat({"messages": messages, **length, "stream": False, **drawn, **fields})
 
-    def replies(
-        self, client: Client, context: str, letters: Sequence[str], n: int, check: Check = lambda *_: None
-    ) -> list[Reply]:
-        """Return `n` replies to a question. Raise `Refusal` if the server rejects it, and `ModelError` if it fails, or a
-        reply has no text."""
-        text, fields = by_chat(context, letters), dict[str, Any]()
+    def send(
+        self,
+        client: Client,
+        text: str,
+        letters: Sequence[str],
+        n: int,
+        *,
+        seed: int | None = None,
+        system: str = "",
+    ) -> Json:
+        """Ask once for `n` letters, and return the server's reply, which may have fewer. Raise what `ask` does."""
+        fields = dict[str, Any]()
         if self.structured:
             schema = {
                 "type": "object",
@@ -57,10 +66,20 @@ class ByChat:
             }
             described = {"name": "letter", "strict": True, "schema": schema}
             fields["response_format"] = {"type": "json_schema", "json_schema": described}
+        fields |= {"n": n} if self.several else {}
+        fields |= {} if seed is None else {"seed": seed}
+        return self.ask(client, text, system, **fields)
+
+    def replies(
+        self, client: Client, context: str, letters: Sequence[str], n: int, check: Check = lambda *_: None
+    ) -> list[Reply]:
+        """Return `n` replies to a question. Raise `Refusal` if the server rejects it, and `ModelError` if it fails, or a
+        reply has no text."""
+        text = by_chat(context, letters)
         found: list[Reply] = []
         while len(found) < n:
-            wanted = {"n": n - len(found)} if self.several else {}
-            reply = self.ask(client, text, **fields, **wanted)
+            seed = len(found) + 1 if self.seeded else None
+            reply = self.send(client, text, letters, n - len(found), seed=seed)
             check(text, reply)
             found += read_replies(reply, "chat", client.model.name)
         return found[:n]

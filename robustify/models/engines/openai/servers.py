@@ -8,15 +8,25 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar
 
 from robustify.base.errors import ModelError
+from robustify.items.views import by_chat
 from robustify.models.engines.openai.capabilities import Capabilities, probe_server, require_same
-from robustify.models.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.models.engines.openai.client import Client, Json, Refusal, Unreachable, count_in
 from robustify.models.engines.openai.jobs import Job, Reach, Scored, in_threads
-from robustify.models.engines.openai.letters import LENGTHS, read_replies, sampled
+from robustify.models.engines.openai.letters import (
+    LENGTHS,
+    ByChat,
+    letter_of,
+    read_letter,
+    read_replies,
+    sampled,
+)
 from robustify.models.engines.openai.logprobs import Questions, score
+from robustify.models.engines.openai.probes import LETTERS, PROBES, Heard, Probe, Question, Session
 from robustify.models.engines.protocols import Closing, Reply
 from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 
@@ -53,10 +63,44 @@ class Server:
             )
 
     @cached_property
+    def session(self) -> Session:
+        """Session of probes, which found out how the replies of the server differ."""
+        session = Session(self.client, self._heard, chat=self.capabilities.chat is not None)
+        for probe in PROBES["to learn how to ask"]:
+            probe.run(session)
+        return session
+
+    def probe(self, probes: Sequence[Probe], longest: str) -> None:
+        """Ask probes, with as many words as the prompt `longest` has. Raise `ProbeError` if the server fails one. A server
+        that spells prompts needs none."""
+        if self.capabilities.form is None:
+            self.session.longest = longest
+            for probe in probes:
+                probe.run(self.session)
+
+    def _heard(self, question: Question, n: int, seed: int | None) -> Heard:
+        can = self.capabilities
+        if (way := can.chat) is None:
+            seen = self.questions.following(question.context, can.top) or {}
+            letters = {token: lp for token, lp in seen.items() if letter_of(token)}
+            return Heard((letter_of(max(letters, key=letters.__getitem__)),) if letters else (None,))
+        text = by_chat(question.context, LETTERS)
+        reply = way.send(self.client, text, LETTERS, n, seed=seed, system=question.system)
+        replies = read_replies(reply, "chat", self.client.model.name)
+        return Heard(tuple(read_letter(one, LETTERS) for one in replies), count_in(reply, "prompt_tokens"))
+
+    @cached_property
+    def _way(self) -> ByChat | None:
+        way = self.capabilities.chat
+        if way is None or not self.session.single:
+            return way
+        return replace(way, several=False, seeded=self.session.seeded)
+
+    @cached_property
     def score(self) -> Callable[[Job], Scored]:
         """Function that scores a job, and checks that the server reads its whole prompt."""
         can, client = self.capabilities, self.client
-        if (way := can.chat) is not None:
+        if (way := self._way) is not None:
             check = Reach(client, None, lambda text: way.ask(client, text)).check
             return partial(sampled, client, way, client.model.samples or DEFAULT_SAMPLES, check)
         spelled = None if can.form is None else partial(self.questions.spelled, form=can.form)
