@@ -71,21 +71,21 @@ def recall(folders: tuple[Path, ...]) -> Tree:
     rng, rows = random.Random(2026), []
     long = {name: [i for i in items if len(i.stem.split()) >= WORDS] for name, items in sets(folders).items()}
     for (kind, edit), n in product(CHOICES.items(), CHANGED):
-        hits, copies = list[bool](), {size: list[bool]() for size in SIZES}
+        known, tested, copies = 0, 0, {size: list[bool]() for size in SIZES}
         for name, items in long.items():
             marks = {name: marks_of(sets(folders)[name], KEY)}
             copy = [changed(item, n, edit, rng) for item in rng.sample(items, min(len(items), 5 * FEWEST))]
-            hits += [bool(counted([item], KEY, marks)[name].n) for item in copy]
+            known, tested = known + counted(copy, KEY, marks)[name].n, tested + len(copy)
             for size in SIZES:
                 parts = [copy[at : at + size] for at in range(0, len(copy) - size + 1, size)]
                 copies[size] += [counted(part, KEY, marks)[name].is_copy(size) for part in parts]
-        shares = {f"copies_of_{size}": _share(found) for size, found in copies.items()}
-        rows.append({"choices": kind, "words_changed": n, "items": _share(hits), **shares})
+        shares = {f"copies_of_{size}": _share(sum(found), len(found)) for size, found in copies.items()}
+        rows.append({"choices": kind, "words_changed": n, "items": _share(known, tested), **shares})
     return {"stems_of_at_least": WORDS, "sets": len(long), "rows": rows}
 
 
-def _share(found: Sequence[bool]) -> Tree:
-    return {"value": round(sum(found) / len(found), 4), "n": len(found)}
+def _share(known: int, n: int) -> Tree:
+    return {"value": round(known / n, 4), "n": n}
 
 
 def false_alarms(folders: tuple[Path, ...]) -> Tree:

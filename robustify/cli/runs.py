@@ -95,7 +95,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     for note in done.manifest["data"].get("notes", ()):
         say(note)
     tree = done.released.model_dump(mode="json") if done.restricted else done.summary.tree()
-    tree = {"run": str(folder), "signature": done.manifest["signature"], "summary": tree}
+    tree = {"run": str(folder), "signature": tree["signature"], "summary": tree}
     return close_run(done, tree, strict=given["strict"])
 
 

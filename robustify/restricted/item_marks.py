@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.gate.folded_words import fold, kept_words
+from robustify.gate.folded_words import fold, kept_words, narrow
 from robustify.items.item import Item
 
 SIZE = 8
 LEAST, SHARE = 5, 0.03
-"""Number of known items that make a set a copy. Edited ones must also be this share of the set. In a smaller set, more than
-half of the items do."""
+"""Number of known items that make a set a copy. Edited ones must also be this share of it or of the restricted set. In a
+smaller set, more than half of the items do."""
 LONG, WORDS = 24, 3
 """Minimum number of folded characters of a part, and of telling words in a run."""
 _STEM, _CHOICES = 20, 24
@@ -42,18 +42,19 @@ _NAMING = COMMON.union(fold("data eval example index items line sample split tes
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Marks of a set, as sorted strings of `SIZE` bytes each, of which none is ever dropped."""
+    """Marks of a set, as sorted strings of `SIZE` bytes each, of which none is ever dropped, and its number of items."""
 
     wholes: bytes = b""
     parts: bytes = b""
+    n: int = 0
 
     def joined(self, other: "Marks") -> "Marks":
         """Return the marks of both, without repeats."""
         wholes, parts = _cut(self.wholes + other.wholes), _cut(self.parts + other.parts)
-        return Marks(b"".join(sorted(wholes)), b"".join(sorted(parts)))
+        return Marks(b"".join(sorted(wholes)), b"".join(sorted(parts)), max(self.n, other.n))
 
 
-def marks_of(items: Iterable[Item], key: bytes) -> Marks:
+def marks_of(items: Sequence[Item], key: bytes) -> Marks:
     """Return the marks of a restricted set."""
     wholes, parts, passages = Counter[bytes](), Counter[bytes](), set[bytes]()
     for item in items:
@@ -65,9 +66,8 @@ def marks_of(items: Iterable[Item], key: bytes) -> Marks:
         passages |= set(map(b" ".join, above))
         runs = (_runs(words, key, apart=True) for words in (*above, question, *read.choices))
         parts.update({*_fewer(read, key), *_alone(read.choices, key), *_named(item.id, key)}.union(*runs))
-    return Marks(
-        *(b"".join(sorted(mark for mark, n in found.items() if n == 1)) for found in (wholes, parts))
-    )
+    own, its_parts = (b"".join(sorted(m for m, n in found.items() if n == 1)) for found in (wholes, parts))
+    return Marks(own, its_parts, len(items))
 
 
 def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
@@ -77,7 +77,7 @@ def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict
 
 def counted(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "Known"]:
     """Count the items that each set has, exactly or in parts."""
-    counts = {name: Known(_cut(marks.wholes), _cut(marks.parts)) for name, marks in sets.items()}
+    counts = {name: Known(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()}
     for item in items if sets else ():
         read = _Words.of(item)
         texts = (*read.asked, read.topic, *read.choices)
@@ -102,6 +102,7 @@ class Known:
 
     wholes: set[bytes]
     parts: set[bytes]
+    registered: int
     exact: int = 0
     edited: int = 0
     seen: set[bytes] = field(default_factory=set)
@@ -121,7 +122,7 @@ class Known:
 
     def is_copy(self, n_items: int) -> bool:
         """Return whether the known items make a set of this size a copy."""
-        many = self.exact >= LEAST or self.n >= max(LEAST, SHARE * n_items)
+        many = self.exact >= LEAST or self.n >= max(LEAST, SHARE * min(n_items, self.registered or n_items))
         return many or 2 * self.exact > n_items or 2 * self.n > max(2, n_items)
 
 
@@ -138,6 +139,11 @@ class _Words:
         at = item.sealed.question_at
         asked = [item.stem[:at], item.stem[at:]] if at else [item.stem]
         return cls(list(map(kept_words, asked)), list(map(kept_words, item.choices)), kept_words(item.topic))
+
+
+def unspaced(text: str) -> bytes:
+    """Return the folded words of a text as one."""
+    return b"".join(fold(narrow(text)).split())
 
 
 def telling_words(text: str) -> list[bytes]:
@@ -181,7 +187,7 @@ def _named(name: str, key: bytes) -> Iterator[bytes]:
     """Yield the mark of an ID, unless it has only numbers, short words, and words such as `test`."""
     words = re.findall(r"[^\W\d_]{4,}", name)
     if len(name) >= 2 * SIZE or not _NAMING.issuperset(fold(word).strip() for word in words):
-        yield _mark(b"id", name.strip().encode("utf-8", "replace"), key)
+        yield _mark(b"id", re.sub(r"[\W_]", "", name.casefold()).encode("utf-8", "replace"), key)
 
 
 def _runs(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:

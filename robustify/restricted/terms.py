@@ -54,7 +54,8 @@ class Acceptance:
     @property
     def marks(self) -> Marks:
         """Marks of whole items and of their parts."""
-        return Marks(base64.b64decode(self.items), base64.b64decode(self.parts))
+        n_items = sum(pin.records for pin in self.files.values())
+        return Marks(base64.b64decode(self.items), base64.b64decode(self.parts), n_items)
 
     def with_marks(self, marks: Marks) -> "Acceptance":
         """Return the acceptance with these marks."""

@@ -188,6 +188,28 @@ def test_an_acceptance_of_before_is_renewed_when_the_set_is_opened(mock: Path) -
     assert json.loads(record.read_text())["accepted"][0]["name"] == "A Name"
 
 
+@pytest.mark.parametrize(("n", "refuses"), [(1, False), (4, False), (30, True)])
+def test_an_edited_copy_among_many_other_items_is_known(mock: Path, n: int, refuses: bool) -> None:
+    assert accept().return_value == 0
+    edited = [{**row, "question": changed(row), "choices": [*row["choices"], "x"]} for row in items(N)[:n]]
+    many = [{**row, "id": f"other-{i}"} for i, row in enumerate(items(1500, seed=8))]
+    done = invoked("validate", neutral(mock, rows_as_json([*many, *edited])))
+    assert ("sign S3" in str(done.exception)) == refuses
+
+
+def test_answers_to_a_set_are_known_by_their_ids_alone(mock: Path) -> None:
+    def table(names: list[str]) -> Path:
+        rows = [f"m,{view},{name},A,B,4" for name in names for view in ("choices_only", "full")]
+        return neutral(mock, "\n".join(["model,view,item,key,pick,k", *rows]), "csv")
+
+    assert accept().return_value == 0
+    out = mock / "elsewhere" / "run"
+    done = invoked("import", table([row["id"] for row in items(N)][:30]), "-o", out)
+    assert "30 of 30 records" in str(done.exception)
+    assert not out.exists()
+    assert invoked("import", table([row["id"] for row in OTHERS]), "-o", out).exception is None
+
+
 def test_a_phrase_that_two_sets_share_makes_no_copy(mock: Path) -> None:
     phrase = "Consider the following peculiar mechanical contraption: "
     rows = [{**row, "question": phrase * (i == 3) + row["question"]} for i, row in enumerate(items(N))]

@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from robustify.items.item import Item
-from robustify.restricted.item_marks import telling_words
+from robustify.restricted.item_marks import telling_words, unspaced
 
 LONGEST, MOST_WORDS = 60, 8
 """Maximum number of characters and words in a name. A longer name may be text and is replaced."""
+LONG_NAME = 12
+"""Minimum size of a name that is searched for without blanks."""
 _NAME = re.compile(r"[!-~]{1,80}")
 _SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
 """Size or version in the name of a model."""
@@ -16,32 +18,37 @@ _SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ItemWords:
-    """Folded words of all stems and choices, and the names that the manifest lists."""
+    """Folded words of all stems and choices, their texts without blanks, and the names that the manifest lists."""
 
     words: frozenset[bytes] = frozenset()
     listed: Collection[str] = ()
+    texts: bytes = b""
 
     @classmethod
     def of(cls, items: Iterable[Item], listed: Collection[str]) -> "ItemWords":
         """Return the words of these items."""
-        return cls(frozenset().union(*(_words(text) for i in items for text in (i.stem, *i.choices))), listed)
+        texts = [text for item in items for text in (item.stem, *item.choices)]
+        return cls(frozenset().union(*map(_words, texts)), listed, b" ".join(map(unspaced, texts)))
 
     def shown(self, name: str, instead: str) -> str:
         """Return a name if it may leave, and otherwise `instead`."""
         is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
-        return name if is_name and (name in self.listed or self.words.isdisjoint(_words(name))) else instead
+        return name if is_name and (name in self.listed or self._lacks(name)) else instead
 
     def model(self, name: str, number: int) -> str:
         """Return the name of a model, or its number."""
         # A name that is not a single printable word might be text.
-        fit = _NAME.fullmatch(name) and (
-            name in self.listed or self.words.isdisjoint(_words(_SIZE.sub(" ", name)))
-        )
+        fit = _NAME.fullmatch(name) and (name in self.listed or self._lacks(_SIZE.sub(" ", name)))
         return name if fit else f"model {number}"
 
     def models(self, names: Iterable[str]) -> Mapping[str, str]:
         """Map the names of all models to those that may leave."""
         return {name: self.model(name, i) for i, name in enumerate(names, 1)}
+
+    def _lacks(self, name: str) -> bool:
+        """Return whether no item contains a word of a name, or all of it without blanks."""
+        joined = unspaced(name)
+        return self.words.isdisjoint(_words(name)) and not (len(joined) >= LONG_NAME and joined in self.texts)
 
 
 def _words(text: str) -> set[bytes]:

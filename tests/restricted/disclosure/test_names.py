@@ -31,6 +31,8 @@ ITEMS = [Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettl
         ("kеttle", False),
         ("knots: quiet", False),
         ("x" * 61, False),
+        ("AQuietBrassKettle", False),
+        ("quietbrass", True),
         ("blue lamp", True),
         ("Blue lamp", False),
     ],
