@@ -296,27 +296,41 @@ def agree(run: "Run", labels: Path) -> int:
 
 
 @command()
-@click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="RUN|LOG...", nargs=-1, required=True)
 @option("--html FILE", "Also write the comparison as an HTML file.", type=PATH)
+@option(
+    "--format markdown|latex|csv", "Print the differences of models as a table in this format.", to="form",
+)  # fmt: skip
 @option("--alert", "Exit with code 7 if a score or the set is worse in the last run.")
-def compare(folders: tuple[Path, ...], html: Path | None, alert: bool) -> int:
-    """Compare runs, and test whether differences are noise.
+def compare(paths: tuple[str, ...], html: Path | None, form: str | None, alert: bool) -> int:
+    """Compare runs or models, and test the differences.
 
     For example, compare a base model with its fine-tuned version, or a benchmark before and after edits. Items in
     both runs are compared one by one. Other items are compared by the summaries of the runs. Restricted runs are
     not supported.
 
+    Logs, folders of logs, or a single run are compared by their models, two by two, on the items that both answered
+    ([MODEL=][VIEW:]FILE, as in `import`). Holm's correction covers all pairs and tasks.
+
     \b
     Examples:
         robustify compare results/demo results/demo_letters
-        robustify compare base tuned --html compare.html
+        robustify compare base.csv tuned.csv --html compare.html
         robustify compare january february --alert
     """
     from robustify.base.errors import GuardrailError, UsageError
     from robustify.report.compare import compared, comparison_html, comparison_lines
 
-    if len(folders) < 2:
-        raise UsageError(f"{len(folders)} run is not enough; expected two or more run folders.")
+    folders = [Path(path) for path in paths]
+    are_runs = [(folder / "run.json").is_file() for folder in folders]
+    if not all(are_runs) or len(folders) == 1:
+        if any(are_runs) and len(folders) > 1:
+            raise UsageError("Runs cannot be compared with logs. Name only runs or only logs.")
+        if alert:
+            raise UsageError("--alert compares the first run with the last. Name two runs.")
+        return _compare_models(paths, html, form, is_run=all(are_runs))
+    if form:
+        raise UsageError("--format works with logs or a single run. For several runs, use --html or --json.")
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found))
@@ -324,6 +338,31 @@ def compare(folders: tuple[Path, ...], html: Path | None, alert: bool) -> int:
     if alert and found.degraded:
         raise GuardrailError(*(f"degraded: {line}" for line in found.degraded))
     return 0
+
+
+def _compare_models(paths: tuple[str, ...], page: Path | None, form: str | None, *, is_run: bool) -> int:
+    """Print the differences between the models of a run or of logs. Raise `UsageError` if there are not two models."""
+    from tempfile import TemporaryDirectory
+
+    from robustify.base.errors import UsageError
+    from robustify.pipeline.compared_logs import runs_of_logs
+    from robustify.reading.logs import parse_log_path
+    from robustify.report.compare import model_pairs
+    from robustify.runs.run import open_run
+
+    with TemporaryDirectory(prefix="robustify-") as place:
+        logs = [] if is_run else [parse_log_path(path) for path in paths]
+        runs = (open_run(Path(paths[0])),) if is_run else runs_of_logs(logs, Path(place), watcher())
+        pairs = model_pairs.model_pairs(runs)
+        if not pairs:
+            raise UsageError(f"{paths[0]} has no two models with scores on the same items; expected two.")
+        if page is not None:
+            signature = "; ".join(run.manifest["signature"] for run in runs)
+            _write(
+                page, model_pairs.pair_html(pairs, ", ".join(Path(path).name for path in paths), signature)
+            )
+        lines = model_pairs.pair_text(pairs, form).splitlines() if form else model_pairs.pair_lines(pairs)
+    return print_result({"pairs": [pair.tree() for pair in pairs]}, lines)
 
 
 @command()

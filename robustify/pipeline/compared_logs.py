@@ -1,0 +1,79 @@
+"""Runs made from logs for a comparison of models: one for each task, with all logs of the task."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from robustify.base.errors import DataError, UsageError
+from robustify.freeform.running import Watch
+from robustify.pipeline.asked import unwatched
+from robustify.pipeline.from_logs import import_logs
+from robustify.reading.logs import Log, LogOptions, LogPath, logs_in, pick_tables, read_log
+from robustify.runs.run import Run
+
+_TABLE = pick_tables.READER.kind
+
+
+def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched) -> tuple[Run, ...]:
+    """Import the logs of each task together, into folders below `place`, so that their models answer the same items.
+
+    A log is a file, or a folder of logs. Models of several logs that have one name are told apart by the names of their
+    files. Raise `UsageError` if no task has two models, and as `import_logs`."""
+    with watch("reading the logs", 0):
+        opened = [_opened(one) for log in logs for one in logs_in(log)]
+    files, heads = [one for one, _ in opened], [head for _, head in opened]
+    tasks = dict.fromkeys(task for task, _ in heads)
+    runs = []
+    for number, task in enumerate(tasks, start=1):
+        of_task = [(one, models) for one, (own, models) in zip(files, heads, strict=True) if own == task]
+        named = _told_apart(of_task)
+        if len({model for one, models in named for model in ([one.model] if one.model else models)}) > 1:
+            paths = [one for one, _ in named]
+            runs.append(
+                import_logs(paths, place / str(number), overrides={"name": task or None}, watch=watch)
+            )
+    if not runs:
+        raise UsageError(
+            f"{len(files)} logs have no two models of one task; expected answers of two models to the same items. Name "
+            "models with MODEL=FILE."
+        )
+    return tuple(runs)
+
+
+_Models = frozenset[tuple[str, str]]
+
+
+def _opened(file: LogPath) -> tuple[LogPath, tuple[str, _Models]]:
+    """Return a log with its task and models. A log that names no model gets the name of its file."""
+    try:
+        return file, _head(read_log(file.path, LogOptions(model=file.model, view=file.view)))
+    except DataError:
+        if file.model is not None:
+            raise
+        named = replace(file, model=file.path.stem)
+        with contextlib.suppress(DataError):
+            return named, _head(read_log(named.path, LogOptions(model=named.model, view=named.view)))
+        raise
+
+
+def _head(log: Log) -> tuple[str, _Models]:
+    """Return the task of a log, "" for a table of picks, which names none, and its models, each with its view."""
+    return "" if log.kind == _TABLE else log.task, frozenset(
+        (reply.model, reply.view) for reply in log.replies
+    )
+
+
+def _told_apart(
+    logs: Sequence[tuple[LogPath, _Models]],
+) -> list[tuple[LogPath, list[str]]]:
+    """Name the model of each log after its file if another log asked a model of this name under the same view."""
+    asked = Counter(model_view for _, models in logs for model_view in models)
+    named = []
+    for log, models in logs:
+        repeated = any(asked[model_view] > 1 for model_view in models)
+        several = len({model for model, _ in models}) > 1
+        model = log.path.stem if repeated and not several and not log.model else log.model
+        named.append((replace(log, model=model), sorted({model for model, _ in models})))
+    return named

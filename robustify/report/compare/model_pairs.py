@@ -1,0 +1,150 @@
+"""Comparison of the models of a run, or of several runs with a task each, on the items that both of a pair answered."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustify.judging.stats.intervals import NORMAL
+from robustify.judging.stats.tests import LEVEL, detectable, holm
+from robustify.judging.summary.quantity import Quantity
+from robustify.judging.summary.scored import Paired
+from robustify.report.compare.change import Tree
+from robustify.report.format import (
+    ABSENT,
+    Cell,
+    Table,
+    bracketed,
+    cell,
+    counted,
+    in_points,
+    p_cell,
+    plain,
+    table,
+)
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import catalogue, filled, html, printed_table
+from robustify.runs.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """Two models on the items of a task: the better one, the other, and the difference of their scores in a view.
+
+    `p` is the mid-p of McNemar's test (by groups of items if there are any), adjusted by Holm over all pairs of all tasks.
+    `mde` is the smallest difference detectable with 80 % power at Holm's first level. `looks` is how much more the better
+    model owes to looks.
+    """
+
+    task: str
+    better: str
+    other: str
+    view: str
+    difference: Quantity
+    p: float | None
+    mde: float | None
+    looks: Quantity | None
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the models differ significantly, or None if there is no test."""
+        ci = self.difference.ci
+        return None if ci is None or self.p is None else self.p <= LEVEL and not ci[0] <= 0 <= ci[1]
+
+    @property
+    def by_looks(self) -> bool | None:
+        """Whether the better model owes significantly more to looks, or None if this cannot be estimated."""
+        ci = self.looks.ci if self.looks else None
+        return None if ci is None else ci[0] > 0
+
+    @property
+    def line(self) -> str:
+        """Result in a sentence."""
+        return filled(catalogue()["compared"]["models"], {"pair": self})
+
+    def tree(self) -> Tree:
+        """Return the pair as JSON values."""
+        fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks")
+        found = {name: getattr(self, name) for name in fields}
+        return found | {
+            name: q and q.tree() for name, q in (("difference", self.difference), ("looks", self.looks))
+        }
+
+
+def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
+    """Return the pairs of models of all runs, in the view of the full question, or else as cloze."""
+    found = [
+        (run.summary.benchmark.name or "", pair, view, paired)
+        for run in runs
+        for pair in (run.summary.pairs or {}).values()
+        for view, paired in _view(pair)
+    ]
+    tested = [paired.p_mid for *_, paired in found if paired.p_mid is not None]
+    corrected = iter(holm(tested))
+    made = []
+    for task, pair, view, paired in found:
+        p = None if paired.p_mid is None else next(corrected)
+        swap = (paired.difference.value or 0.0) < 0
+        difference = _turned(paired.difference) if swap else paired.difference
+        looks = pair.looks if pair.looks is None or not swap else _turned(pair.looks)
+        ci, level = difference.ci, 1 - LEVEL / max(1, len(tested))
+        error = None if ci is None else (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
+        better, other = reversed(pair.models) if swap else pair.models
+        mde = None if error is None else detectable(error, level)
+        made.append(ModelPair(task, better, other, view, difference, p, mde, looks))
+    return tuple(made)
+
+
+def _view(pair: Any) -> Iterator[tuple[str, Paired]]:
+    for view in ("full", "cloze_chars"):
+        if (found := getattr(pair, view)) is not None and found.all.n:
+            yield view, found.all
+            return
+
+
+def _turned(q: Quantity) -> Quantity:
+    value = None if q.value is None else -q.value + 0.0
+    return Quantity(value=value, n=q.n, ci=None if q.ci is None else (-q.ci[1], -q.ci[0]))
+
+
+def pair_table(pairs: Sequence[ModelPair]) -> Table:
+    """Return the pairs as a table, with a column for the task if there are several."""
+    rows = (
+        (pair.task, f"{plain(pair.better)} over {plain(pair.other)}", cell(pair.difference.n),
+         _with_ends(pair.difference), p_cell(pair.p), cell(pair.mde, "points"), _with_ends(pair.looks),
+         {True: "better", False: "cannot be told apart", None: "too few to tell"}[pair.changed])
+        for pair in pairs
+    )  # fmt: skip
+    heads = ("Task", "Models", "Items", "Difference", "p", "Detectable", "More by looks", "Result")
+    return table("Models on the same items", heads, rows, names=2)
+
+
+def _with_ends(q: Quantity | None) -> Cell:
+    if q is None or q.value is None:
+        return ABSENT
+    return Cell(in_points(q.value) + bracketed(q.ci), value=q.value, ends=q.ci, n=q.n)
+
+
+def pair_lines(pairs: Sequence[ModelPair]) -> list[str]:
+    """Return a line for each pair, for a terminal."""
+    several = len({pair.task for pair in pairs}) > 1
+    return [f"{plain(pair.task)}: {pair.line}" if several else pair.line for pair in pairs]
+
+
+def pair_html(pairs: Sequence[ModelPair], name: str, signature: str) -> str:
+    """Return the pairs as an HTML page with a plot of the differences."""
+    known = [pair for pair in pairs if pair.difference.ci is not None]
+    widest = max((abs(end) for pair in known for end in pair.difference.ci or ()), default=0.0)
+    first = FirstScreen(
+        f"{counted(sum(bool(pair.changed) for pair in pairs), 'difference')} of {len(pairs)} can be told from noise.",
+        "unsure", checks=tuple((None, line) for line in pair_lines(pairs)[:MOST_LINES]),
+    )  # fmt: skip
+    values = {"pairs": known, "reach": max(0.05, widest), "table": pair_table(pairs)}
+    return html("model_pairs.html.j2", name=name, signature=signature, first=first, **values)
+
+
+MOST_LINES = 6
+
+
+def pair_text(pairs: Sequence[ModelPair], form: str) -> str:
+    """Return the table of the pairs in Markdown, LaTeX, or CSV."""
+    return printed_table(pair_table(pairs), form)
