@@ -21,13 +21,13 @@ from robustify.judging.summary.quantity import Quantity
 
 SETS = 5_000
 GAP = 0.4
-"""Difference in skill, as log-odds, of the worlds with a better model: about 6 points."""
+"""Difference in skill, as logits, of the simulations with a better model: about 6 points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """World of two models: `items` in groups of `size`, `tasks` of this kind, the spread of difficulty (`hard`) and of what
-    each model knows of a group (`own`), as standard deviations of log-odds, and the `gap` of their skills."""
+    """Simulation of two models: `items` in groups of `size`, `tasks` of this kind, the spread of difficulty (`hard`) and of
+    what each model knows of a group (`own`), as standard deviations of logits, and the `gap` of their skills."""
 
     items: int
     size: int = 1
@@ -66,8 +66,8 @@ def drawn(world: Pairing, rng: np.random.Generator) -> tuple[Floats, Floats, Int
     difficulty = rng.normal(0.0, world.hard, world.items)
     credits = []
     for skill in (world.skill + world.gap, world.skill):
-        known = rng.normal(0.0, world.own, int(groups.max()) + 1)[groups]
-        right = 1 / (1 + np.exp(difficulty - skill - known))
+        ease = rng.normal(0.0, world.own, int(groups.max()) + 1)[groups]
+        right = 1 / (1 + np.exp(difficulty - skill - ease))
         credits.append((rng.random(world.items) < right).astype(np.float64))
     return credits[0], credits[1], None if world.size == 1 else groups
 
@@ -78,15 +78,12 @@ def outcome(world: Pairing, seed: int) -> tuple[bool, bool, float]:
     mids, excluded, apart, gaps = [], [], [], []
     for _ in range(world.tasks):
         one, two, groups = drawn(world, rng)
-        tested, found = compare_pair(one, two, groups)
+        tested, difference = compare_pair(one, two, groups)
         x, y = (Quantity.of(rate(credits, groups)) for credits in (one, two))
         mids.append(1.0 if tested.p_mid is None else tested.p_mid)
-        excluded.append(bool(found.significant))
-        gaps.append(found.value or 0.0)
-        known = x.value is not None and y.value is not None and x.ci is not None and y.ci is not None
-        ends = (
-            newcombe(x.value or 0.0, x.ci, y.value or 0.0, y.ci) if known and x.ci and y.ci else (-1.0, 1.0)
-        )
+        excluded.append(bool(difference.significant))
+        gaps.append(difference.value or 0.0)
+        ends = newcombe(x.value or 0.0, x.ci, y.value or 0.0, y.ci) if x.ci and y.ci else (-1.0, 1.0)
         apart.append(not ends[0] <= 0 <= ends[1])
     claims = [p <= LEVEL and out for p, out in zip(holm(mids), excluded, strict=True)]
     return any(claims), any(apart), float(np.mean(gaps))
@@ -107,8 +104,8 @@ def measured(pool: Executor, world: Pairing, sets: int) -> dict[str, Any]:
 def paired(pool: Executor, scale: float) -> Files:
     """Return the content of paired.json."""
     sets = max(20, round(scale * SETS))
-    found = {
-        part: {name: measured(pool, world, sets) for name, world in worlds.items()}
-        for part, worlds in (("null", NULL), ("power", POWER))
+    shares = {
+        part: {name: measured(pool, world, sets) for name, world in pairings.items()}
+        for part, pairings in (("null", NULL), ("power", POWER))
     }
-    return {"paired": {"format": 1, "commit": commit(), "level": LEVEL, **found}}
+    return {"paired": {"format": 1, "commit": commit(), "level": LEVEL, **shares}}

@@ -19,7 +19,7 @@ _TABLE = pick_tables.READER.kind
 def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched) -> tuple[Run, ...]:
     """Import the logs of each task together, into folders below `place`, so that their models answer the same items.
 
-    A log is a file, or a folder of logs. Models of several logs that have one name are told apart by the names of their
+    A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
     files. Raise `UsageError` if no task has two models, and as `import_logs`."""
     with watch("reading the logs", 0):
         opened = [_opened(one) for log in logs for one in logs_in(log)]
@@ -28,7 +28,7 @@ def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched)
     runs = []
     for number, task in enumerate(tasks, start=1):
         of_task = [(one, models) for one, (own, models) in zip(files, heads, strict=True) if own == task]
-        named = _told_apart(of_task)
+        named = _distinguished(of_task)
         if len({model for one, models in named for model in ([one.model] if one.model else models)}) > 1:
             paths = [one for one, _ in named]
             runs.append(
@@ -59,13 +59,12 @@ def _opened(file: LogPath) -> tuple[LogPath, tuple[str, _Models]]:
 
 
 def _head(log: Log) -> tuple[str, _Models]:
-    """Return the task of a log, "" for a table of picks, which names none, and its models, each with its view."""
-    return "" if log.kind == _TABLE else log.task, frozenset(
-        (reply.model, reply.view) for reply in log.replies
-    )
+    """Return the task of a log, "" if only its file names it, and its models, each with its view."""
+    unnamed = log.kind == _TABLE or log.task == Path(log.file).stem
+    return "" if unnamed else log.task, frozenset((reply.model, reply.view) for reply in log.replies)
 
 
-def _told_apart(
+def _distinguished(
     logs: Sequence[tuple[LogPath, _Models]],
 ) -> list[tuple[LogPath, list[str]]]:
     """Name the model of each log after its file if another log asked a model of this name under the same view."""

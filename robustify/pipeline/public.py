@@ -136,7 +136,7 @@ def _write_texts(
         cues = judgement.summary.evidence
         rule = cues.whole.rule if cues and cues.whole else ""
         mend = opening(judgement.summary, public_manifest(config, asked)).mend
-        heading = explorer.Heading(config.name, rule, mend)
+        heading = explorer.ExplorerHeading(config.name, rule, mend)
         explorer.write_explorer(place, heading, items, verdicts, excluded)
     return splits
 

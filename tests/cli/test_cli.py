@@ -281,7 +281,9 @@ def test_the_readme_s_commands_run(
         table = csv.writer(file)
         table.writerow(["Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer"])
         table.writerows([row["stem"], *row["choices"], "ABCD"[row["key"]]] for row in items)
-    for name, hidden in (("full.jsonl", False), ("bare.jsonl", True)):
+    for name, hidden in (
+        ("full.jsonl", False), ("bare.jsonl", True), ("base.jsonl", False), ("tuned.jsonl", False)
+    ):  # fmt: skip
         rows = (lm_eval_row(item, at, scores_for([at % 4])[0], hidden=hidden) for at, item in enumerate(toys))
         jsonl(Path(name), rows)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)

@@ -92,7 +92,7 @@ def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_task
     assert all(0 < pair["mde"] < 0.5 for pair in pairs)
     shown = robustify("compare", "after=logs/after", "before=logs/before").out.splitlines()
     assert len(shown) == 2
-    assert all("cannot be told apart" in line and "80 % power" in line for line in shown)
+    assert all("cannot be distinguished" in line and "80 % power" in line for line in shown)
 
 
 def test_models_of_a_single_run_are_those_of_its_summary(robustify, tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
     ("value", "ci", "p", "looks", "says"),
     [
         (0.04, (0.01, 0.07), 0.01, None, "a is better than b by 4.0 points"),
-        (0.04, (0.01, 0.07), 0.06, None, "a and b cannot be told apart: 4.0 points"),
-        (0.0, (0.0, 0.0), 1.0, (0.0, (0.0, 0.0)), "a and b cannot be told apart: 0.0 points (n = 90; p = 1.000)"),
+        (0.04, (0.01, 0.07), 0.06, None, "a and b cannot be distinguished: 4.0 points"),
+        (0.0, (0.0, 0.0), 1.0, (0.0, (0.0, 0.0)), "a and b cannot be distinguished: 0.0 points (n = 90; p = 1.000)"),
         (0.04, None, None, None, "a and b: too few items to tell (4.0 points (n = 90))"),
         (0.04, (0.01, 0.07), 0.01, (0.03, (0.01, 0.05)), "looks bring it 3.0 points more (1.0 to 5.0)"),
         (0.04, (0.01, 0.07), 0.01, (0.0, (-0.02, 0.02)), "It does not owe significantly more to looks"),

@@ -13,6 +13,7 @@ from robustify.report.format import (
     ABSENT,
     Cell,
     Table,
+    agreeing,
     bracketed,
     cell,
     counted,
@@ -64,24 +65,24 @@ class ModelPair:
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
         fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks")
-        found = {name: getattr(self, name) for name in fields}
-        return found | {
+        values = {name: getattr(self, name) for name in fields}
+        return values | {
             name: q and q.tree() for name, q in (("difference", self.difference), ("looks", self.looks))
         }
 
 
 def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
     """Return the pairs of models of all runs, in the view of the full question, or else as cloze."""
-    found = [
+    entries = [
         (run.summary.benchmark.name or "", pair, view, paired)
         for run in runs
         for pair in (run.summary.pairs or {}).values()
         for view, paired in _view(pair)
     ]
-    tested = [paired.p_mid for *_, paired in found if paired.p_mid is not None]
+    tested = [paired.p_mid for *_, paired in entries if paired.p_mid is not None]
     corrected = iter(holm(tested))
-    made = []
-    for task, pair, view, paired in found:
+    pairs = []
+    for task, pair, view, paired in entries:
         p = None if paired.p_mid is None else next(corrected)
         swap = (paired.difference.value or 0.0) < 0
         difference = _turned(paired.difference) if swap else paired.difference
@@ -90,14 +91,14 @@ def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
         error = None if ci is None else (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
         better, other = reversed(pair.models) if swap else pair.models
         mde = None if error is None else detectable(error, level)
-        made.append(ModelPair(task, better, other, view, difference, p, mde, looks))
-    return tuple(made)
+        pairs.append(ModelPair(task, better, other, view, difference, p, mde, looks))
+    return tuple(pairs)
 
 
 def _view(pair: Any) -> Iterator[tuple[str, Paired]]:
     for view in ("full", "cloze_chars"):
-        if (found := getattr(pair, view)) is not None and found.all.n:
-            yield view, found.all
+        if (compared := getattr(pair, view)) is not None and compared.all.n:
+            yield view, compared.all
             return
 
 
@@ -111,7 +112,7 @@ def pair_table(pairs: Sequence[ModelPair]) -> Table:
     rows = (
         (pair.task, f"{plain(pair.better)} over {plain(pair.other)}", cell(pair.difference.n),
          _with_ends(pair.difference), p_cell(pair.p), cell(pair.mde, "points"), _with_ends(pair.looks),
-         {True: "better", False: "cannot be told apart", None: "too few to tell"}[pair.changed])
+         {True: "better", False: "cannot be distinguished", None: "too few to tell"}[pair.changed])
         for pair in pairs
     )  # fmt: skip
     heads = ("Task", "Models", "Items", "Difference", "p", "Detectable", "More by looks", "Result")
@@ -132,13 +133,16 @@ def pair_lines(pairs: Sequence[ModelPair]) -> list[str]:
 
 def pair_html(pairs: Sequence[ModelPair], name: str, signature: str) -> str:
     """Return the pairs as an HTML page with a plot of the differences."""
-    known = [pair for pair in pairs if pair.difference.ci is not None]
-    widest = max((abs(end) for pair in known for end in pair.difference.ci or ()), default=0.0)
+    plotted, n_changed = (
+        [pair for pair in pairs if pair.difference.ci is not None],
+        sum(bool(pair.changed) for pair in pairs),
+    )
+    widest = max((abs(end) for pair in plotted for end in pair.difference.ci or ()), default=0.0)
     first = FirstScreen(
-        f"{counted(sum(bool(pair.changed) for pair in pairs), 'difference')} of {len(pairs)} can be told from noise.",
+        f"{n_changed} of {counted(len(pairs), 'difference')} {agreeing(n_changed, 'is', 'are')} more than noise.",
         "unsure", checks=tuple((None, line) for line in pair_lines(pairs)[:MOST_LINES]),
     )  # fmt: skip
-    values = {"pairs": known, "reach": max(0.05, widest), "table": pair_table(pairs)}
+    values = {"pairs": plotted, "reach": max(0.05, widest), "table": pair_table(pairs)}
     return html("model_pairs.html.j2", name=name, signature=signature, first=first, **values)
 
 

@@ -37,7 +37,7 @@ seconds. If there are more, kept items are left out first, and the page says how
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class ExplorerHeading:
     """Name of the set, the rule of `lint` that is a filter, and the command that mends the set's file, each "" if none."""
 
     name: str
@@ -47,7 +47,7 @@ class Heading:
 
 def write_explorer(
     folder: Path,
-    heading: Heading,
+    heading: ExplorerHeading,
     items: Sequence[Item],
     verdicts: Verdicts,
     cloze_excluded: Mapping[str, str],
