@@ -121,7 +121,10 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
 @command()
 @RUN
 @option(OUT, "Write the sheet into this new folder.", required=True)
-@option("--answers FILE", "Add what only people know from this YAML file, by the names of the sheet.")
+@option(
+    "--answers FILE",
+    "Add what only people know from this YAML file, by the names of the sheet. Its texts are not checked.",
+)
 @ONLY
 def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) -> int:
     """Write what STREAM (ChemBio) and NIST AI 800-2 and 800-3 ask of a report.
@@ -138,7 +141,7 @@ def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) 
     from robustify.export.writing import staged
     from robustify.pipeline.restricted_folder import publish
 
-    stated = read_answers(answers)
+    stated = read_answers(answers, run.restricted)
     if run.restricted or groups:
         publish(run, out, groups)
         with owner_only():

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import yaml
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.files import read_regular, write_json, write_text
 from robustify.base.settings_files import MOST_YAML, read_yaml
 from robustify.base.texts import escaped
@@ -60,9 +60,9 @@ def table() -> Mapping[str, Any]:
     return tree
 
 
-def read_answers(path: Path | None) -> Mapping[str, str]:
+def read_answers(path: Path | None, restricted: bool = False) -> Mapping[str, str]:
     """Read what people know, by the name of its criterion. Raise `UsageError` if the file cannot be read, or has an unknown
-    name or a value that is not a text."""
+    name or a value that is not a text, and `AuthorisationError` if it has what a `restricted` run never has."""
     if path is None:
         return {}
     try:
@@ -77,6 +77,9 @@ def read_answers(path: Path | None) -> Mapping[str, str]:
             near = difflib.get_close_matches(str(name), allowed, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(allowed)}."
             raise UsageError(f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}")
+    for criterion in table()["criteria"]:
+        if restricted and criterion.get("private") and criterion["name"] in tree:
+            raise AuthorisationError(f"{path}: {table()['private']} Remove {criterion['name']}.")
     return {name: text for name, text in tree.items() if text.strip()}
 
 
@@ -113,7 +116,8 @@ def _entry(
         candidates = (fact for group in criterion.get("released", ()) for fact in _released(page, group))
     facts = tuple(fact for fact in candidates if fact is not None)
     name, of = criterion["name"], tuple(criterion["of"])
-    provide = table()["withheld"] if page and "facts" in criterion else criterion["provide"]
+    instead = "private" if "private" in criterion else "withheld" if "facts" in criterion else ""
+    provide = table()[instead] if page and instead else criterion["provide"]
     return Entry(name, criterion["group"], of, criterion["asks"], facts, answers.get(name, ""), provide)
 
 

@@ -12,7 +12,7 @@ from robustify.runs.run import Run, open_run
 from tests.support.exported_run import made_run
 from tests.support.refusals import refused
 
-KEYS = {"name", "group", "of", "asks", "provide", "facts", "released"}
+KEYS = {"name", "group", "of", "asks", "provide", "facts", "released", "private"}
 GROUPS = (
     "Threat relevance",
     "Construction and scoring",
@@ -90,6 +90,13 @@ def test_answers_are_texts_and_blank_ones_are_none(tmp_path: Path) -> None:
     assert read_answers(tmp_path / "sheet.yaml") == {"disagreement": "no", "date": "2026-11-28"}
     with pytest.raises(UsageError):
         read_answers(tmp_path / "absent.yaml")
+
+
+def test_no_item_of_a_restricted_set_is_taken_as_an_example(tmp_path: Path) -> None:
+    (tmp_path / "sheet.yaml").write_text("example: Which lamp is lit first?\n")
+    assert set(read_answers(tmp_path / "sheet.yaml")) == {"example"}
+    with refused(4, "Remove example"):
+        read_answers(tmp_path / "sheet.yaml", restricted=True)
 
 
 def test_prompts_are_quoted_only_if_they_are_those_of_the_run(tmp_path: Path) -> None:

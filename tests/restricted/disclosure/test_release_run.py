@@ -234,6 +234,7 @@ def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_b
     by_name = {one["name"]: one for one in sheet["criteria"]}
     assert {fact["value"]["measure"] for fact in by_name["blind_baselines"]["facts"]} == {"choices_only"}
     assert "published" in by_name["models"]["provide"]
+    assert "restricted" in by_name["example"]["provide"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
     text = (place / "sheet.json").read_text("utf-8")
     assert not [digest for digest in run.manifest["files"].values() if digest in text]
