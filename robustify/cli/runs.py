@@ -345,7 +345,7 @@ def _compare_models(paths: tuple[str, ...], page: Path | None, form: str | None,
     from tempfile import TemporaryDirectory
 
     from robustify.base.errors import UsageError
-    from robustify.pipeline.compared_logs import runs_of_logs
+    from robustify.pipeline.compared_logs import notes_of, runs_of_logs
     from robustify.reading.logs import parse_log_path
     from robustify.report.compare import model_pairs
     from robustify.runs.run import open_run
@@ -353,6 +353,8 @@ def _compare_models(paths: tuple[str, ...], page: Path | None, form: str | None,
     with TemporaryDirectory(prefix="robustify-") as place:
         logs = [] if is_run else [parse_log_path(path) for path in paths]
         runs = (open_run(Path(paths[0])),) if is_run else runs_of_logs(logs, Path(place), watcher())
+        for note in () if is_run else dict.fromkeys(note for run in runs for note in notes_of(run)):
+            say(note)
         pairs = model_pairs.model_pairs(runs)
         if not pairs:
             raise UsageError(f"{paths[0]} has no two models with scores on the same items; expected two.")

@@ -42,6 +42,13 @@ def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched)
     return tuple(runs)
 
 
+def notes_of(run: Run) -> Sequence[str]:
+    """Return the notes on the logs of a run, such as keys that differ, without that on what a screen lacks."""
+    config = run.manifest["config"]
+    notes: Sequence[str] = config["notes"]
+    return notes if config["screen"]["voters"] else notes[:-1]
+
+
 _Models = frozenset[tuple[str, str]]
 
 

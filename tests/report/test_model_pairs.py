@@ -105,6 +105,20 @@ def test_models_of_a_single_run_are_those_of_its_summary(robustify, tmp_path: Pa
         assert mark in robustify("compare", run.folder, "--format", form).out
 
 
+def test_equal_models_and_logs_that_contradict_each_other_are_noted(robustify, tmp_path: Path) -> None:
+    picks(tmp_path / "one.csv", 0.5, seed=1)
+    text = (tmp_path / "one.csv").read_text("utf-8")
+    (tmp_path / "two.csv").write_text(text, encoding="utf-8")
+    ended = robustify("compare", "one.csv", "two.csv", "--json")
+    (pair,) = json.loads(ended.out)["pairs"]
+    assert (pair["same"], pair["changed"], pair["difference"]["ci"]) == (True, None, None)
+    assert "key differs" not in ended.err
+    (tmp_path / "two.csv").write_text(text.replace("old,A,", "old,B,"), encoding="utf-8")
+    ended = robustify("compare", "one.csv", "two.csv")
+    assert "key differs from an earlier log" in ended.err
+    assert "choices_only" not in ended.err
+
+
 def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
     picks(tmp_path / "one.csv", 0.5)
     run = made_run(tmp_path / "made")

@@ -33,7 +33,7 @@ class ModelPair:
 
     `p` is the mid-p of McNemar's test (by groups of items if there are any), adjusted by Holm over all pairs of all tasks.
     `mde` is the smallest difference detectable with 80 % power at Holm's first level. `looks` is how much more the better
-    model owes to looks.
+    model owes to looks. If both are right on the `same` items, nothing is estimated.
     """
 
     task: str
@@ -44,6 +44,7 @@ class ModelPair:
     p: float | None
     mde: float | None
     looks: Quantity | None
+    same: bool = False
 
     @property
     def changed(self) -> bool | None:
@@ -64,7 +65,7 @@ class ModelPair:
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
-        fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks")
+        fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks", "same")
         values = {name: getattr(self, name) for name in fields}
         return values | {
             name: q and q.tree() for name, q in (("difference", self.difference), ("looks", self.looks))
@@ -84,14 +85,17 @@ def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
     pairs = []
     for task, pair, view, paired in entries:
         p = None if paired.p_mid is None else next(corrected)
+        same = not (paired.b or paired.c or paired.tied)
         swap = (paired.difference.value or 0.0) < 0
         difference = _turned(paired.difference) if swap else paired.difference
         looks = pair.looks if pair.looks is None or not swap else _turned(pair.looks)
+        if same:
+            difference = Quantity(value=difference.value, n=difference.n)
         ci, level = difference.ci, 1 - LEVEL / max(1, len(tested))
         error = None if ci is None else (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
         better, other = reversed(pair.models) if swap else pair.models
         mde = None if error is None else detectable(error, level)
-        pairs.append(ModelPair(task, better, other, view, difference, p, mde, looks))
+        pairs.append(ModelPair(task, better, other, view, difference, p, mde, looks, same))
     return tuple(pairs)
 
 
@@ -107,12 +111,15 @@ def _turned(q: Quantity) -> Quantity:
     return Quantity(value=value, n=q.n, ci=None if q.ci is None else (-q.ci[1], -q.ci[0]))
 
 
+_RESULTS = {True: "better", False: "cannot be distinguished", None: "too few to tell"}
+
+
 def pair_table(pairs: Sequence[ModelPair]) -> Table:
     """Return the pairs as a table, with a column for the task if there are several."""
     rows = (
         (pair.task, f"{plain(pair.better)} over {plain(pair.other)}", cell(pair.difference.n),
          _with_ends(pair.difference), p_cell(pair.p), cell(pair.mde, "points"), _with_ends(pair.looks),
-         {True: "better", False: "cannot be distinguished", None: "too few to tell"}[pair.changed])
+         "same items right" if pair.same else _RESULTS[pair.changed])
         for pair in pairs
     )  # fmt: skip
     heads = ("Task", "Models", "Items", "Difference", "p", "Detectable", "More by looks", "Result")
