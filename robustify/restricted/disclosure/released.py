@@ -124,9 +124,10 @@ def topic_table(topics: Mapping[str, TopicRow], k: int, step: float, words: Item
     """Return the topic table. It has no rows if the topics are too small even when merged. Whether a name may leave changes
     no other part of it."""
     every = [(name, f"topic {i}", row) for i, (name, row) in enumerate(sorted(topics.items()), start=1)]
-    named = {ItemWords().shown(name, number): words.shown(name, number) for name, number, _ in every}
+    plain = [ItemWords().shown(name, number) for name, number, _ in every]
+    named = {old: words.shown(name, number) for old, (name, number, _) in zip(plain, every, strict=True)}
     blocks = partition(
-        [TopicBlock(name, row.before, row.after) for name, (*_, row) in zip(named, every, strict=True)], k
+        [TopicBlock(old, row.before, row.after) for old, (*_, row) in zip(plain, every, strict=True)], k
     )
     shares = [rounded(block.after / block.before, step) for block in blocks]
     rows = [

@@ -360,6 +360,8 @@ def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> No
         ({"a": (12, 6), "b": (6, 2)}, []),
         ({"a": (30, 30), "b": (30, 15)}, ["Other (2 topics)"]),
         ({"x" * 61: (30, 15), "the lamp of the tower is turned by whom": (30, 15)}, ["topic 1", "topic 2"]),
+        ({"x" * 61: (30, 15), "topic 1": (30, 15)}, ["topic 1", "topic 2"]),
+        ({"topic 2": (30, 15), "x" * 61: (30, 15)}, ["topic 2", "topic 2"]),
     ],
 )
 def test_topics_are_merged_or_numbered(counts: dict[str, tuple[int, int]], rows: list[str]) -> None:
