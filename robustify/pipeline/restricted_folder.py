@@ -17,6 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import ValidationError
+
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
 from robustify.base.files import owner_only, write_json, write_text
 from robustify.base.key_file import Key
@@ -154,7 +156,8 @@ class RestrictedPolicy:
         """Return the numbers that may be released, with no name that contains a word of an item. The record of releases
         knows them by the real names, so that a name that is listed later costs nothing."""
         about, key = self.access.manifest, self.access.key
-        words = ItemWords.of(asked.items or (), about.topics)
+        listed = {*about.topics, *(file.topic for file in about.data.files if file.topic)}
+        words = ItemWords.of(asked.items or (), listed)
         real = candidates(summary, label, ItemWords(), about.min_cell).numbers
         made = candidates(summary, label, words, about.min_cell)
         models = words.models(dict.fromkeys([*summary.models, *manifest["models"]]))
@@ -231,8 +234,7 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
     has a `limit`, or the record refuses the page, and `ResourceError` if the folder or the record cannot be written.
     """
     new, file = _release(run, "page"), record_file()
-    run.require_unchanged(CANDIDATES)
-    made = Candidates.model_validate_json((run.folder / CANDIDATES).read_text(encoding="utf-8"))
+    made = _candidates_of(run)
     earlier = releases_of(evaluator_key(), file)
     fit = made.shown(groups, *new.room(earlier))
     page = made.published(groups, fit)
@@ -269,6 +271,15 @@ def emit_split(run: Run, name: str) -> Split:
     require_newest(evaluator_key(), record_file(), run.folder)
     _recorded(run, replace(new, content=digest(evaluator_key(), [name, sorted(made.ids)])))
     return made
+
+
+def _candidates_of(run: Run) -> Candidates:
+    run.require_unchanged(CANDIDATES)
+    try:
+        return Candidates.model_validate_json((run.folder / CANDIDATES).read_bytes())
+    except ValidationError:
+        old = "was not written by this version of robustify. Run the same command again."
+        raise DataError(f"{run.folder / CANDIDATES} {old}") from None
 
 
 def _recorded(run: Run, new: Release, former: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Release:

@@ -181,7 +181,8 @@ def require_newest(key: Key, file: Path, run: Path, page: Path | None = None, si
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
         n, mac = json.loads((run / _COUNT).read_text(encoding="utf-8"))
         known += [n] if hmac.compare_digest(digest(key, ["releases", n]), mac) else []
-    for path in () if page is None else page.absolute().parent.glob("*/summary.json"):
+    others = () if page is None else page.absolute().parent.glob("*/summary.json")
+    for path in filter(Path.is_file, others):
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             tree = json.loads(path.read_text(encoding="utf-8"))
             known += (

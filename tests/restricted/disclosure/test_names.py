@@ -84,5 +84,18 @@ def test_no_name_with_a_word_of_an_item_is_in_what_leaves(hidden: tuple[Run, Run
     assert second.released.replaced == ()
 
 
+def test_the_topic_of_a_file_in_the_manifest_is_listed_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restricted_run.prepare(tmp_path, monkeypatch, topics=[])
+    word = restricted_set.items(200)[0]["question"].split()[1]
+    manifest = json.loads(manifest_of(tmp_path).read_text())
+    (file,) = manifest["data"]["files"]
+    edit(tmp_path, data={**manifest["data"], "files": [{**file, "topic": word}]})
+    restricted_set.accept(tmp_path)
+    run = restricted_run.run(tmp_path, tmp_path / "out" / "run")
+    assert run.released.replaced == ()
+
+
 def test_a_name_that_is_listed_later_is_the_same_number(hidden: tuple[Run, Run], tmp_path: Path) -> None:
     assert publish(hidden[1], tmp_path / "second").bits == 0

@@ -1,6 +1,7 @@
 """The folder of a restricted run: sealed, private, read again by every command, and without a single item in it."""
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -140,6 +141,10 @@ def test_an_older_copy_of_the_record_is_refused(
     run, file = audit(80), record.record_file()
     publish(run, tmp_path / "first", ["screen"])
     older = file.read_bytes()
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "summary.json")
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "summary.json").write_text('["no page"]')
     publish(run, tmp_path / "second", ["cues"])
     newest = file.read_bytes()
     file.write_bytes(older)
