@@ -167,9 +167,6 @@ class RestrictedPolicy:
         about_page = {
             "name": name,
             "models": {models[one]: facts.get("engine", "") for one, facts in manifest["models"].items()},
-            "prompts": {
-                words.shown(one, f"{i}"): sha for i, (one, sha) in enumerate(manifest["templates"].items(), 1)
-            },
             "signature": "|".join(f"{part}:{value}" for part, value in parts.items()),
         }
         return made.model_copy(

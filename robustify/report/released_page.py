@@ -17,7 +17,7 @@ _COLUMNS = ("What", "Value", "95 % interval", "Items")
 
 
 def write_released(folder: Path, page: Released, manifest: Mapping[str, object]) -> None:
-    """Write summary.json, report.html, and report.md. `manifest` names the version."""
+    """Write summary.json, report.html, and report.md. `manifest` names the version and prompts."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "summary.json", page.model_dump(mode="json"))
     write_text(folder / "report.html", html("released.html.j2", **_values(page, manifest)))
@@ -104,6 +104,6 @@ def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
         "how": [
             ("robustify", manifest.get("robustify", "")),
             *((f"model {name}", engine) for name, engine in page.models.items()),
-            *((f"prompt {name}", digest[:16]) for name, digest in page.prompts.items()),
+            *((f"prompt {name}", digest[:16]) for name, digest in (manifest.get("templates") or {}).items()),
         ],
     }

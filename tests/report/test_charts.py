@@ -71,7 +71,7 @@ def test_the_prompts_of_a_public_run_are_on_its_page_in_full(demo: Summary) -> N
 
 
 def test_a_restricted_page_has_the_hashes_of_its_prompts_alone(demo: Summary, tmp_path: Path) -> None:
-    write_released(tmp_path, released(demo).model_copy(update={"prompts": DIGESTS}), {})
+    write_released(tmp_path, released(demo), {"templates": DIGESTS})
     page = unescape((tmp_path / "report.html").read_text())
     assert all(digest[:16] in page for digest in DIGESTS.values())
     assert not [source for source in prompt_sources(DIGESTS).values() if source in page]

@@ -178,11 +178,10 @@ class Released(BaseModel):
 
     `step` is the rounding step of shares, `cell` the minimum count behind a number, `withheld` names the numbers that
     exceed the budget, or all if too few items are flagged or kept, and `owed` is charged for every release. `available`
-    is null if nothing was screened, or no number can be shown. `models` has the engine of each model, `prompts` the digest
-    of each template, and `releases` the number of releases under the key so far. `replaced` has what stands for names that
-    contain words of items, `failed` names the failed guardrails, and `halting` those that stop exports. These three are
-    removed before publication. The gate refuses a page with the `release_level` of the evaluator, because such a page is
-    not in the record.
+    is null if nothing was screened, or no number can be shown. `models` has the engine of each model, and `releases` the
+    number of releases under the key so far. `replaced` has what stands for names that contain words of items, `failed`
+    names the failed guardrails, and `halting` those that stop exports. These three are removed before publication. The
+    gate refuses a page with the `release_level` of the evaluator, because such a page is not in the record.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -197,7 +196,6 @@ class Released(BaseModel):
     halting: tuple[str, ...]
     replaced: tuple[str, ...] = ()
     models: Mapping[str, str] = Field(default_factory=dict)
-    prompts: Mapping[str, str] = Field(default_factory=dict)
     step: float
     cell: int
     numbers: tuple[ReleasedNumber, ...]
