@@ -139,10 +139,8 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
         good = [key.readings for key, answer in read.items() if not answer.fault]
         works = {form for form in _FORMS if all(len(readings.get(form, ())) == 1 for readings in good)}
         hinted = {key: answer for key, answer in read.items() if answer.hints}
-        read |= {
-            k: replace(answer, fault=answer.fault + key_hint(answer.hints, works))
-            for k, answer in hinted.items()
-        }
+        for key, answer in hinted.items():
+            read[key] = replace(answer, fault=answer.fault + key_hint(answer.hints, works))
     return [*map(read.__getitem__, written)]
 
 
@@ -164,11 +162,8 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
         return raws
     marks = {mark for text in texts if (mark := bare_mark(text))}
     most = max(len(raw.choices) for raw in raws)
-    own = {
-        tuple(map(series.index, sorted(marks))): series
-        for series in SERIES
-        if marks and marks <= {*series[:most]}
-    }
+    fitting = [series for series in SERIES if marks and marks <= {*series[:most]}]
+    own = {tuple(map(series.index, sorted(marks))): series for series in fitting}
     if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
         return raws
 

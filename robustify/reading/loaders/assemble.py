@@ -154,10 +154,8 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
         none = f"{path.name} has no rows; expected items"
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
     raw = raw_items(path.name, table, mapped)
-    recognised = replace(
-        raw.recognised,
-        layout=f"{table.outer}/{raw.recognised.layout}" if table.outer else raw.recognised.layout,
-    )
+    layout = raw.recognised.layout
+    recognised = replace(raw.recognised, layout=f"{table.outer}/{layout}" if table.outer else layout)
     if named:
         recognised = replace(recognised, origin=named.origin)
     if named and named.keyed_by:
@@ -167,7 +165,7 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
     # Such an ID is a page number, or the name of a passage, or two files were joined.
     id_mapped = source.fields is not None and source.fields.id is not None
     again = {i: before for i, before in repeats(raw.ids) if raw.ids[i]}
-    if by_line := bool(again) and not id_mapped and raw.recognised.layout != OWN:
+    if by_line := bool(again) and not id_mapped and layout != OWN:
         n = len({*again, *again.values()})
         note = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
         fields = {part: name for part, name in recognised.fields.items() if part != "id"}

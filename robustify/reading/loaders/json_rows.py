@@ -148,9 +148,8 @@ def _members(
             start = _blank(text, start + 1)
     except (ValueError, RecursionError) as error:
         start = error.pos if isinstance(error, json.JSONDecodeError) else start
-        raise DataError.gather(
-            fault_lines(name, [Fault(_line_at(text, start), _reason(error, text))])
-        ) from None
+        fault = Fault(_line_at(text, start), _reason(error, text))
+        raise DataError.gather(fault_lines(name, [fault])) from None
     if not inner and text[start + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, start)}: more text follows the JSON document; "

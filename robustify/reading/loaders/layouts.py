@@ -370,8 +370,5 @@ def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> l
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
     truths = {name: [option_columns.truth(member.get(name, False)) for member in members] for name in names}
-    return [
-        name
-        for name, marks in truths.items()
-        if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
-    ]
+    flags = {name: marks for name, marks in truths.items() if all(mark in (0, 1) for mark in marks)}
+    return [name for name, marks in flags.items() if sum(map(bool, marks)) == 1]

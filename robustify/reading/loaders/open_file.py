@@ -105,10 +105,8 @@ def open_rows(
     elif files[0].suffix in (".arrow", ".parquet"):
         table = arrow_rows(name, opened)
     else:
-        objects = (
-            whole_object(file_name, whole_text(partial(_decoded, again))) for file_name, again in opened
-        )
-        table = table_of(enumerate(objects, start=1))
+        texts = ((file_name, whole_text(partial(_decoded, again))) for file_name, again in opened)
+        table = table_of(enumerate((whole_object(*text) for text in texts), start=1))
     large = stream and sum(file.stat().st_size for file in files) >= _LARGE
     return table if large else in_memory(table), digest
 
@@ -153,9 +151,7 @@ def _opener(file: Path) -> Again:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                fault = (
-                    "the path is a URL; expected a file. Download it with `curl -LO URL` or `hf download`."
-                )
+                fault = "the path is a URL; expected a file. Download it with `curl` or `hf download`."
             case errno.ENOENT:
                 fault = f"{file} does not exist; expected a file of items or an Arrow folder"
             case errno.EINVAL:

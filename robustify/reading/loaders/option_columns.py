@@ -96,12 +96,8 @@ def _without_brackets(values: list[Any]) -> list[Any]:
     if not values or values[0][:1] != "[" or not all(value[:1] == "[" for value in values):
         return values
     listed = [literal(value) for value in values]
-    alone = [
-        texts[0]
-        for texts in listed
-        if isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], str)
-    ]
-    return alone if len(alone) == len(values) else values
+    alone = all(isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], str) for texts in listed)
+    return [texts[0] for texts in listed if isinstance(texts, list)] if alone else values
 
 
 def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | None) -> Choices:
@@ -126,11 +122,8 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
             text = value if lists else text
             is_list = isinstance(inner, list | tuple) and all(isinstance(member, str) for member in inner)
             cell = inner if is_list else text
-            if (
-                name != key
-                and not is_list
-                and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone)
-            ):
+            wrong_text = name != key and not is_list
+            if wrong_text and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone):
                 unread = (ONE_TEXT,)
         members = cell if isinstance(cell, list | tuple) else [value if cell is None else cell]
         more = rows.text_list([*members], f"`{name}`")
