@@ -20,8 +20,10 @@ from robustify.reading.loaders.option_columns import (
     NO_OPTIONS,
     ONE_TEXT,
     Choices,
+    cells_of_columns,
     choices_of_columns,
     pieces_of,
+    without_brackets,
 )
 from robustify.reading.marks import labelling
 from robustify.reading.printed import literal, unquoted
@@ -50,7 +52,7 @@ def read_choices(
     if isinstance(choices, str) and choices.startswith("="):
         return Choices(tuple(map(str.strip, choices[1:].split(","))))
     if not isinstance(choices, str):
-        return choices_of_columns(cells, tuple(choices), key)
+        return choices_of_columns(cells, tuple(choices), key, usual is IN_BRACKETS)
     value, what = rows.cell_or_none(cells, choices), f"`{choices}`"
     if value in (None, "", [], {}):
         raise ItemError(f"{what} is {'empty' if rows.has(cells, choices) else 'missing'}: {NO_OPTIONS}")
@@ -80,9 +82,13 @@ def form_of(value: object) -> "FormRule | None":
 
 
 def usual_form(cells: Iterable[rows.Cells], choices: str | Sequence[str] | None) -> "FormRule | None":
-    """Return the form in which most rows write the options of a column, or None if each option has its own."""
-    if not isinstance(choices, str) or choices.startswith("="):
+    """Return the form in which most rows write the options of a column, or None if each option has its own. Options in
+    columns of their own may all be in brackets."""
+    if choices is None or (isinstance(choices, str) and choices.startswith("=")):
         return None
+    if not isinstance(choices, str):
+        matches = [IN_BRACKETS.matches(cells_of_columns(row, choices)) for row in cells]
+        return IN_BRACKETS if 2 * sum(matches) > len(matches) else None
     forms = Counter[FormRule | None]()
     for row in cells:
         with suppress(ItemError):
@@ -268,6 +274,12 @@ FORM_RULES = (
     ),
 )
 """Forms in order, the most specific first. The form of most rows is that of the file."""
+IN_BRACKETS = FormRule(
+    "a list of one text in each column",
+    lambda values: without_brackets(values) is not values,
+    lambda values, what, _: Choices(rows.text_list(without_brackets(values), what)),
+)
+"""Form of options in columns of their own. It is read only if most rows have it."""
 
 
 def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

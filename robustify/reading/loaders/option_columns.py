@@ -71,19 +71,21 @@ def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
     return labels if all(labels) else names
 
 
-def choices_of_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) -> Choices:
-    """Return the choices of a row with one in each column, or with the right one in the column `key`. Raise `ItemError` if
-    all are empty or one is no text, and `SeveralRightError` if the right column holds several texts."""
-    values: list[Any] = [cells[name] if name in cells else rows.cell_or_none(cells, name) for name in names]
-    while values and values[-1] in (None, ""):
-        values.pop()
+def choices_of_columns(
+    cells: rows.Cells, names: tuple[str, ...], key: str | None, in_brackets: bool = False
+) -> Choices:
+    """Return the choices of a row with one in each column, or with the right one in the column `key`. With `in_brackets`, a
+    cell may be a list of one text. Raise `ItemError` if all are empty or one is no text, and `SeveralRightError` if the
+    right column holds several texts."""
+    values = cells_of_columns(cells, names)
     if not values:
         raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}")
     names = names[: len(values)]
+    if in_brackets:
+        values = without_brackets(values)
     if key not in names:
         if {*map(type, values)} == {str}:
-            bare_texts = _without_brackets(values)
-            return Choices(rows.text_list(bare_texts, "the option columns"), _labels_of(names))
+            return Choices(rows.text_list(values, "the option columns"), _labels_of(names))
         return Choices(
             tuple(rows.choice_text(v, f"`{n}`") for n, v in zip(names, values, strict=True)),
             _labels_of(names),
@@ -91,9 +93,17 @@ def choices_of_columns(cells: rows.Cells, names: tuple[str, ...], key: str | Non
     return _right_and_wrong(names, values, key)
 
 
-def _without_brackets(values: list[Any]) -> list[Any]:
+def cells_of_columns(cells: rows.Cells, names: Sequence[str]) -> list[Any]:
+    """Return the cells of the columns with one option each, without the empty ones at the end."""
+    values: list[Any] = [cells[name] if name in cells else rows.cell_or_none(cells, name) for name in names]
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return values
+
+
+def without_brackets(values: list[Any]) -> list[Any]:
     """Return the only text of each cell if all cells are written as lists of one text, such as `['red']`."""
-    if not values or values[0][:1] != "[" or not all(value[:1] == "[" for value in values):
+    if not values or not all(isinstance(value, str) and value[:1] == "[" for value in values):
         return values
     listed = [literal(value) for value in values]
     alone = all(isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], str) for texts in listed)
@@ -108,20 +118,18 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
         _several_texts(name, value, alone and name != key) for name, value in zip(names, values, strict=True)
     ]
     lists = any(isinstance(cell, list) for cell, _ in cells)
-    bare = _without_brackets([v if isinstance(v, str) else "" for v in values])
     texts, marks, unread = list[str](), list[bool](), tuple[str, ...]()
     cut = ""
     cell: Any
-    for name, value, (cell, separator), text in zip(names, values, cells, bare, strict=True):
+    for name, value, (cell, separator) in zip(names, values, cells, strict=True):
         if name == key and isinstance(value, str) and name_key(name).endswith("s") and lists:
             # `correct_answers` in one text beside wrong ones in one text
             cell = pieces_of(value)[1] or None
         if cell is None and isinstance(value, str):
             value = unquoted(value) if lists else value
             inner = literal(value) if lists and value.lstrip()[:1] in ("[", "(") else None
-            text = value if lists else text
             is_list = isinstance(inner, list | tuple) and all(isinstance(member, str) for member in inner)
-            cell = inner if is_list else text
+            cell = inner if is_list else value
             wrong_text = name != key and not is_list
             if wrong_text and may_list_several(value, name_key(name) in _SEVERAL_WRONG, alone):
                 unread = (ONE_TEXT,)

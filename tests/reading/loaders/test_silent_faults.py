@@ -122,3 +122,19 @@ def test_a_note_names_the_line_of_labels_in_another_order(tmp_path: Path) -> Non
     found = loaded(tmp_path / "x", content)
     assert right(found) == [toys[2 if n == 6 else 1] for n, toys in enumerate(TOYS)]
     assert any("in another order on line 7" in note for note in notes(found))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_brackets_around_options_are_taken_off_in_all_rows_or_in_none(tmp_path: Path, right: bool) -> None:
+    names = ["correct_answer", "incorrect_answer_1", "incorrect_answer_2"] if right else ["A", "B", "C"]
+    key = {} if right else {"answer": "A"}
+    plain = [
+        {"question": f"Which toy is {n}?", **dict(zip(names, toys, strict=False)), **key}
+        for n, toys in enumerate(TOYS)
+    ]
+    listed = [row | {name: str([row[name]]) for name in names} for row in plain]
+    found = loaded(tmp_path / "x", [*listed[:11], plain[11]])
+    assert [{*item.choices} for item in found.items] == [{*toys[:3]} for toys in TOYS]
+    # In a quiz on Python, a row of lists is a row of lists.
+    found = loaded(tmp_path / "y", [*plain[:11], listed[11]])
+    assert {*found.items[11].choices} == {str([toy]) for toy in TOYS[11][:3]}
