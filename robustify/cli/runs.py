@@ -299,7 +299,7 @@ def agree(run: "Run", labels: Path) -> int:
 @click.argument("paths", metavar="RUN|LOG...", nargs=-1, required=True)
 @option("--html FILE", "Also write the comparison as an HTML file.", type=PATH)
 @option(
-    "--format markdown|latex|csv", "Print the differences of models as a table in this format.", to="form",
+    "--format markdown|latex|csv", "Print the differences as a table in this format.", to="form",
 )  # fmt: skip
 @option("--alert", "Exit with code 7 if a score or the set is worse in the last run.")
 def compare(paths: tuple[str, ...], html: Path | None, form: str | None, alert: bool) -> int:
@@ -319,7 +319,7 @@ def compare(paths: tuple[str, ...], html: Path | None, form: str | None, alert: 
         robustify compare january february --alert
     """
     from robustify.base.errors import GuardrailError, UsageError
-    from robustify.report.compare import compared, comparison_html, comparison_lines
+    from robustify.report.compare import compared, comparison_html, comparison_lines, comparison_tables
 
     folders = [Path(path) for path in paths]
     are_runs = [(folder / "run.json").is_file() for folder in folders]
@@ -329,12 +329,10 @@ def compare(paths: tuple[str, ...], html: Path | None, form: str | None, alert: 
         if alert:
             raise UsageError("--alert compares the first run with the last. Name two runs.")
         return _compare_models(paths, html, form, is_run=all(are_runs))
-    if form:
-        raise UsageError("--format works with logs or a single run. For several runs, use --html or --json.")
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found))
-    print_result(found.tree(), comparison_lines(found))
+    print_result(found.tree(), comparison_tables(found, form) if form else comparison_lines(found))
     if alert and found.degraded:
         raise GuardrailError(*(f"degraded: {line}" for line in found.degraded))
     return 0

@@ -95,6 +95,12 @@ def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_task
     assert all("cannot be distinguished" in line and "80 % power" in line for line in shown)
 
 
+def test_the_differences_of_two_runs_are_a_table(robustify, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "made", view="full")
+    for form, mark in (("markdown", "| Number |"), ("latex", "\\toprule"), ("csv", "Number,")):
+        assert mark in robustify("compare", run.folder, run.folder, "--format", form).out
+
+
 def test_models_of_a_single_run_are_those_of_its_summary(robustify, tmp_path: Path) -> None:
     run = made_run(tmp_path / "made", view="full")
     (pair,) = model_pairs([run])
@@ -127,7 +133,6 @@ def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
         ((run.folder, "one.csv"), "only runs or only logs"),
         (("one.csv", "nowhere.csv"), "does not exist"),
         (("one.csv", "--alert"), "--alert"),
-        ((run.folder, run.folder, "--format", "csv"), "--format"),
     ):
         ended = robustify("compare", *argv)
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)

@@ -22,7 +22,7 @@ from robustify.report.format import (
     text_table,
 )
 from robustify.report.opening import FirstScreen
-from robustify.report.printing import html, markdown
+from robustify.report.printing import html, markdown, printed_table
 
 MOST_ITEMS = 2000
 """Maximum number of items listed per pair."""
@@ -34,6 +34,12 @@ TWO_MODES = (
 def comparison_lines(found: Comparison) -> list[str]:
     """Return the comparison as lines for a terminal."""
     return markdown("compare.j2", **_values(found)).splitlines()
+
+
+def comparison_tables(found: Comparison, form: str) -> list[str]:
+    """Return a table of every pair of runs in Markdown, LaTeX, or CSV, as lines."""
+    tables = (printed_table(_numbers(pair, "Differences"), form) for pair in found.pairs)
+    return "\n".join(tables).splitlines()
 
 
 def comparison_html(found: Comparison) -> str:
