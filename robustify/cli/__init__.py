@@ -20,7 +20,7 @@ from robustify import __version__
 from robustify.base.errors import RobustifyError, UsageError
 from robustify.base.redaction import UNMUTED, firewall
 from robustify.base.texts import escape_what_is_missing
-from robustify.cli import runs
+from robustify.cli import comparing_runs, runs
 from robustify.cli.data import init, mend, rules_alone, validate
 from robustify.cli.free import free, prompts
 from robustify.cli.interop import export, import_
@@ -57,7 +57,7 @@ def gate(ctx: click.Context) -> int:
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Audit": (init, validate, lint, rules_alone, runs.run_config, import_, runs.judge_again, mend),
     "Look": (
-        runs.print_report, runs.explain, runs.compare, runs.dashboard, runs.check, runs.agree, prompts,
+        runs.print_report, runs.explain, comparing_runs.compare, comparing_runs.dashboard, runs.check, runs.agree, prompts,
     ),
     "Share": (export,),
     "Free response": (free,),

@@ -16,13 +16,15 @@ from robustify.runs.run import Run
 _TABLE = pick_tables.READER.kind
 
 
-def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched) -> tuple[Run, ...]:
+def runs_of_logs(
+    logs: Sequence[LogPath], place: Path, options: LogOptions, watch: Watch = unwatched
+) -> tuple[Run, ...]:
     """Import the logs of each task together, into folders below `place`, so that their models answer the same items.
 
     A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
-    files. Raise `UsageError` if no task has two models, and as `import_logs`."""
+    files. `options` are as in `import_logs`. Raise `UsageError` if no task has two models, and as `import_logs`."""
     with watch("reading the logs", 0):
-        opened = [_opened(one) for log in logs for one in logs_in(log)]
+        opened = [_opened(one, options) for log in logs for one in logs_in(log)]
     files, heads = [one for one, _ in opened], [head for _, head in opened]
     tasks = dict.fromkeys(task for task, _ in heads)
     runs = []
@@ -32,7 +34,9 @@ def runs_of_logs(logs: Sequence[LogPath], place: Path, watch: Watch = unwatched)
         if len({model for one, models in named for model in ([one.model] if one.model else models)}) > 1:
             paths = [one for one, _ in named]
             runs.append(
-                import_logs(paths, place / str(number), overrides={"name": task or None}, watch=watch)
+                import_logs(
+                    paths, place / str(number), options=options, overrides={"name": task or None}, watch=watch
+                )
             )
     if not runs:
         raise UsageError(
@@ -52,16 +56,16 @@ def notes_of(run: Run) -> Sequence[str]:
 _Models = frozenset[tuple[str, str]]
 
 
-def _opened(file: LogPath) -> tuple[LogPath, tuple[str, _Models]]:
+def _opened(file: LogPath, options: LogOptions) -> tuple[LogPath, tuple[str, _Models]]:
     """Return a log with its task and models. A log that names no model gets the name of its file."""
     try:
-        return file, _head(read_log(file.path, LogOptions(model=file.model, view=file.view)))
+        return file, _head(read_log(file.path, replace(options, model=file.model, view=file.view)))
     except DataError:
         if file.model is not None:
             raise
         named = replace(file, model=file.path.stem)
         with contextlib.suppress(DataError):
-            return named, _head(read_log(named.path, LogOptions(model=named.model, view=named.view)))
+            return named, _head(read_log(named.path, replace(options, model=named.model, view=named.view)))
         raise
 
 

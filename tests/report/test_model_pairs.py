@@ -61,6 +61,17 @@ def test_two_tables_are_compared_item_by_item_in_either_order(robustify, tmp_pat
     assert "tuned over base" in page
 
 
+def test_columns_are_mapped_as_in_import(robustify, tmp_path: Path) -> None:
+    for name, seed in (("base", 1), ("tuned", 2)):
+        picks(tmp_path / f"{name}.csv", 0.5, seed=seed)
+        text = (tmp_path / f"{name}.csv").read_text("utf-8").replace("key,pick", "key,said", 1)
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+    assert robustify("compare", "base.csv", "tuned.csv").code == 3
+    ended = robustify("compare", "base.csv", "tuned.csv", "--map", "pick=said", "--json")
+    assert ended.code == 0, ended.err
+    assert len(json.loads(ended.out)["pairs"]) == 1
+
+
 def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_tasks(
     robustify, tmp_path: Path
 ) -> None:
