@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import RobustifyError, UsageError, counted
-from robustify.cli.data import items_of, names_config, reading
+from robustify.cli.data import STDIN, items_of, names_config, reading
 from robustify.cli.options import command, option
 from robustify.cli.terminal import print_result, say
 
 if TYPE_CHECKING:
     from robustify.judging.lint.findings import Finding
+    from robustify.judging.lint.log_evidence import LintedLog
     from robustify.reading.loaders import Loaded
 
 _MOST_LINES = 20
@@ -25,14 +26,16 @@ _MOST_LINES = 20
 
 def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
     """Return all rule codes that begin with one of the given prefixes."""
+    from robustify.judging.lint.log_rules import LOG_RULES
     from robustify.judging.lint.rules import RULES
 
+    every = [*RULES, *LOG_RULES]
     prefixes = [one.strip().upper() for several in given for one in several.split(",")]
-    if unknown := [one for one in prefixes if not one or not any(code.startswith(one) for code in RULES)]:
+    if unknown := [one for one in prefixes if not one or not any(code.startswith(one) for code in every)]:
         raise UsageError(
-            f"--{option.name} {unknown[0]}: unknown rule; expected a prefix of {', '.join(RULES)}"
+            f"--{option.name} {unknown[0]}: unknown rule; expected a prefix of {', '.join(every)}"
         )
-    return [code for code in RULES if any(code.startswith(one) for one in prefixes)]
+    return [code for code in every if any(code.startswith(one) for one in prefixes)]
 
 
 @command()
@@ -44,6 +47,13 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
     "--format text|json|sarif|github", "Print the findings in this form.",
     to="form", default="text", show_default=False,
 )  # fmt: skip
+@option(
+    "--as auto|items|log",
+    "Read all files as items, or as logs.",
+    to="kind",
+    default="auto",
+    show_default=False,
+)
 @option("--fail-on warning|note|never", "Exit with code 7 on findings of this severity.", default="warning")
 @option("--fix --diff", "Print what `robustify mend` would change in the rows, and write nothing.", to="fix")
 def lint(
@@ -52,10 +62,11 @@ def lint(
     select: list[str],
     ignore: list[str],
     form: str,
+    kind: str,
     fail_on: str,
     fix: bool,
 ) -> int:
-    """Find cues that give the keys away in files of items.
+    """Find cues that give the keys away in files of items, and errors of the harness in logs.
 
     No model is needed. A cue of one item, such as the longest option, is a note. It is a warning if the keys of a
     file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The
@@ -65,31 +76,34 @@ def lint(
     Examples:
         robustify lint quiz.json
         robustify lint quizzes/*.json --select R01,R02 --format github
+        robustify lint logs/samples_*.jsonl
     """
-    from robustify.judging.lint.findings import findings
-    from robustify.judging.lint.rules import RULES
+    from robustify.judging.lint.findings import findings, log_findings
+    from robustify.judging.lint.log_rules import LOG_RULES, LogRule
+    from robustify.judging.lint.rules import RULES, LintRule
 
-    read, errors = list["Loaded"](), list[RobustifyError]()
+    read, logs, errors = list["Loaded"](), list["LintedLog"](), list[RobustifyError]()
     for file in dict.fromkeys(files):
         try:
-            bench = items_of(file, how)
-            read.append(replace(bench, path=os.path.relpath(bench.path)) if names_config(file) else bench)
+            _read(file, how, kind, read, logs)
         except RobustifyError as error:  # noqa: PERF203 (the other files are still read)
             errors.append(error)
     worst = max(errors, key=lambda error: error.exit_code, default=None)
     refused = worst and type(worst)(*(line for error in errors for line in error.lines))
-    if refused and not read:
+    if refused and not read and not logs:
         raise refused
     if fix:
         for bench in read:
             click.echo("".join(_differences(bench)), nl=False)
         return 0
-    found = findings(read, set(select or RULES).difference(ignore))
+    rules: dict[str, LintRule | LogRule] = {**RULES, **LOG_RULES}
+    codes = set(select or rules).difference(ignore)
+    found = [*findings(read, codes), *(log_findings(logs, codes) if logs else [])]
     match form:
         case "sarif":
             from robustify.export.sarif import sarif_log
 
-            says = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in RULES.items()}
+            says = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
             click.echo(json.dumps(sarif_log(found, says)))
         case "json":
             click.echo(json.dumps(_tree(found)))
@@ -100,11 +114,28 @@ def lint(
     counts = Counter(one.severity for one in found)
     items = counted(sum(len(bench.items) for bench in read), "item")
     warnings, notes = counted(counts["warning"], "warning"), counted(counts["note"], "note")
-    say(f"{counted(len(read), 'file')} of {items}: {warnings}, {notes}")
+    n_files = counted(max(len(read), len(logs)), "file")
+    say(f"{n_files} of {items}: {warnings}, {notes}")
     if refused:
         raise refused
     failing = fail_on != "never" and (counts["warning"] or (fail_on == "note" and counts["note"]))
     return 7 if failing else 0
+
+
+def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:
+    """Read a file as items, or as a log with its items. Items that an earlier log has are left out."""
+    from robustify.pipeline.linted_logs import as_log, items_in
+
+    named = names_config(file)
+    log = None if kind == "items" or file == STDIN or named else as_log(file, how, certain=kind == "log")
+    if log is None:
+        bench = items_of(file, how)
+        read.append(replace(bench, path=os.path.relpath(bench.path)) if named else bench)
+        return
+    logs.append(log)
+    bench = items_in(log)
+    if bench.items and all([*bench.items] != [*other.items] for other in read):
+        read.append(bench)
 
 
 def _differences(bench: "Loaded") -> Iterator[str]:

@@ -15,6 +15,8 @@ from typing import Literal
 from robustify.base.errors import counted
 from robustify.items.item import Item
 from robustify.judging.lint.cues import Cue
+from robustify.judging.lint.log_evidence import LintedLog
+from robustify.judging.lint.log_rules import LOG_RULES, log_hits
 from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
 from robustify.reading.loaders.loaded import Loaded
 
@@ -41,7 +43,7 @@ class Finding:
     @property
     def fix(self) -> str:
         """What to do about the finding."""
-        return RULES[self.code].fix
+        return (RULES.get(self.code) or LOG_RULES[self.code]).fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,14 @@ def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]
         cues = cues_of(own, bench.items) if len(benches) > 1 else together
         found += [*_whole(bench.path, 1, bench.items, cues), *_single(bench, own, {**together, **cues})]
     return [one for one in found if one.code in codes]
+
+
+def log_findings(logs: Sequence[LintedLog], codes: Collection[str]) -> list[Finding]:
+    """Return the findings of the given rules about logs, by file and then by code."""
+    return [
+        Finding(code, hit.severity, hit.path, hit.line, hit.item, hit.message)
+        for code, hit in log_hits(logs, codes)
+    ]
 
 
 def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, RobustifyError, UsageError
 from robustify.base.files import sha256
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
@@ -52,17 +52,34 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
         raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
         raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
+    file = _opened(path)
+    reader = next(reader for reader in READERS.values() if reader.recognizes(file))
+    return reader.read(file, options, before or ShownBefore())
+
+
+def _opened(path: Path) -> LogFile:
     with path.open("rb") as opened:
         zipped = opened.read(4) == b"PK\x03\x04"
     if zipped:
-        file = LogFile(path, sha256(path), SourceTable(()), zipped=True)
-    else:
-        table, digest = open_rows(str(path))
-        file = LogFile(path, digest, table)
-        if not file.table.rows:
-            raise DataError.gather(fault_lines(path.name, file.table.faults))
-    reader = next(reader for reader in READERS.values() if reader.recognizes(file))
-    return reader.read(file, options, before or ShownBefore())
+        return LogFile(path, sha256(path), SourceTable(()), zipped=True)
+    table, digest = open_rows(str(path))
+    if not table.rows:
+        raise DataError.gather(fault_lines(path.name, table.faults))
+    return LogFile(path, digest, table)
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is certainly a log: a reader knows its form, or it has columns for models, keys, and picks."""
+    if not path.is_file():
+        return False
+    try:
+        file = _opened(path)
+        reader = next(reader for reader in READERS.values() if reader.recognizes(file))
+        if reader is not pick_tables.READER:
+            return not file.zipped or path.suffix == ".eval"
+        return pick_tables.has_all_parts(file)
+    except RobustifyError:
+        return False
 
 
 def logs_in(log: LogPath) -> list[LogPath]:
@@ -99,5 +116,5 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
 
 __all__ = [
     "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
-    "join_few", "logs_in", "mapping", "parse_log_path", "read_log", "read_logs",
+    "is_log", "join_few", "logs_in", "mapping", "parse_log_path", "read_log", "read_logs",
 ]  # fmt: skip

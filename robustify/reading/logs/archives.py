@@ -45,7 +45,8 @@ _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 @dataclass(frozen=True, slots=True, repr=False)
 class _Archived(HoldsText):
     """A model's reply to a sample, or "" if there is none. `keys` are the right answers, in any form. `right` is true
-    if the archive scored it as right. `choices` are the options that the archive lists apart from the prompt."""
+    if the archive scored it as right. `choices` are the options that the archive lists apart from the prompt, and `raw` is
+    the reply before the archive extracted an answer from it, if both are known."""
 
     model: str
     sample: str
@@ -55,6 +56,7 @@ class _Archived(HoldsText):
     right: bool = False
     choices: tuple[str, ...] = ()
     topic: str = ""
+    raw: str = ""
 
 
 def _read(
@@ -89,6 +91,7 @@ def _read(
         replies=tuple(reply for log in logs for reply in log.replies),
         faults=(*head.faults, *faults, *unread, *(fault for log in logs for fault in log.faults)),
         notes=(*notes[: bool(repeated)], *dict.fromkeys(note for log in logs for note in log.notes)),
+        exchanges={place: exchange for log in logs for place, exchange in log.exchanges.items()},
     )
 
 
@@ -111,6 +114,7 @@ def _as_lm_eval(archived: _Archived, with_topic: bool) -> dict[str, object]:
             "topic": archived.topic * with_topic,
         },
         "arguments": [[archived.prompt, {}]],
+        "resps": [[archived.raw or archived.reply]],
         "filtered_resps": [archived.reply],
         "exact_match": archived.right or None,
     }
@@ -165,6 +169,7 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[_Archived]:
         right=as_object(cells.get("evaluation")).get("is_correct") is True,
         choices=_texts_of(question.get("choices")),
         topic=str(cells.get("evaluation_name")),
+        raw=raw,
     )
 
 

@@ -15,6 +15,7 @@ from robustify.reading.loaders.converters import item_table
 from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs import log
+from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
 from robustify.reading.logs.shown import Prompt, asked_as, same_question_notes
 
@@ -44,6 +45,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         if row.line in items and (prompt := _prompt(row.cells))
     ]
     presentation = asked_as(path.name, KIND, prompts, options, from_prompts=True)
+    texts = _completions(samples) if options.linting else {}
+    exchanges: dict[tuple[int, log.Name], Exchange] = {}
     make = partial(log.LogReply, model=model, view=presentation.view, template=presentation.template)
 
     def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
@@ -53,9 +56,18 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
             return make(row.line, item=item, reason="no score is logged")
         answer = naming.answer(score.get("answer"), item.k, item.choices)
         plain = scorer == "choice" or score.get("answer") in targets
-        if log.pick_contradicts(
-            right := log.scored_right(score.get("value")), item, answer["pick"], plain=plain
-        ):
+        right = log.scored_right(score.get("value"))
+        contradicts = log.pick_contradicts(right, item, answer["pick"], plain=plain)
+        if options.linting:
+            exchanges[row.line, model] = Exchange(
+                (_prompt(row.cells),),
+                ("",),
+                tuple(texts[str(row.cells.get("id"))]),
+                str(score.get("answer") or ""),
+                {} if right is None else {scorer or "score": right},
+                contradicts,
+            )
+        elif contradicts:
             raise ItemError(
                 f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
                 "Check that both are letters of the logged choices."
@@ -76,7 +88,19 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
         facts=_facts(tree, spec),
         notes=tuple(notes),
+        exchanges=exchanges,
     )
+
+
+def _completions(samples: Sequence[Cells]) -> dict[str, list[str]]:
+    """Map the ID of each sample to its replies in all epochs."""
+    texts: dict[str, list[str]] = {}
+    for sample in samples:
+        choices = _list(as_object(sample.get("output")).get("choices"))
+        message = as_object(as_object(choices[0]).get("message")) if choices else {}
+        reply = "\n".join(_texts(message.get("content")))
+        texts.setdefault(str(sample.get("id")), []).extend([reply] * bool(reply))
+    return texts
 
 
 def _prompt(cells: Cells) -> str:

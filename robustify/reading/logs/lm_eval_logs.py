@@ -26,6 +26,7 @@ from robustify.reading.loaders.rows import (
     rows_or_faults,
 )
 from robustify.reading.logs import log
+from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
 from robustify.reading.logs.requested import (
     by_choice,
@@ -34,6 +35,7 @@ from robustify.reading.logs.requested import (
     with_requested_options,
 )
 from robustify.reading.logs.responses import (
+    every_text,
     innermost,
     log_likelihoods,
     n_replies,
@@ -126,7 +128,7 @@ def replies_in_rows(
     )
     plain = [(row, reply) for row, reply in read if row.line not in run_on]
     against, lengths = _contradictions(plain, {str(row.cells.get("target")) for row in rows})
-    faults += [*wrong, *against]
+    faults += [*wrong, *([] if options.linting else against)]
     if run.n not in (None, n := len(set(first.values()))):
         reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
         faults.append(Fault(1, reason))
@@ -145,6 +147,7 @@ def replies_in_rows(
         else {},
         notes=(*notes, *presentation.notes),
         accuracies=_accuracies(rows),
+        exchanges=_exchanges(read, prompts, {fault.line for fault in against}) if options.linting else {},
     )
 
 
@@ -157,6 +160,25 @@ def _accuracies(rows: Sequence[SourceRow]) -> dict[str, tuple[int, int]]:
     stated = [log.scores_of_row(row.cells) for row in rows]
     credits = {metric: [row[metric] for row in stated if metric in row] for metric in ACCURACIES}
     return {metric: (sum(right), len(right)) for metric, right in credits.items() if right}
+
+
+def _exchanges(
+    read: Sequence[tuple[SourceRow, log.LogReply]],
+    prompts: Mapping[int, Prompt | None],
+    contradicting: Collection[int],
+) -> dict[tuple[int, log.Name], Exchange]:
+    """Return what was asked and replied in each row."""
+    return {
+        (row.line, reply.model): Exchange(
+            prompt.contexts if (prompt := prompts[row.line]) else (),
+            prompt.continuations if prompt else (),
+            every_text(row.cells),
+            written(row.cells) or "",
+            log.scores_of_row(row.cells),
+            row.line in contradicting,
+        )
+        for row, reply in read
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from robustify.items.views import Hidden, View
 from robustify.reading.loaders.layouts import groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Fault, SourceTable, name_like
+from robustify.reading.logs.exchanges import Exchange
 
 Name = NewType("Name", str)
 """Checked name, or "" if there is none."""
@@ -144,7 +145,8 @@ _NORMED_OTHERWISE = re.compile(r"token|pmi|greedy|prob", re.I)
 class LogOptions:
     """Options that a user sets for a log. Other values are read from the log. `filter` selects a filter of lm-eval or a
     scorer of Inspect. `columns` maps each part of a row to its columns, or to a constant after `=`. `keyed` means that keys
-    come from the file of the benchmark. `hidden` is the part of the item that the choices-only views did not show."""
+    come from the file of the benchmark. `hidden` is the part of the item that the choices-only views did not show. If
+    `linting`, prompts and raw replies are kept, and a row that contradicts itself is no fault."""
 
     view: View | None = None
     model: str | None = None
@@ -153,6 +155,7 @@ class LogOptions:
     keyed: bool = False
     skip_bad: bool = False
     hidden: Hidden = "question"
+    linting: bool = False
 
     @property
     def name(self) -> Name | None:
@@ -206,7 +209,8 @@ class LogReply(HoldsText):
 class Log(HoldsText):
     """Replies, unreadable rows, and metadata of a log file. `facts` (versions, dtype) apply to every model. `templates`
     maps "view/name" to the sha256 of each robustify template that all prompts match. `notes` state assumptions.
-    `accuracies` has, by metric of the log, the number of rows that it calls right and of all its rows."""
+    `accuracies` has, by metric of the log, the number of rows that it calls right and of all its rows. `exchanges`
+    are those of each line and model, if they are kept."""
 
     file: str
     kind: str
@@ -218,6 +222,7 @@ class Log(HoldsText):
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     accuracies: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    exchanges: Mapping[tuple[int, Name], Exchange] = field(default_factory=dict)
 
 
 Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]

@@ -19,6 +19,7 @@ from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log
+from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming, naming, whole_number
 from robustify.reading.logs.pick_rules import (
     BEST_SCORE,
@@ -88,6 +89,7 @@ class _Encoding:
     models: Mapping[str, log.Name]
     topics: Mapping[str, log.Name]
     probable: bool
+    linting: bool = False
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
@@ -103,16 +105,20 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
     read, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _cells)
     encoding, notes = _encoding(file, [pick for _, row in read for pick in row], columns, options)
     replies, more = rows.rows_or_faults(
-        read, lambda row, picks: [_reply(row.line, pick, encoding) for pick in picks]
+        read, lambda row, picks: [(pick, _reply(row.line, pick, encoding)) for pick in picks]
     )
+    kept = [pair for _, row in replies for pair in row]
     return log.Log(
         file=file,
         kind=KIND,
         sha256=table_file.sha256,
         task=log.path_name(re.sub(r"\.[^.]*$", "", file)),
-        replies=tuple(reply for _, row in replies for reply in row),
+        replies=tuple(reply for _, reply in kept),
         faults=(*table.faults, *faults, *more),
         notes=tuple(filter(None, (*notes, _run_on_note(read), _score_note(columns)))),
+        exchanges={(reply.line, reply.model): _exchange(cells, reply) for cells, reply in kept}
+        if options.linting
+        else {},
     )
 
 
@@ -147,6 +153,14 @@ def _columns(table: rows.SourceTable, options: log.LogOptions, file: str) -> _Co
     parts = {part: column for part, column in decided.parts.items() if part not in ("choices", "pick")}
     parts |= {"first": options.columns["first"]} if "first" in options.columns else {}
     return _Columns(model_columns(profile, decided.parts["pick"]), parts, option_columns(decided))
+
+
+def has_all_parts(file: log.LogFile) -> bool:
+    """Return whether a table has columns with usual names for the model, the key, and the pick. Raise `DataError` if
+    several could be one of them."""
+    if file.table.layout or not file.table.rows:
+        return False
+    return {"model", "key", "pick"} <= decide(Profile.of(file.path.name, file.table), {}).parts.keys()
 
 
 def _cells(row: rows.SourceRow, columns: _Columns) -> list[_PickCells]:
@@ -198,7 +212,7 @@ def _encoding(
     models = _models(file, picks, columns, options)
     cells = [pick.text("topic") for pick in picks]
     topics = log.topics_in(cells, each=len(models) or 1)
-    encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable)
+    encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable, options.linting)
     return encoding, [view_note, k_note, *log.topic_notes(cells, topics)]
 
 
@@ -292,14 +306,32 @@ def _reply(line: int, cells: _PickCells, encoding: _Encoding) -> log.LogReply:
     if isinstance(pick, str) and runs_on(pick, item.choices):
         # The table may have scored the answer to another question.
         right = None
-    if log.pick_contradicts(right, item, answer["pick"], plain=True) or (
-        answer["pick"] is None and log.score_contradicts(right, item.key, [logs])
-    ):
+    if not encoding.linting and _contradicts(right, item, answer["pick"], logs):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
             "columns."
         )
     return log.LogReply(line, model, encoding.views[cells.text("view")], KIND, item, scores=logs, **answer)
+
+
+def _contradicts(right: bool | None, item: log.LoggedItem, pick: int | None, logs: tuple[float, ...]) -> bool:
+    """Return whether the column of scores contradicts the key and the pick, or without a pick the best score."""
+    if pick is None:
+        return log.score_contradicts(right, item.key, [logs])
+    return log.pick_contradicts(right, item, pick, plain=True)
+
+
+def _exchange(cells: _PickCells, reply: log.LogReply) -> Exchange:
+    """Return what a row says about the reply of a model. A table has no prompts."""
+    pick, right = cells.parts.get("pick"), log.scored_right(cells.parts.get("correct"))
+    text = pick if isinstance(pick, str) else ""
+    right = None if runs_on(text, reply.item.choices) else right
+    return Exchange(
+        texts=(text,) * bool(text),
+        extracted=text,
+        rightness={} if right is None else {"correct": right},
+        contradicts=_contradicts(right, reply.item, reply.pick, reply.scores),
+    )
 
 
 def _item(cells: _PickCells, encoding: _Encoding) -> log.LoggedItem:

@@ -21,6 +21,14 @@ def log_likelihoods(cells: Cells) -> list[float]:
     return []
 
 
+def every_text(cells: Cells) -> tuple[str, ...]:
+    """Return all replies in a row, before any filter. A row with scores has none."""
+    if is_scored(cells):
+        return ()
+    replies = _innermost_list(cells.get("resps", cells.get("filtered_resps")))
+    return tuple(reply for reply in replies if isinstance(reply, str))
+
+
 def innermost(value: object) -> object:
     """Return the first value of nested lists."""
     while isinstance(value, list) and value:

@@ -1,0 +1,157 @@
+"""Examples before the question of a prompt: the item itself, wrong answers, and differences between models."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import folded, unspaced
+from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+from robustify.reading.marks.labelling import cut_at_labels, without_tail
+from robustify.reading.marks.picks import Picked, read_pick
+from robustify.reading.marks.reply_parts import answer_words
+
+if TYPE_CHECKING:
+    from robustify.reading.logs.log import LoggedItem
+
+_ANSWER = re.compile(
+    rf"(?:{answer_words()['name']}|\bA)\b[*_]{{0,2}}[ \t]*[:：][ \t]*(?P<answer>\S[^\n]*)", re.IGNORECASE
+)
+_TOKENS = re.compile(r"\w+")
+_LONGEST_START = 6
+"""Number of words by which the start of a question is looked up."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Example(HoldsText):
+    """Item of the log that stands before the question of a prompt, with the text from it to the next example."""
+
+    item: "LoggedItem"
+    text: str
+
+
+def before_question(row: LoggedRow) -> str:
+    """Return the text before the question of an item in its prompt, or "" if the prompt does not show the question."""
+    start = row.context.rfind(row.question) if row.question else -1
+    return row.context[:start] if start > 0 else ""
+
+
+class _Questions:
+    """Questions of a log, found by their first words."""
+
+    def __init__(self, rows: Sequence[LoggedRow]) -> None:
+        self._by_start: dict[tuple[str, ...], dict[str, LoggedItem | None]] = {}
+        for row in rows:
+            question = folded(row.question)
+            start = tuple(_TOKENS.findall(question)[:_LONGEST_START])
+            if len(start) < 3:
+                continue
+            same = self._by_start.setdefault(start, {})
+            earlier = same.setdefault(question, row.item)
+            if earlier is not None and earlier.choices != row.item.choices:
+                same[question] = None
+        self._lengths = {len(start) for start in self._by_start}
+
+    def examples(self, text: str) -> list[Example]:
+        """Return the questions of the log that a text contains. A question with several sets of options is left out."""
+        words = [(match.group().casefold(), match.start()) for match in _TOKENS.finditer(text)]
+        places: dict[int, LoggedItem] = {}
+        for position, (_, offset) in enumerate(words):
+            for n in self._lengths:
+                same = self._by_start.get(tuple(word for word, _ in words[position : position + n]), {})
+                for question, item in same.items():
+                    if item is not None and folded(text[offset : offset + 2 * len(question) + 20]).startswith(
+                        question
+                    ):
+                        places[offset] = item
+        starts = sorted(places)
+        ends = [*starts[1:], len(text)][: len(starts)]
+        return [Example(places[start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find prompts in which the item itself stands before its question, with its answer."""
+    for log in logs:
+        questions = _Questions(log.rows)
+        hits = []
+        for row in log.rows:
+            own = [example for example in _examples(questions, row) if _same(example.item, row.item)]
+            if any(_ANSWER.search(example.text) for example in own):
+                hits.append((row, "the item is an example in its own prompt"))
+        yield from gathered(log, hits)
+
+
+def _same(item: "LoggedItem", other: "LoggedItem") -> bool:
+    return folded(item.stem) == folded(other.stem) and sorted(item.choices) == sorted(other.choices)
+
+
+def _examples(questions: _Questions, row: LoggedRow) -> list[Example]:
+    before = before_question(row)
+    return questions.examples(before) if before.strip() else []
+
+
+def wrong_example(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find examples that give a wrong answer to an item of the log, or two answers to one question."""
+    for log in logs:
+        questions, answers = _Questions(log.rows), dict[str, tuple[str, int]]()
+        hits = []
+        for row in log.rows:
+            before = before_question(row)
+            if not before.strip():
+                continue
+            if any(_is_wrong(example) for example in questions.examples(before)):
+                hits.append((row, "an example has another answer than its item in this log"))
+            elif line := _contradicted(before, answers, row.reply.line):
+                hits.append((row, f"an example has another answer than in the prompt of line {line}"))
+        yield from gathered(log, hits)
+
+
+def _is_wrong(example: Example) -> bool:
+    """Return whether an example names another option than the key of its item. Its options may be in another order."""
+    item = example.item
+    *_, answer = [None, *_ANSWER.finditer(example.text)]
+    if answer is None or item.key is None:
+        return False
+    listed = cut_at_labels(example.text[: answer.start()])
+    listed = without_tail(listed) if listed else None
+    choices, order = item.choices, list(range(item.k))
+    if listed is not None:
+        own = [unspaced(choice).casefold() for choice in item.choices]
+        texts = [unspaced(text).casefold() for text in listed.texts]
+        if sorted(own) != sorted(texts):
+            return False
+        order = [own.index(text) for text in texts]
+        choices = tuple(item.choices[index] for index in order)
+    pick = read_pick(answer["answer"], choices, listed.labels if listed else None)
+    return isinstance(pick, Picked) and unspaced(choices[pick.index]) != unspaced(item.choices[item.key])
+
+
+def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -> int:
+    """Return the line of an earlier prompt that answers an example otherwise, or 0. Add the answers of this prompt."""
+    for block in re.split(r"\n\s*\n", before):
+        *_, answer = [None, *_ANSWER.finditer(block)]
+        if answer is None:
+            continue
+        question, stated = folded(block[: answer.start()]), folded(answer["answer"]).rstrip(".")
+        first, earlier = answers.setdefault(question, (stated, line))
+        if first != stated and len(question) > _LONGEST_START:
+            return earlier
+    return 0
+
+
+def other_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find models of one comparison whose prompts have other examples before the same items."""
+    first: dict[tuple[str, str, str], tuple[str, dict[tuple[str, tuple[str, ...]], str]]] = {}
+    for log in logs:
+        for model, rows in log.by_model.items():
+            texts = {row.content: folded(before_question(row)) for row in rows if row.prompt and row.question}
+            if not texts:
+                continue
+            place = (log.log.kind, str(log.log.task), str(rows[0].reply.view))
+            name, earlier = first.setdefault(place, (model, texts))
+            both = texts.keys() & earlier.keys()
+            differ = sum(texts[item] != earlier[item] for item in both)
+            if name != model and differ:
+                pair = f"between {name} and {model} in {differ:,} of {len(both):,} items"
+                yield Hit(log.path, 1, "", f"the text before the question differs {pair}")

@@ -1,0 +1,145 @@
+"""Logs as `lint` sees them: rows with what was asked, replied, and scored, and what their prompts show.
+
+The readers of logs load large libraries, so they are imported where a log is read."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from robustify.base.redaction import HoldsText
+from robustify.base.texts import folded, unspaced
+from robustify.reading.marks.picks import runs_on
+
+if TYPE_CHECKING:
+    from robustify.reading.logs.exchanges import Exchange
+    from robustify.reading.logs.log import Log, LoggedItem, LogReply
+    from robustify.reading.logs.shown import Prompt, Shown
+
+
+@dataclass(frozen=True, repr=False)
+class LoggedRow(HoldsText):
+    """Reply of a model to an item, with what was asked. A table of picks has no prompts."""
+
+    reply: "LogReply"
+    exchange: "Exchange"
+
+    @property
+    def item(self) -> "LoggedItem":
+        """Item that was asked."""
+        return self.reply.item
+
+    @cached_property
+    def prompt(self) -> "Prompt | None":
+        """Prompts of the row, or None if the log has none."""
+        from robustify.reading.logs.shown import Prompt
+
+        exchange = self.exchange
+        if not any(exchange.contexts) or not self.item.choices:
+            return None
+        return Prompt(self.item, exchange.contexts, exchange.continuations)
+
+    @cached_property
+    def parts(self) -> "Shown | None":
+        """What the prompt shows, or None if there is none."""
+        from robustify.reading.logs.shown import parts_shown
+
+        return parts_shown(self.prompt) if self.prompt else None
+
+    @cached_property
+    def context(self) -> str:
+        """Text of the first prompt, without the form of a chat."""
+        from robustify.reading.logs.shown import plain_context
+
+        return plain_context(self.exchange.contexts[0]) if self.exchange.contexts else ""
+
+    @property
+    def question(self) -> str:
+        """Question of the item, without its passage."""
+        return self.item.stem[self.item.question_at :].strip()
+
+    @property
+    def by_letter(self) -> bool:
+        """Whether the model had to name a label, because it wrote a reply, or labels were scored."""
+        return self.prompt is not None and (self.prompt.written or self.prompt.by_letter)
+
+    @cached_property
+    def runs_on(self) -> bool:
+        """Whether the reply runs on into a question that the model made up."""
+        return any(runs_on(text, self.item.choices) for text in self.exchange.texts[:1])
+
+    @cached_property
+    def content(self) -> tuple[str, tuple[str, ...]]:
+        """Folded question and sorted options, which are the same in every order."""
+        return folded(self.item.stem), tuple(sorted(map(unspaced, self.item.choices)))
+
+
+@dataclass(frozen=True, repr=False)
+class LintedLog(HoldsText):
+    """Log of one file, at the path that findings name."""
+
+    path: str
+    log: "Log"
+
+    @cached_property
+    def rows(self) -> tuple[LoggedRow, ...]:
+        """Rows in the order of the file."""
+        from robustify.reading.logs.exchanges import Exchange
+
+        empty = Exchange()
+        return tuple(
+            LoggedRow(reply, self.log.exchanges.get((reply.line, reply.model), empty))
+            for reply in self.log.replies
+        )
+
+    @cached_property
+    def by_model(self) -> dict[str, list[LoggedRow]]:
+        """Rows of each model."""
+        models: dict[str, list[LoggedRow]] = {}
+        for row in self.rows:
+            models.setdefault(row.reply.model or self.path, []).append(row)
+        return models
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether all prompts match a template of robustify that hides the question."""
+        return any(name.startswith("choices_only") for name in self.log.templates)
+
+
+class Hit(NamedTuple):
+    """Place at which a rule of logs finds something, and the words for it. `item` is "" for a finding on a whole log."""
+
+    path: str
+    line: int
+    item: str
+    message: str
+    severity: Literal["note", "warning"] = "warning"
+
+
+Find = Callable[[Sequence[LintedLog]], Iterator[Hit]]
+"""Function that returns what a rule finds in several logs of one comparison."""
+_MOST_ROWS = 0.5
+"""Share of the rows of a log from which a finding is one on the log."""
+_FEWEST = 4
+
+
+def of_rows(test: Callable[[LoggedRow], str]) -> Find:
+    """Return the function of a rule about single rows. `test` returns the words, or "" if it finds nothing. If it finds
+    something in most rows, that is one finding on the log."""
+
+    def find(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+        for log in logs:
+            yield from gathered(log, [(row, words) for row in log.rows if (words := test(row))])
+
+    return find
+
+
+def gathered(log: LintedLog, hits: Sequence[tuple[LoggedRow, str]]) -> Iterator[Hit]:
+    """Yield a finding for each row, or one for the log if there are hits in most of its rows."""
+    n = len(log.rows)
+    if len(hits) >= _FEWEST and len(hits) > _MOST_ROWS * n:
+        row, words = hits[0]
+        yield Hit(log.path, row.reply.line, "", f"in {len(hits):,} of {n:,} rows, such as this one, {words}")
+        return
+    for row, words in hits:
+        yield Hit(log.path, row.reply.line, row.item.name or f"line {row.reply.line}", words)

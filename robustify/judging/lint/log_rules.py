@@ -1,0 +1,73 @@
+"""The rules of `lint` about logs, by code. A new rule is one entry of `LOG_RULES`."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from robustify.judging.lint import few_shots, prompt_rules, reply_rules
+from robustify.judging.lint.log_evidence import Find, Hit, LintedLog, of_rows
+
+
+@dataclass(frozen=True, slots=True)
+class LogRule:
+    """Rule about what a harness asked, got, and scored. `meaning` is the finding without a full stop, `fix` is what to do,
+    and `find` returns what it finds in the logs of one comparison."""
+
+    name: str
+    meaning: str
+    fix: str
+    find: Find
+
+
+_SHOW = "correct the prompt template"
+_CUT = "raise the context length, or use fewer examples"
+_READ = "correct the extraction of answers"
+LOG_RULES: dict[str, LogRule] = {
+    "L001": LogRule("option-missing", "the prompt lacks options", _SHOW,
+                    of_rows(prompt_rules.option_missing)),
+    "L002": LogRule("label-missing", "labels do not cover the options", _SHOW,
+                    of_rows(prompt_rules.labels_missing)),
+    "L003": LogRule("stated-range", "the stated letters are not those of the options", _SHOW,
+                    of_rows(prompt_rules.stated_range)),
+    "L004": LogRule("item-as-example", "the item is among its own examples", "draw examples from another split",
+                    few_shots.item_among_examples),
+    "L005": LogRule("wrong-example", "an example has a wrong answer", "correct the example",
+                    few_shots.wrong_example),
+    "L006": LogRule("question-missing", "the prompt lacks the question", _SHOW,
+                    prompt_rules.question_missing),
+    "L007": LogRule("cut-prompt", "the prompt is cut", _CUT,
+                    prompt_rules.cut_prompt),
+    "L008": LogRule("score-and-key", "score and key contradict each other", "correct the key or the scorer",
+                    of_rows(reply_rules.score_contradicts)),
+    "L009": LogRule("unread-credited", "a reply without an answer is scored as right", _READ,
+                    of_rows(reply_rules.unread_but_credited)),
+    "L010": LogRule("next-question", "the answer to a made-up question is scored", "stop at the next question",
+                    of_rows(reply_rules.next_question_scored)),
+    "L011": LogRule("unread", "many replies of a model name no option", _READ,
+                    reply_rules.many_unread),
+    "L012": LogRule("unread-long", "long replies are unread more often", "raise the limit of tokens",
+                    reply_rules.unread_by_length),
+    "L013": LogRule("shuffled-pointer", "an option about others is in a shuffled item", "do not shuffle such items",
+                    prompt_rules.shuffled_pointer),
+    "L014": LogRule("same-replies", "all items have one reply", "check the prompts and the server",
+                    reply_rules.same_replies),
+    "L015": LogRule("same-epochs", "all epochs have one reply", "sample, or use one epoch",
+                    reply_rules.same_epochs),
+    "L016": LogRule("other-examples", "examples differ between models", "fix the seed of examples",
+                    few_shots.other_examples),
+    "L017": LogRule("doubled-template", "a chat template is inside another", "apply it once",
+                    of_rows(prompt_rules.doubled_template)),
+    "L018": LogRule("trailing-space", "the prompt ends in a space", "move it into the answers",
+                    prompt_rules.trailing_space),
+    "L019": LogRule("norm-ranks", "acc and acc_norm rank models differently", "name the metric in advance",
+                    reply_rules.norm_changes_ranks),
+    "L020": LogRule("repeated-document", "a document is in the log twice", "remove one",
+                    reply_rules.repeated_document),
+}  # fmt: skip
+"""Rules by code. The first seven and L017, L018 are about prompts, the others about replies, scores, and comparisons."""
+
+
+def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, Hit]]:
+    """Return what the given rules find, by file in the order of the logs, and by code."""
+    hits = [(code, hit) for code, rule in LOG_RULES.items() if code in codes for hit in rule.find(logs)]
+    order = {log.path: number for number, log in enumerate(logs)}
+    return sorted(hits, key=lambda pair: (order[pair[1].path], bool(pair[1].item)))

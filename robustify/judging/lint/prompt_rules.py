@@ -1,0 +1,221 @@
+"""Rules about the prompts of a log: what they lack, state, repeat, and where they are cut."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from string import ascii_uppercase
+
+from robustify.base.texts import folded, unspaced
+from robustify.judging.cloze import refer_to_others
+from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+from robustify.reading.marks.labelling import cut_at_labels, without_tail
+
+_SHORTEST_CUT, _HALF_CUT = 6, 3
+"""Fewest words of a question that can be cut, and number of words whose absence at an end shows it."""
+_EDGE, _NEARLY_ALL, _FEWEST = 8, 0.9, 10
+"""Characters at an end of a prompt that are compared, share of prompts that have the usual ones, and fewest prompts."""
+_WORD = re.compile(r"[^\W_]+")
+_STATED = re.compile(
+    r"\bone of (?:the (?:letters|options) )?[\"'(]?(?P<run>ABC?[A-Z]{0,24})\b"
+    r"|(?<![A-Za-z])A\s?(?:-|–|to|through)\s?(?P<last>[B-Z])(?![A-Za-z])"
+    r"|(?<![A-Za-z])(?P<list>A[)\]\"']?(?:\s?[,/|]\s?[(\[\"']?[B-Z][)\]\"']?)+(?:,?\s(?:or|and)\s[(\[\"']?[B-Z])?|A(?:\sor\s)B)(?![A-Za-z])"
+)
+
+
+def option_missing(row: LoggedRow) -> str:
+    """Describe a prompt that lacks options although the model must name one by its label."""
+    if row.parts is None or not row.by_letter or row.parts.n_options >= row.item.k:
+        return ""
+    return f"the prompt shows only {row.parts.n_options} of {row.item.k} options"
+
+
+def labels_missing(row: LoggedRow) -> str:
+    """Describe a prompt whose labels do not cover the options that it shows."""
+    if row.parts is None or not row.by_letter or row.parts.n_options < row.item.k:
+        return ""
+    n = len(row.parts.labels)
+    return f"the prompt labels {n} of {row.item.k} options" if 0 < n < row.item.k else ""
+
+
+def stated_range(row: LoggedRow) -> str:
+    """Describe a prompt that states another range of letters than its options have."""
+    if row.parts is None or not row.by_letter or not set("".join(row.parts.labels)) <= set(ascii_uppercase):
+        return ""
+    context = row.context
+    for text in (*row.item.choices, row.item.stem):
+        context = context.replace(text, " ") if len(text) > 1 else context
+    *_, stated = [None, *filter(None, map(_last_letter, _STATED.finditer(context)))]
+    if stated is None or stated == row.item.k:
+        return ""
+    return f"the prompt states letters up to {ascii_uppercase[stated - 1]}, but the item has {row.item.k} options"
+
+
+def _last_letter(stated: "re.Match[str]") -> int | None:
+    """Return the number of letters that a text states, or None if they are not the first ones in order."""
+    if stated["last"]:
+        return ascii_uppercase.index(stated["last"]) + 1
+    letters = stated["run"] or "".join(re.findall(r"\b[A-Z]\b", stated["list"]))
+    return len(letters) if ascii_uppercase.startswith(letters) else None
+
+
+def question_missing(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find prompts without their question. A log in robustify's own blind view is meant to have none."""
+    for log in logs:
+        if log.is_blind:
+            continue
+        rows = [row for row in log.rows if row.parts is not None and row.question]
+        lacking = [row for row in rows if row.parts and not row.parts.question and not _cut(row)]
+        words = "the prompt does not show the question"
+        if rows and len(lacking) == len(rows) and rows[0].reply.view.startswith("choices_only"):
+            words += ", so the log is read as blind"
+        yield from gathered(log, [(row, words) for row in lacking])
+
+
+def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find prompts that were cut: in the question, in the last option, or before the usual start or end of prompts."""
+    for log in logs:
+        rows = [row for row in log.rows if row.prompt is not None and row.context]
+        usual = [_usual(rows, end) for end in (False, True)]
+        hits = []
+        for row in rows:
+            if words := _cut(row) or _last_option_cut(row):
+                hits.append((row, words))
+            elif usual[0] and not row.context.startswith(usual[0]):
+                hits.append(
+                    (row, "the prompt lacks the start that nearly all others have, so it seems to be cut")
+                )
+            elif usual[1] and not row.context.rstrip().endswith(usual[1]):
+                hits.append(
+                    (row, "the prompt lacks the end that nearly all others have, so it seems to be cut")
+                )
+        yield from gathered(log, hits)
+
+
+def _usual(rows: Sequence[LoggedRow], end: bool) -> str:
+    """Return the start or end of nearly all prompts, or "" if there is none."""
+    if len(rows) < _FEWEST:
+        return ""
+    texts = (row.context.rstrip()[-_EDGE:] if end else row.context[:_EDGE] for row in rows)
+    text, n = Counter(texts).most_common(1)[0]
+    return text if n >= _NEARLY_ALL * len(rows) else ""
+
+
+def _cut(row: LoggedRow) -> str:
+    """Describe a question of which the prompt has one half and not the words at the other end."""
+    words = _WORD.findall(folded(row.question))
+    if row.prompt is None or "_" in row.question or len(words) < _SHORTEST_CUT:
+        return ""
+    seen = f" {' '.join(_WORD.findall(folded(f'{row.context} {row.prompt.continuations[0]}')))} "
+    if f" {' '.join(words)} " in seen:
+        return ""
+    half = len(words) // 2
+    for kept, lost, where in (
+        (words[:half], words[-_HALF_CUT:], "end"),
+        (words[half:], words[:_HALF_CUT], "start"),
+    ):
+        if f" {' '.join(kept)} " in seen and f" {' '.join(lost)} " not in seen:
+            return f"the prompt cuts the question at its {where}"
+    return ""
+
+
+def _last_option_cut(row: LoggedRow) -> str:
+    cut = cut_at_labels(row.context) if row.by_letter else None
+    if cut is None or len(cut.texts) != row.item.k:
+        return ""
+    last = unspaced(cut.texts[-1])
+    longer = [
+        text for choice in row.item.choices if (text := unspaced(choice)) != last and text.startswith(last)
+    ]
+    if last in map(unspaced, row.item.choices) or not longer:
+        return ""
+    return "the prompt cuts the last option"
+
+
+_BOS = re.compile(
+    r"(<\|begin_of_text\|>|<s>|<bos>|<\|startoftext\|>|\[INST\]|<\|im_start\|>\w+|<start_of_turn>\w+)\s*\1"
+)
+_TOKEN = re.compile(
+    r"<\|(?:im_start|im_end|start_header_id|eot_id|begin_of_text)\|>|\[/?INST\]|<(?:start|end)_of_turn>|<<SYS>>"
+)
+_NESTED = re.compile(
+    r"<\|im_start\|>\w+\s*<\|im_start\|>|<\|start_header_id\|>\w+<\|end_header_id\|>\s*<\|start_header_id\|>"
+    r"|\[INST\](?:(?!\[/INST\]).)*\[INST\]|<start_of_turn>\w+\s*<start_of_turn>|<\|im_start\|>(?:(?!<\|im_end\|>).)*<\|im_start\|>",
+    re.DOTALL,
+)
+
+
+def doubled_template(row: LoggedRow) -> str:
+    """Describe a prompt in which a chat template stands inside another one."""
+    raw = row.exchange.contexts[0] if row.exchange.contexts else ""
+    in_chat = raw.lstrip().startswith("[{") and _TOKEN.search(row.context)
+    return (
+        "a chat template stands inside another one"
+        if in_chat or _BOS.search(raw) or _NESTED.search(raw)
+        else ""
+    )
+
+
+def trailing_space(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find prompts that end in a space, which is tokenized otherwise than the space before an answer. If the model wrote a
+    reply, that is a note, because a chat template may take it off."""
+    for log in logs:
+        rows = [row for row in log.rows if row.prompt and row.exchange.contexts[0].endswith((" ", "\t"))]
+        for hit in gathered(log, [(row, "the prompt ends in a space") for row in rows]):
+            written = rows[0].prompt is not None and rows[0].prompt.written
+            yield hit._replace(severity="note") if written else hit
+
+
+_LETTERS = re.compile(r"\b[A-J]\b")
+_NUMBERED = re.compile(
+    r"\b(?:options?|choices?|answers?)\s+(?:\d|[A-J])\b(?:\s?(?:,|&|and|or)\s?(?:\d|[A-J])\b)+", re.IGNORECASE
+)
+_ABOVE = re.compile(r"\babove\b", re.IGNORECASE)
+
+
+def shuffled_pointer(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find options about other options, such as "all of the above", in items whose options were shuffled."""
+    orders: dict[tuple[str, tuple[str, ...]], set[tuple[str, ...]]] = {}
+    pointing: dict[tuple[str, ...], list[bool]] = {}
+    for log in logs:
+        for row in log.rows:
+            choices = row.item.choices
+            if choices not in pointing:
+                pointing[choices] = _pointers(choices)
+            if any(pointing[choices]):
+                orders.setdefault(row.content, set()).update(
+                    (tuple(map(unspaced, choices)), _order_in_prompt(row))
+                )
+    for log in logs:
+        hits = []
+        for row in log.rows:
+            marks = pointing[row.item.choices]
+            if any(marks) and (len(orders[row.content]) > 1 or _misplaced(row.item.choices, marks)):
+                hits.append((row, "an option refers to others, but the options were shuffled"))
+        yield from gathered(log, hits)
+
+
+def _pointers(choices: Sequence[str]) -> list[bool]:
+    """Return which options refer to others, also by number ("options 1 and 3")."""
+    marks = refer_to_others(choices)
+    return [
+        mark or bool(_NUMBERED.fullmatch(text.strip(" ."))) for mark, text in zip(marks, choices, strict=True)
+    ]
+
+
+def _order_in_prompt(row: LoggedRow) -> tuple[str, ...]:
+    """Return the options in the order of the prompt, or in that of the log if the prompt does not list them."""
+    own = tuple(map(unspaced, row.item.choices))
+    cut = cut_at_labels(row.context)
+    cut = without_tail(cut) if cut else None
+    listed = tuple(map(unspaced, cut.texts)) if cut else own
+    return listed if sorted(listed) == sorted(own) else own
+
+
+def _misplaced(choices: Sequence[str], marks: Sequence[bool]) -> bool:
+    """Return whether an option speaks of those above, but others follow, or of its own letter."""
+    for index, (choice, mark) in enumerate(zip(choices, marks, strict=True)):
+        if mark and _ABOVE.search(choice) and not all(marks[index:]):
+            return True
+        if mark and ascii_uppercase[index] in _LETTERS.findall(choice):
+            return True
+    return False

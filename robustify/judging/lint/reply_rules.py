@@ -1,0 +1,156 @@
+"""Rules about the replies and scores of a log: what the harness credited, could not read, repeated, or normalized."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+
+_MOST_UNREAD, _FEWEST_UNREAD, _FEWEST = 0.05, 3, 10
+"""Share and number of unread replies from which a log has too many, and fewest replies of a model that are judged."""
+_LEVEL = 0.01
+_FEWEST_EPOCHS, _LONG = 5, 100
+"""Fewest items with several epochs that are judged, and fewest characters of a long reply."""
+
+
+def score_contradicts(row: LoggedRow) -> str:
+    """Describe a row whose score contradicts its key."""
+    return "the score contradicts the key and the pick" if row.exchange.contradicts else ""
+
+
+def unread_but_credited(row: LoggedRow) -> str:
+    """Describe a reply that names no option, but was scored as right."""
+    credited = any(row.exchange.rightness.values())
+    if not row.exchange.texts or row.reply.pick is not None or row.reply.scores or not credited:
+        return ""
+    return f"the reply was scored as right, but it names no option ({row.reply.reason})"
+
+
+def next_question_scored(row: LoggedRow) -> str:
+    """Describe a reply whose score belongs to a question that the model made up after its answer."""
+    pick, rightness = row.reply.pick, row.exchange.rightness
+    if not rightness or row.item.key is None or not row.runs_on or pick is None:
+        return ""
+    differs = all(right != (pick == row.item.key) for right in rightness.values())
+    return "the score belongs to a question that the model made up after its answer" if differs else ""
+
+
+def _written(rows: Sequence[LoggedRow]) -> list[LoggedRow]:
+    return [row for row in rows if row.exchange.texts and not row.reply.scores]
+
+
+def many_unread(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find models of which many replies name no option."""
+    for log in logs:
+        for model, rows in log.by_model.items():
+            written = _written(rows)
+            unread = [row for row in written if row.reply.pick is None]
+            if len(written) >= _FEWEST and len(unread) >= max(_FEWEST_UNREAD, _MOST_UNREAD * len(written)):
+                reasons = Counter(row.reply.reason for row in unread).most_common(3)
+                counts = ", ".join(f"{reason} {n:,}" for reason, n in reasons)
+                share = (
+                    f"{len(unread):,} of {len(written):,} replies ({100 * len(unread) / len(written):.0f} %)"
+                )
+                yield Hit(log.path, unread[0].reply.line, "", f"{model}: {share} name no option ({counts})")
+
+
+def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find models of which long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
+    for log in logs:
+        for model, rows in log.by_model.items():
+            written = sorted(_written(rows), key=lambda row: len(row.exchange.texts[0]))
+            n_long = len(written) // 4
+            if len(written) < 2 * _FEWEST or len(written[-n_long].exchange.texts[0]) < _LONG:
+                continue
+            import numpy as np
+            from scipy.stats import fisher_exact
+
+            unread = [row.reply.pick is None for row in written]
+            long, short = sum(unread[-n_long:]), sum(unread[:-n_long])
+            table = np.array([[long, n_long - long], [short, len(unread) - n_long - short]])
+            if long >= _FEWEST_UNREAD and fisher_exact(table, alternative="greater").pvalue < _LEVEL:
+                shortest = len(written[-n_long].exchange.texts[0])
+                words = (
+                    f"{model}: {long:,} of {n_long:,} replies of {shortest:,} or more characters name no option, but "
+                    f"{short:,} of {len(unread) - n_long:,} shorter ones"
+                )
+                yield Hit(log.path, written[-1].reply.line, "", words)
+
+
+def same_replies(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find models with one reply, or the same scores, for all items, although their keys differ."""
+    for log in logs:
+        for model, rows in log.by_model.items():
+            values = {(row.exchange.texts[:1], row.reply.scores) for row in rows}
+            keys = {row.item.key for row in rows}
+            if len(rows) >= _FEWEST and len(keys) > 1 and len(values) == 1 and values != {((), ())}:
+                yield Hit(log.path, 1, "", f"{model}: all {len(rows):,} replies are the same")
+
+
+def same_epochs(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find logs in which every epoch has the same reply, so that epochs add nothing."""
+    for log in logs:
+        several = [row.exchange.texts for row in log.rows if len(row.exchange.texts) > 1]
+        if len(several) >= _FEWEST_EPOCHS and all(len({*texts}) == 1 for texts in several):
+            yield Hit(
+                log.path, 1, "", f"the replies of all epochs are the same in all {len(several):,} items"
+            )
+
+
+def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find pairs of models that `acc` and `acc_norm` put in opposite orders."""
+    from robustify.items.scoring import per_character
+
+    rates: dict[tuple[str, str], dict[str, tuple[str, float, float]]] = {}
+    for log in logs:
+        for model, rows in log.by_model.items():
+            scored = [
+                row
+                for row in rows
+                if row.reply.by_text and row.item.key is not None and all(row.reply.n_chars)
+            ]
+            if len(scored) < _FEWEST:
+                continue
+            place = (str(log.log.task), str(rows[0].reply.view))
+            acc = sum(_credit(row, row.reply.scores) for row in scored) / len(scored)
+            norm = sum(
+                _credit(row, per_character(row.reply.scores, row.reply.n_chars)) for row in scored
+            ) / len(scored)
+            rates.setdefault(place, {})[model] = (log.path, acc, norm)
+    for models in rates.values():
+        pairs = [
+            (a, b)
+            for a in models
+            for b in models
+            if models[a][1] > models[b][1] and models[a][2] < models[b][2]
+        ]
+        for better, worse in pairs:
+            path = models[worse][0] if models[worse][0] == models[better][0] else ""
+            yield Hit(
+                path or models[worse][0],
+                1,
+                "",
+                f"{better} is better than {worse} by acc, but worse by acc_norm; say which counts",
+            )
+
+
+def _credit(row: LoggedRow, scores: Sequence[float]) -> float:
+    from robustify.base.arrays import tied_best
+
+    best = tied_best(scores)
+    return (row.item.key in best) / len(best)
+
+
+def repeated_document(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    """Find items that stand in a log twice, under different names, with their options in one order."""
+    for log in logs:
+        first: dict[tuple[str, str, tuple[str, ...]], tuple[str, int]] = {}
+        hits = []
+        for row in log.rows:
+            if not row.item.choices:
+                continue
+            name = str(row.item.name or row.reply.line)
+            place = (str(row.reply.model), row.content[0], row.item.choices)
+            earlier, line = first.setdefault(place, (name, row.reply.line))
+            if earlier != name:
+                hits.append((row, f"the item repeats that of line {line}"))
+        yield from gathered(log, hits)

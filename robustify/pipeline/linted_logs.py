@@ -1,0 +1,96 @@
+"""Logs for `lint`, and the items in them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustify.items.item import Item
+from robustify.judging.lint.log_evidence import LintedLog
+from robustify.reading.loaders import Loaded
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.survey import find_defects
+from robustify.reading.vocabulary import NAMES
+
+if TYPE_CHECKING:
+    from robustify.reading.logs.log import LogReply
+
+_BINARY = {".parquet", ".eval", ".zip", ".arrow", ".xlsx"}
+_LOOKED_AT = 1 << 16
+_OF_LOGS = ("doc_id", "resps", "model_response", "sample_id", "origin_prompt", "item_content", "samples")
+"""Members that logs of harnesses have."""
+
+
+def may_be_log(path: Path) -> bool:
+    """Return whether the start of a file has a word of logs. Only such a file is worth loading the readers of logs."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() in _BINARY:
+        return True
+    with path.open("rb") as opened:
+        head = opened.read(_LOOKED_AT).decode("utf-8", "replace").casefold()
+    picks = (name for rank in NAMES["picks.pick"] for name in rank)
+    return any(word in head for word in (*_OF_LOGS, *picks))
+
+
+def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | None:
+    """Read a log with its prompts, or return None if the file is none. With `certain`, any table is read as one. Raise
+    `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
+    if not certain and not may_be_log(Path(file)):
+        return None
+    from robustify.reading.logs import LogOptions, LogPath, is_log, read_logs
+    from robustify.restricted.recognition import require_ordinary_files
+
+    if not certain and not is_log(Path(file)):
+        return None
+    options = LogOptions(
+        columns=_columns(how.get("fields")), skip_bad=bool(how.get("skip_bad")), linting=True
+    )
+    [log] = read_logs([LogPath(Path(file))], options)
+    linted = LintedLog(file, log)
+    require_ordinary_files("items", items_in(linted).items, [Path(file)])
+    return linted
+
+
+def _columns(fields: FieldMap | None) -> dict[str, str]:
+    """Return the columns that the user mapped."""
+    mapped = fields.model_dump() if fields else {}
+    return {
+        part: ",".join(value) if isinstance(value, (list, tuple)) else str(value)
+        for part, value in mapped.items()
+        if value
+    }
+
+
+def items_in(linted: LintedLog) -> Loaded:
+    """Return the items of a log, each at the first line that shows it."""
+    log = linted.log
+    first: dict[tuple[str, tuple[str, ...], str], LogReply] = {}
+    for row in linted.rows:
+        if row.item.choices and row.item.key is not None:
+            first.setdefault((row.item.stem, row.item.choices, row.item.name), row.reply)
+    names = [str(reply.item.name) or f"line {reply.line}" for reply in first.values()]
+    unique = len(set(names)) == len(names)
+    items = [
+        Item(
+            name if unique else f"{name} (line {reply.line})",
+            logged.stem,
+            logged.choices,
+            logged.key or 0,
+            logged.topic,
+            question_at=logged.question_at,
+        )
+        for name, reply in zip(names, first.values(), strict=True)
+        if (logged := reply.item)
+    ]
+    lines, files = [reply.line for reply in first.values()], [linted.path] * len(items)
+    return Loaded(
+        name=str(log.task),
+        layout=log.kind,
+        items=items,
+        lines=lines,
+        defects=find_defects(items, lines, files),
+        quarantined=(),
+        sha256=log.sha256,
+        path=linted.path,
+        files=tuple(files),
+    )

@@ -1,0 +1,153 @@
+"""`lint` of logs: each planted error of a harness is found at its lines, clean logs are silent, and no text is printed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.log_plants import PLANTS, SOME, Plant
+from bench.planted_logs import (
+    clean_logs,
+    house_items,
+    inspect_tree,
+    letters_row,
+    sample,
+    write_jsonl,
+    written_row,
+)
+from robustify.judging.lint.findings import Finding, log_findings
+from robustify.judging.lint.log_rules import LOG_RULES
+from robustify.pipeline.linted_logs import as_log
+from robustify.reading.logs import is_log
+
+LOG = "samples_house.jsonl"
+ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019"}
+"""Rules whose plants are in all rows, or are about a model."""
+
+
+def found_in(paths: list[Path]) -> list[Finding]:
+    logs = [as_log(str(path), {}, certain=False) for path in paths]
+    return log_findings([log for log in logs if log], LOG_RULES)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.code} {plant.what}")
+def test_a_planted_error_is_found_at_its_lines(plant: Plant, tmp_path: Path) -> None:
+    hits = [one for one in found_in(plant.write(tmp_path)) if one.code == plant.code]
+    assert hits
+    lines = {one.line for one in hits if one.item}
+    expected = {at + 1 for at in SOME}
+    if plant.code == "L020":
+        expected = {61, 62, 63, 64, 65}
+    assert lines == (set() if plant.code in ALL_ROWS or len(hits) == 1 else expected)
+
+
+def test_every_rule_has_a_plant_and_every_plant_a_rule() -> None:
+    assert {plant.code for plant in PLANTS} == set(LOG_RULES)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_clean_logs_of_four_harnesses_are_silent(seed: int, tmp_path: Path) -> None:
+    for paths in clean_logs(tmp_path, seed).values():
+        assert all(map(is_log, paths))
+        assert found_in(paths) == []
+
+
+def test_findings_have_no_text_of_items_or_replies(tmp_path: Path) -> None:
+    words = {
+        word for item in house_items(60) for text in (item.question, *item.options) for word in text.split()
+    }
+    rare = {word for word in words if len(word) > 5} - {"number"}
+    for at, plant in enumerate(PLANTS):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        for one in found_in(plant.write(folder)):
+            assert rare.isdisjoint(one.message.split())
+
+
+def test_the_command_lints_items_and_log_and_as_settles_which(
+    tmp_path: Path, robustify: Callable[..., Any]
+) -> None:
+    log = PLANTS[0].write(tmp_path)[0]
+    both = robustify("lint", str(log), "--format", "json")
+    assert both.code == 7
+    codes = {one["code"] for one in json.loads(both.out)["findings"]}
+    assert "L001" in codes
+    items = robustify("lint", str(log), "--as", "items", "--format", "json")
+    assert not any(one["code"].startswith("L") for one in json.loads(items.out)["findings"])
+    assert robustify("lint", str(log), "--ignore", "L001", "--select", "L").code == 0
+    assert robustify("lint", str(log), "--select", "L", "--fail-on", "never").code == 0
+
+
+def test_a_finding_stands_at_its_line_in_sarif(tmp_path: Path, robustify: Callable[..., Any]) -> None:
+    log = PLANTS[0].write(tmp_path)[0]
+    run = json.loads(robustify("lint", str(log), "--select", "L001", "--format", "sarif").out)["runs"][0]
+    places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in run["results"]]
+    assert places == [at + 1 for at in SOME]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["L001"]
+
+
+def test_a_table_of_items_is_no_log_unless_it_has_picks(tmp_path: Path) -> None:
+    items = tmp_path / "quiz.jsonl"
+    write_jsonl(
+        items, [{"question": f"Which {n}?", "choices": ["a b", "c d"], "answer": 0} for n in range(9)]
+    )
+    assert not is_log(items)
+    rows = [{"model": "m", "item": n, "key": "A", "pick": "AB"[n % 2], "k": 2} for n in range(20)]
+    assert is_log(write_jsonl(tmp_path / "picks.jsonl", rows))
+
+
+def test_a_score_that_contradicts_the_key_in_a_table_of_picks_is_a_finding(tmp_path: Path) -> None:
+    rows = [
+        {"model": "m", "item": n, "key": "A", "pick": "AB"[n % 2], "k": 2, "correct": n % 2 == 0}
+        for n in range(20)
+    ]
+    rows[5]["correct"] = True
+    path = write_jsonl(tmp_path / "picks.jsonl", rows)
+    assert [(one.code, one.line) for one in found_in([path])] == [("L008", 6)]
+
+
+def test_a_question_that_the_template_repeats_is_no_example(tmp_path: Path) -> None:
+    rows = [
+        letters_row(i, i.key, f"{i.question}\n\nAgain, the question.\n\n{i.prompt()}")
+        for i in house_items(30)
+    ]
+    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+
+
+def test_examples_with_options_in_another_order_are_right_by_their_texts(tmp_path: Path) -> None:
+    items = house_items(30)
+
+    def turned(at: int) -> str:
+        item = items[(at + 5) % 30]
+        options = item.options[1:] + item.options[:1]
+        lines = "".join(f"{'ABCD'[j]}. {text}\n" for j, text in enumerate(options))
+        return f"Question: {item.question}\n{lines}Answer: {'ABCD'[(item.key - 1) % 4]}"
+
+    rows = [letters_row(item, item.key, f"{turned(at)}\n\n{item.prompt()}") for at, item in enumerate(items)]
+    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+
+
+def test_a_shuffled_pointer_needs_a_shuffle(tmp_path: Path) -> None:
+    items = house_items(30)
+    options = (*items[3].options[:3], "all of the above")
+    samples = [sample(item, item.key) for item in items]
+    samples[3] |= {"choices": list(options)}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(inspect_tree(samples)))
+    assert "L013" not in {one.code for one in found_in([path])}
+
+
+def test_a_reply_that_runs_on_with_the_same_answer_is_scored_rightly(tmp_path: Path) -> None:
+    tail = "\n\nQuestion: Where is the clock?\nA. here\nB. there\nAnswer: B"
+    rows = [written_row(i, f"{'ABCD'[i.key]}{tail}", "ABCD"[i.key]) for i in house_items(30)]
+    assert {one.code for one in found_in([write_jsonl(tmp_path / LOG, rows)])} <= {"L014"}
+
+
+def test_two_models_in_two_files_are_compared_only_within_a_task(tmp_path: Path) -> None:
+    [plant] = [plant for plant in PLANTS if plant.code == "L016"]
+    first, second = plant.write(tmp_path)
+    other = second.with_name("samples_other.jsonl")
+    second.rename(other)
+    assert found_in([first, other]) == []
