@@ -1,4 +1,4 @@
-"""Rules about the prompts of a log: what they lack, state, repeat, and where they are cut."""
+"""Rules about the prompts of a log: what they lack, state, or repeat, and cut prompts."""
 
 import re
 from collections import Counter
