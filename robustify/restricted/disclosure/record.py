@@ -175,19 +175,17 @@ def remember(key: Key, file: Path, run: Path) -> None:
 
 
 def require_newest(key: Key, file: Path, run: Path, page: Path | None = None, signature: str = "") -> None:
-    """Raise `AuthorisationError` if a run, or a page with this signature beside `page`, knows of more releases than the
-    record."""
-    known = [0]
+    """Raise `AuthorisationError` if a run, or a page of the same data beside `page`, knows more releases than the record.
+    The keyed digest of the data is in the `signature`."""
+    known, data = [0], {part for part in signature.split("|") if part.startswith("data:")}
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
         n, mac = json.loads((run / _COUNT).read_text(encoding="utf-8"))
         known += [n] if hmac.compare_digest(digest(key, ["releases", n]), mac) else []
     others = () if page is None else page.absolute().parent.glob("*/summary.json")
     for path in filter(Path.is_file, others):
-        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
             tree = json.loads(path.read_text(encoding="utf-8"))
-            known += (
-                [int(tree["releases"])] if tree.get("signature") == signature and "releases" in tree else []
-            )
+            known += [int(tree["releases"])] if data & set(tree["signature"].split("|")) else []
     if (n := len(releases_of(key, file))) < max(known):
         raise AuthorisationError(
             f"{file} has {counted(n, 'release')}, but there were {max(known)}. Restore the newest copy of this record."

@@ -174,6 +174,10 @@ def test_a_run_that_is_repeated_still_knows_its_releases(tmp_path: Path, audit: 
     again = audit(name="run")
     with refused(4, "Restore the newest copy"):
         publish(again, tmp_path / "b" / "second")
+    # Another run of the set knows by a page beside its own.
+    other = audit(name="other", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
+    with refused(4, "Restore the newest copy"):
+        publish(other, tmp_path / "a" / "third")
 
 
 def test_a_group_that_does_not_fit_is_refused_with_the_true_reason(
