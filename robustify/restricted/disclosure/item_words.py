@@ -9,7 +9,7 @@ from robustify.restricted.item_marks import telling_words, unspaced
 
 LONGEST, MOST_WORDS = 60, 8
 """Maximum number of characters and words in a name. A longer name may be text and is replaced."""
-LONG_NAME = 12
+LONG_NAME = 8
 """Minimum size of a name that is searched for without blanks."""
 _NAME = re.compile(r"[!-~]{1,80}")
 _SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
