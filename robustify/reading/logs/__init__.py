@@ -17,8 +17,10 @@ from robustify.reading.logs.gather import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
 from robustify.reading.logs.pick_tables import mapping
 
-_IN_FOLDERS = ("samples_*.jsonl", "details_*.parquet", "*.eval", "*.json", "*.jsonl", "*.csv")
-"""Names of logs in a folder, the most telling first."""
+_IN_FOLDERS = (("samples_*.jsonl", "details_*.parquet", "*.eval"), ("*.json",), ("*.jsonl",), ("*.csv",))
+"""Names of logs in a folder, the most telling first. Those of one line are read together."""
+_BESIDE = "results*.json"
+"""Name of a file that is read with the logs beside it."""
 READERS: dict[str, LogReader] = {
     reader.kind: reader
     for reader in (inspect_logs.READER, lm_eval_logs.READER, *archives.READERS, pick_tables.READER)
@@ -84,11 +86,28 @@ def is_log(path: Path) -> bool:
 
 def logs_in(log: LogPath) -> list[LogPath]:
     """Return the logs in a folder, as lm-eval, Inspect, or lighteval writes them, or a single log itself."""
-    files = sorted(path for path in log.path.rglob("*") if path.is_file()) if log.path.is_dir() else []
-    for pattern in _IN_FOLDERS:
-        if some := [replace(log, path=path) for path in files if path.match(pattern)]:
+    files = _files_in(log)
+    for patterns in _IN_FOLDERS:
+        if some := [replace(log, path=path) for path in files if any(map(path.match, patterns))]:
             return some
     return [log]
+
+
+def latest(logs: Sequence[LogPath]) -> list[LogPath]:
+    """Return the logs without those of lm-eval of which the same folder has a later one of the same task."""
+    # The names end in the date, so a later log of a task comes last.
+    last = {lm_eval_logs.task_of(log.path): log for log in logs}
+    return [log for log in logs if last[lm_eval_logs.task_of(log.path)] is log]
+
+
+def unused_in(folder: LogPath, used: Sequence[LogPath]) -> list[Path]:
+    """Return the files below a folder that are not used, except for those that are read beside logs."""
+    paths = {log.path for log in used}
+    return [path for path in _files_in(folder) if path not in paths and not path.match(_BESIDE)]
+
+
+def _files_in(log: LogPath) -> list[Path]:
+    return sorted(path for path in log.path.rglob("*") if path.is_file()) if log.path.is_dir() else []
 
 
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
@@ -116,5 +135,5 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
 
 __all__ = [
     "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
-    "is_log", "join_few", "logs_in", "mapping", "parse_log_path", "read_log", "read_logs",
+    "is_log", "join_few", "latest", "logs_in", "mapping", "parse_log_path", "read_log", "read_logs", "unused_in",
 ]  # fmt: skip

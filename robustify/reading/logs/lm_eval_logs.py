@@ -319,6 +319,12 @@ def _finite(values: Iterable[float]) -> tuple[float, ...]:
     return every if all(map(math.isfinite, every)) else ()
 
 
+def task_of(path: Path) -> Path:
+    """Return a path that the logs of one task and model have in common, or the path itself if it has no date."""
+    match = _LOGGED.fullmatch(path.stem)
+    return path.with_name(match["task"]) if match and match["date"] else path
+
+
 def find_run(path: Path) -> LmEvalRun:
     """Return the lm-eval run of a log, from its results file, or else from the names of the log and its folder."""
     match = _LOGGED.fullmatch(path.stem)
