@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import counted
-from robustify.cli.data import NAMING
+from robustify.cli.data import NAMING, public_items, reading
 from robustify.cli.options import (
     ENCODER,
     FORCE,
@@ -66,8 +66,8 @@ def import_(
 ) -> int:
     """Judge answers in logs of other tools, without a model.
 
-    LOG is a log of lm-eval, Inspect, or lighteval, an archive (Every Eval Ever, OpenCompass, OpenEval), or a
-    table of picks. To set the model and the view of its answers, write LOG as [MODEL=][VIEW:]FILE.
+    LOG is a log of lm-eval, Inspect, or lighteval, an archive (Every Eval Ever, OpenCompass, OpenEval), a
+    table of picks, or a folder of logs. To set the model and the view of its answers, write LOG as [MODEL=][VIEW:]FILE.
 
     Items are matched by content, not by row. Rows without a match are listed in quarantine.jsonl.
 
@@ -76,11 +76,13 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.pipeline.from_logs import import_logs
-    from robustify.reading.logs import LogOptions, logs_in, mapping, parse_log_path
+    from robustify.reading.logs import LogOptions, logs_in, mapping, parse_log_path, unused_in
 
     reading |= {"columns": mapping(reading["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**reading)
-    paths = [one for log in logs for one in logs_in(parse_log_path(log))]
+    parsed = [parse_log_path(log) for log in logs]
+    paths = [one for log in parsed for one in logs_in(log)]
+    unused = [str(path) for log in parsed for path in unused_in(log)]
     overrides = {**rule, "name": name}
     done = import_logs(
         paths, out, data=data, naming=how, options=options, overrides=overrides, force=force, watch=watcher()
@@ -88,7 +90,10 @@ def import_(
     summary = done.summary
     for note in done.manifest["config"]["notes"]:
         say(note)
+    for path in unused:
+        say(f"{path}: not used; to read it, name the file")
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
+    tree["unused"] = unused
     return close_run(done, {**tree, "summary": summary.tree()}, strict=strict)
 
 
@@ -192,11 +197,34 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
             say("The card states no licence. To set one, use --licence ID.")
         return print_lines(*lines)
 
-    made = command
+    def or_blind(run: str, out: Path, blind: bool, how: dict[str, Any], **options: Any) -> int:
+        from robustify.runs.run import open_run
+
+        if not blind:
+            return command(open_run(Path(run)), out, **options)
+        return print_lines(*_blind_export(exporter.name, run, out, how))
+
+    has_blind = any(usage == "--blind" for usage, *_ in exporter.options)
+    made = reading(or_blind) if has_blind else command
     for usage, says, about in reversed(exporter.options):
         made = option(usage, says, **about)(made)
-    made = RUN(option(OUT, exporter.out, required=True)(made))
+    argument = click.argument("run", metavar="RUN|DATA") if has_blind else RUN
+    made = argument(option(OUT, exporter.out, required=True)(made))
     return click.command(exporter.name, cls=Command, help=exporter.write.__doc__)(made)
+
+
+def _blind_export(tool: str, data: str, out: Path, how: dict[str, Any]) -> list[Path]:
+    """Write the blind tasks of a public set, or of the items of a run, and return the files."""
+    from robustify.export.blind import BLIND as WRITERS
+    from robustify.export.writing import refuse_restricted
+    from robustify.runs.run import open_run
+
+    if not (Path(data) / "run.json").is_file():
+        bench = public_items(data, how)
+        return WRITERS[tool](out, bench.name, bench.items)
+    run = open_run(Path(data))
+    refuse_restricted(run)
+    return WRITERS[tool](out, str(run.manifest["config"]["name"]), run.items or ())
 
 
 @click.group(cls=_Exports)

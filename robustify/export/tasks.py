@@ -72,9 +72,15 @@ def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
 
 
 def write_tasks(
-    folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], hidden: Hidden = "question"
+    folder: Path,
+    heading: Heading,
+    splits: Mapping[str, Sequence[Item]],
+    hidden: Hidden = "question",
+    *,
+    portable: bool = False,
 ) -> None:
-    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid."""
+    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid. `portable`
+    tasks find their data wherever lm-eval is started."""
     tag = task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
     if hidden in BEFORE_A_QUESTION:
@@ -84,14 +90,18 @@ def write_tasks(
         for split, items in splits.items()
         if items
     }
+    if portable:
+        write_module(folder)
     for task in tasks_for(hidden):
         if not (paths := [data[split] for split in task.splits if split in data]):
             continue
         name, used = task_name(heading.benchmark, task.ending), template(task.view, task.template)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
-        head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
+        start = [PORTABLE] if portable else starting(folder.name, name)
         whole = f"All tasks of this run at once: --tasks {tag}"
-        write_yaml(folder / f"{name}.yaml", [*head, whole], task_tree(name, task, paths, tag=tag))
+        tree = task_tree(name, task, paths, tag=tag)
+        head = [*heading.lines(f"{task.says}.", prompt), *start, whole]
+        write_yaml(folder / f"{name}.yaml", head, anywhere(tree) if portable else tree)
 
 
 def write_data(folder: Path, heading: Heading, split: str, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -171,6 +181,26 @@ _Quoted.add_representer(str, _quoted)
 _Quoted.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
+MODULE = "data.py"
+PORTABLE = (
+    "Start it in any folder: lm_eval run --include_path THIS_FOLDER --tasks TASK --model hf --model_args ..."
+)
+"""Comment on how to start a portable task."""
+_ROWS = Function("data.rows")
+
+
+def anywhere(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tree of a task that finds its data beside it, wherever lm-eval is started. It needs `write_module`."""
+    files = [Path(file).name for file in tree["dataset_kwargs"]["data_files"]["test"]]
+    kept = {name: value for name, value in tree.items() if name not in ("dataset_path", "dataset_kwargs")}
+    return {**kept, "custom_dataset": _ROWS, "dataset_kwargs": {"files": files}}
+
+
+def write_module(folder: Path) -> None:
+    """Write the Python module that finds the data of tasks in its own folder."""
+    write_text(folder / MODULE, writing.ENVIRONMENT.get_template("lm_eval_data.py.j2").render())
+
+
 LOADER = Function("robustify.restricted.loader.local_items")
 _GRADER = Function("robustify.export.free_grading.process_results")
 HEAD = (
@@ -226,10 +256,11 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
         "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
         "metadata": {"version": VERSION},
     }
-    write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)
+    write_module(folder)
+    write_yaml(folder / f"{name}.yaml", [*says, PORTABLE], anywhere(tree))
 
 
-@writing.exporter("lm-eval", writing.KEPT, writing.TRIM)
+@writing.exporter("lm-eval", writing.KEPT, writing.TRIM, writing.BLIND)
 def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
     """Write tasks for lm-eval.
 
@@ -244,12 +275,12 @@ def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
     with writing.exporting(run, folder, kept) as (staging, heading):
         tasks = staging / "lm_eval_tasks"
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS}
-        write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"))
+        write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"), portable=True)
         write_free_task(tasks, heading, free_rows(splits["kept"]))
     return writing.files_of(folder)
 
 
-@writing.exporter("inspect", writing.KEPT, writing.TRIM)
+@writing.exporter("inspect", writing.KEPT, writing.TRIM, writing.BLIND)
 def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
     """Write tasks for Inspect, with a Python file per split.
 

@@ -1,0 +1,132 @@
+"""Tasks that ask any set without its question, before a run: prompts and orders are those of our own screen, and lm-eval's
+logs come back as our own picks."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from robustify.base.errors import AuthorisationError, UsageError
+from robustify.items.item import Item
+from robustify.models.asking import Asking, plan
+from robustify.runs.run import Run, write_items
+from tests.export.test_lm_eval import HAS_LM_EVAL, LM_EVAL
+from tests.support.command import invoked
+
+ITEMS = (
+    Item("p0", "Which planet is nearest to the Sun?", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
+    Item("p1", "How many legs has a {{ spider }}?", ("six", "eight"), 1, "animals"),
+    Item("p2", "Which metal is liquid?", ("iron", "gold", "mercury", "zinc", "lead"), 2, "matter"),
+    Item("p3", "Which of these is empty?", ("a full jar", " ", "a lake"), 1, "matter"),
+)
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> Path:
+    write_items(tmp_path / "quiz.jsonl", ITEMS)
+    return tmp_path / "quiz.jsonl"
+
+
+def asked_by(folder: Path, tree: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...], int]]:
+    """Each prompt of a task: its context, its continuations, and the position of the right one."""
+    rows = [
+        row for name in tree["dataset_kwargs"]["files"] for row in pq.read_table(folder / name).to_pylist()
+    ]
+    by_letter = tree["doc_to_choice"] != "choices"
+
+    def prompt(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...], int]:
+        text = jinja2.Environment(keep_trailing_newline=True).from_string(tree["doc_to_text"]).render(**row)
+        options = "ABCDEFGH"[: len(row["choices"])] if by_letter else row["choices"]
+        continuations = tuple(tree["target_delimiter"] + option for option in options)
+        return tree["description"] + text, continuations, row["key"]
+
+    return [prompt(row) for row in rows]
+
+
+def test_each_prompt_of_the_screen_is_asked_once_and_no_other(items: Path, tmp_path: Path) -> None:
+    done = invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
+    assert done.exception is None
+    trees = [yaml.safe_load(_plain(path)) for path in sorted((tmp_path / "tasks").glob("*.yaml"))]
+    assert [tree["task"] for tree in trees] == [
+        *(f"quiz_blind_letters_{turn}" for turn in range(5)),
+        "quiz_blind_texts",
+    ]
+    theirs = sorted(one for tree in trees for one in asked_by(tmp_path / "tasks", tree))
+    planned = plan(ITEMS, Asking(views=("choices_only", "choices_only_text")))
+    ours = sorted(
+        (
+            p.requests[0].context,
+            tuple(r.continuation for r in p.requests),
+            _right(p.item, p.order, p.template.by_letter),
+        )
+        for p in planned
+        if p.requests
+    )
+    assert theirs == ours
+    assert not any(word in prompt for prompt, *_ in theirs for word in ("planet", "spider", "liquid"))
+
+
+def _right(item: Item, order: tuple[int, ...], by_letter: bool) -> int:
+    return order.index(item.key) if by_letter else item.key
+
+
+def _plain(path: Path) -> str:
+    return path.read_text("utf-8").replace("!function ", "")
+
+
+def test_a_run_is_exported_as_before_and_blind_only_if_asked(run: Run, items: Path, tmp_path: Path) -> None:
+    assert invoked("export", "lm-eval", run.folder, "--kept", "-o", tmp_path / "run").exception is None
+    assert (tmp_path / "run" / "lm_eval_tasks").is_dir()
+    assert invoked("export", "lm-eval", run.folder, "--blind", "-o", tmp_path / "blind").exception is None
+    data = pq.read_table(next((tmp_path / "blind").glob("*_blind_letters_0.parquet")))
+    assert set(data["id"].to_pylist()) == {item.id for item in run.items or ()}
+    done = invoked("export", "lm-eval", items, "-o", tmp_path / "none")
+    assert isinstance(done.exception, UsageError)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_name_of_a_sensitive_set_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    done = invoked("export", "lm-eval", "lm-eval:wmdp_bio", "--blind", "-o", tmp_path / "tasks")
+    assert isinstance(done.exception, AuthorisationError)
+    assert not (tmp_path / "tasks").exists()
+
+
+def test_inspect_asks_the_rotations_of_the_same_orders(items: Path, tmp_path: Path) -> None:
+    assert invoked("export", "inspect", items, "--blind", "-o", tmp_path / "tasks").exception is None
+    assert {path.name for path in (tmp_path / "tasks").iterdir()} == {"blind.jsonl", "blind.py"}
+    compile((tmp_path / "tasks" / "blind.py").read_text("utf-8"), "blind.py", "exec")
+
+
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+def test_lm_eval_starts_in_any_folder_and_a_folder_of_its_logs_is_one_import(
+    items: Path, tmp_path: Path
+) -> None:
+    invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "tasks").rename(tmp_path / "moved")
+    subprocess.run(
+        [
+            *(LM_EVAL, "-m", "lm_eval", "run", "--include_path", str(tmp_path / "moved")),
+            *("--tasks", "quiz_blind", "--model", "dummy", "--log_samples", "--output_path", "logs"),
+        ],
+        cwd=tmp_path / "elsewhere",
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
+        check=True,
+        capture_output=True,
+        timeout=600,
+    )
+    (tmp_path / "elsewhere" / "logs" / "notes.txt").write_text("a note")
+    done = invoked("import", tmp_path / "elsewhere" / "logs", "--data", items, "-o", tmp_path / "run")
+    assert done.return_value in (0, 7)
+    assert "notes.txt: not used" in done.output
+    rows = pq.read_table(tmp_path / "run" / "answers.parquet").to_pylist()
+    views = ("choices_only", "choices_only_text")
+    scored = {(r["item"], r["view"], tuple(r["order"])) for r in rows if r["view"] in views}
+    planned = plan(ITEMS, Asking(views=views))
+    assert scored == {(p.item.id, p.template.view, p.order) for p in planned if p.requests}
