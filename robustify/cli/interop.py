@@ -76,13 +76,13 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.pipeline.from_logs import import_logs
-    from robustify.reading.logs import LogOptions, logs_in, mapping, parse_log_path, unused_in
+    from robustify.reading.logs import LogOptions, latest, logs_in, mapping, parse_log_path, unused_in
 
     reading |= {"columns": mapping(reading["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**reading)
     parsed = [parse_log_path(log) for log in logs]
-    paths = [one for log in parsed for one in logs_in(log)]
-    unused = [str(path) for log in parsed for path in unused_in(log)]
+    paths = [one for log in parsed for one in latest(logs_in(log))]
+    unused = [str(path) for log in parsed for path in unused_in(log, paths)]
     overrides = {**rule, "name": name}
     done = import_logs(
         paths, out, data=data, naming=how, options=options, overrides=overrides, force=force, watch=watcher()

@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.items.item import Item
 from robustify.pipeline import steps
 from robustify.pipeline.from_logs import import_logs
-from robustify.reading.logs import LogPath, logs_in, parse_log_path
+from robustify.reading.logs import LogPath, latest, logs_in, parse_log_path, unused_in
 from robustify.runs.run import Run, open_run, write_items
 from tests.support import files
 from tests.support.command import invoked
@@ -533,6 +533,24 @@ def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -
         f"1/samples_boxes_{DATE}.jsonl", f"2/samples_boxes_{DATE}.jsonl",
     ]  # fmt: skip
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()
+
+
+def test_of_two_logs_of_a_task_in_a_folder_the_later_is_read_and_the_other_is_listed(
+    tmp_path: Path, items: list[Item]
+) -> None:
+    (early,) = [logged(tmp_path / "logs", "one", items, PICKS["one"])]
+    other = early.with_name("samples_else_2026-01-01T00-00-00.jsonl")
+    early = early.rename(early.with_name("samples_boxes_2026-01-01T00-00-00.jsonl"))
+    late = early.with_name("samples_boxes_2026-02-01T00-00-00.jsonl")
+    late.write_text(early.read_text())
+    other.write_text(early.read_text())
+    folder = LogPath(tmp_path / "logs")
+    assert [log.path for log in logs_in(folder)] == [early, late, other]
+    read = latest(logs_in(folder))
+    assert [log.path for log in read] == [late, other]
+    assert unused_in(folder, read) == [early]
+    # Logs that the user names are all read, so that a repeated run is refused.
+    assert latest(logs_in(LogPath(early))) == [LogPath(early)]
 
 
 def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path, items: list[Item]) -> None:
