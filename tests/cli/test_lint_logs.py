@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 
 from bench.log_plants import PLANTS, SOME, Plant
 from bench.planted_logs import (
+    EXAMPLES,
     clean_logs,
     house_items,
     inspect_tree,
     letters_row,
     sample,
+    shots,
     write_jsonl,
     written_row,
 )
@@ -126,6 +129,47 @@ def test_examples_with_options_in_another_order_are_right_by_their_texts(tmp_pat
         return f"Question: {item.question}\n{lines}Answer: {'ABCD'[(item.key - 1) % 4]}"
 
     rows = [letters_row(item, item.key, f"{turned(at)}\n\n{item.prompt()}") for at, item in enumerate(items)]
+    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+
+
+def test_a_phrase_of_the_template_with_its_own_paragraph_is_no_example_with_two_answers(
+    tmp_path: Path,
+) -> None:
+    items = house_items(30)
+    example = "The {} is on the table.\n\nIs this true of the house?\nA. yes\nB. no\nAnswer: {}\n\n"
+    rows = [
+        letters_row(
+            item,
+            item.key,
+            example.format("clock", "A") + example.format(f"cup {n}", "AB"[n % 2]) + item.prompt(),
+        )
+        for n, item in enumerate(items)
+    ]
+    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+
+
+def test_models_with_other_chat_templates_have_the_same_examples(tmp_path: Path) -> None:
+    items, paths = house_items(30), []
+    templates = (
+        ("<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n", "<|im_end|>"),
+        ("[INST] ", " [/INST]"),
+    )
+    for model, (head, tail) in enumerate(templates):
+        rows = [letters_row(i, i.key, f"{head}{shots(EXAMPLES)}\n\n{i.prompt()}{tail}") for i in items]
+        paths.append(write_jsonl(tmp_path / f"model{model}" / LOG, rows))
+    assert found_in(paths) == []
+
+
+def test_questions_that_nearly_all_begin_alike_are_not_cut(tmp_path: Path) -> None:
+    items = house_items(60)
+    items[::12] = [replace(item, question=f"Tell me: {item.question}") for item in items[::12]]
+    rows = [letters_row(i, i.key, f"{i.question}\n{i.listed()}Answer:") for i in items]
+    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+
+
+def test_letters_in_an_example_are_no_stated_range(tmp_path: Path) -> None:
+    head = "Question: Which blood type fits?\nA. A or B\nB. A, B, and C\nC. one of AB\nD. none\nAnswer: A\n\n"
+    rows = [letters_row(i, i.key, head + i.prompt()) for i in house_items(30)]
     assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
 
 

@@ -19,8 +19,10 @@ _ANSWER = re.compile(
     rf"(?:{answer_words()['name']}|\bA)\b[*_]{{0,2}}[ \t]*[:：][ \t]*(?P<answer>\S[^\n]*)", re.IGNORECASE
 )
 _TOKENS = re.compile(r"\w+")
-_LONGEST_START = 6
-"""Number of words by which the start of a question is looked up."""
+_MARK = re.compile(r"<[|/]?\w[^<>\n]{0,40}>(?:system|user|assistant|model)?|\[/?INST\]|<</?SYS>>")
+"""Mark of a chat template."""
+_LONGEST_START, _FEWEST_WORDS = 6, 3
+"""Number of words by which the start of a question is looked up, and fewest words of a question."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,11 +47,11 @@ class _Questions:
         for row in rows:
             question = folded(row.question)
             start = tuple(_TOKENS.findall(question)[:_LONGEST_START])
-            if len(start) < 3:
+            if len(start) < _FEWEST_WORDS:
                 continue
             same = self._by_start.setdefault(start, {})
             earlier = same.setdefault(question, row.item)
-            if earlier is not None and earlier.choices != row.item.choices:
+            if earlier is not None and (earlier.stem, earlier.choices) != (row.item.stem, row.item.choices):
                 same[question] = None
         self._lengths = {len(start) for start in self._by_start}
 
@@ -128,30 +130,56 @@ def _is_wrong(example: Example) -> bool:
 
 
 def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -> int:
-    """Return the line of an earlier prompt that answers an example otherwise, or 0. Add the answers of this prompt."""
-    for block in re.split(r"\n\s*\n", before):
-        *_, answer = [None, *_ANSWER.finditer(block)]
-        if answer is None:
-            continue
-        question, stated = folded(block[: answer.start()]), folded(answer["answer"]).rstrip(".")
-        first, earlier = answers.setdefault(question, (stated, line))
-        if first != stated and len(question) > _LONGEST_START:
+    """Return the line of an earlier prompt that answers an example otherwise, or 0. Add the answers of this prompt. A
+    question that one prompt answers in two ways is a phrase of the template."""
+    examples = _answered(before)
+    own = {question: {answer for other, answer in examples if other == question} for question, _ in examples}
+    for question, (answer, *more) in own.items():
+        first, earlier = answers.setdefault(question, (answer, line))
+        if more:
+            answers[question] = ("", line)
+        elif first and first != answer:
             return earlier
     return 0
 
 
+def _answered(before: str, *, with_above: bool = True) -> list[tuple[str, str]]:
+    """Return the folded questions and answers of the examples in a text. Marks of chat templates part paragraphs. The
+    paragraphs without an answer above a question belong to it, unless `with_above` is false."""
+    examples, above = list[tuple[str, str]](), ""
+    for block in re.split(r"\n\s*\n", _MARK.sub("\n\n", before)):
+        *_, answer = [None, *_ANSWER.finditer(block)]
+        if answer is None:
+            above = f"{above}\n{block}"
+            continue
+        text = f"{above * with_above}\n{block[: answer.start()]}"
+        listed = cut_at_labels(text)
+        if len(_TOKENS.findall(listed.before if listed else text)) >= _FEWEST_WORDS:
+            examples.append((folded(text), folded(answer["answer"]).rstrip(".")))
+        above = ""
+    return examples
+
+
 def other_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
-    """Find models of one comparison whose prompts have other examples before the same items."""
-    first: dict[tuple[str, str, str], tuple[str, dict[tuple[str, tuple[str, ...]], str]]] = {}
+    """Find models of one comparison whose prompts have other examples before the same items.
+
+    Only examples with an announced answer count, because chat templates and instructions differ between models."""
+    first: dict[
+        tuple[str, str, str], tuple[str, dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]]]
+    ] = {}
     for log in logs:
         for model, rows in log.by_model.items():
-            texts = {row.content: folded(before_question(row)) for row in rows if row.prompt and row.question}
-            if not texts:
+            examples = {
+                row.content: _answered(before_question(row), with_above=False)
+                for row in rows
+                if row.prompt and row.question
+            }
+            if not any(examples.values()):
                 continue
             place = (log.log.kind, str(log.log.task), str(rows[0].reply.view))
-            name, earlier = first.setdefault(place, (model, texts))
-            both = texts.keys() & earlier.keys()
-            differ = sum(texts[item] != earlier[item] for item in both)
+            name, earlier = first.setdefault(place, (model, examples))
+            both = examples.keys() & earlier.keys()
+            differ = sum(examples[item] != earlier[item] for item in both)
             if name != model and differ:
                 pair = f"between {name} and {model} in {differ:,} of {len(both):,} items"
-                yield Hit(log.path, 1, "", f"the text before the question differs {pair}")
+                yield Hit(log.path, 1, "", f"the examples before the question differ {pair}")

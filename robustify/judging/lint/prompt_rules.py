@@ -21,6 +21,12 @@ _STATED = re.compile(
     r"|(?<![A-Za-z])(?P<list>A[)\]\"']?(?:\s?[,/|]\s?[(\[\"']?[B-Z][)\]\"']?)+(?:,?\s(?:or|and)\s[(\[\"']?[B-Z])?|A(?:\sor\s)B)(?![A-Za-z])"
 )
 
+_INSTRUCTS = re.compile(
+    r"\b(?:letters?|options?|choices?|answers?|reply|respond|choose|select|pick|output|one of)\b",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"\s*[(\[]?[A-Z][.):\]]\s")
+
 
 def option_missing(row: LoggedRow) -> str:
     """Describe a prompt that lacks options although the model must name one by its label."""
@@ -44,7 +50,11 @@ def stated_range(row: LoggedRow) -> str:
     context = row.context
     for text in (*row.item.choices, row.item.stem):
         context = context.replace(text, " ") if len(text) > 1 else context
-    *_, stated = [None, *filter(None, map(_last_letter, _STATED.finditer(context)))]
+    instructions = [
+        line for line in context.split("\n") if _INSTRUCTS.search(line) and not _OPTION.match(line)
+    ]
+    matches = (match for line in instructions for match in _STATED.finditer(line))
+    *_, stated = [None, *filter(None, map(_last_letter, matches))]
     if stated is None or stated == row.item.k:
         return ""
     return f"the prompt states letters up to {ascii_uppercase[stated - 1]}, but the item has {row.item.k} options"
@@ -97,7 +107,11 @@ def _usual(rows: Sequence[LoggedRow], end: bool) -> str:
         return ""
     texts = (row.context.rstrip()[-_EDGE:] if end else row.context[:_EDGE] for row in rows)
     text, n = Counter(texts).most_common(1)[0]
-    return text if n >= _NEARLY_ALL * len(rows) else ""
+    # The questions of a set may begin alike.
+    stems = sum(
+        row.item.stem.strip().endswith(text) if end else row.item.stem.startswith(text) for row in rows
+    )
+    return text if n >= _NEARLY_ALL * len(rows) and 2 * stems < n else ""
 
 
 def _cut(row: LoggedRow) -> str:
