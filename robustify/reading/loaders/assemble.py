@@ -66,8 +66,8 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
     The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with
     the file name, and with the folder name too if two files share a name. Sets by name are loaded by `by_name`. Raise
     `UsageError` if it is missing, a path does not exist, a folder has no data, no row has a mapped field, or there are no
-    sources, and `DataError` if the layout is unknown,
-    the digest differs, rows cannot become items, or two files share an ID. All faults of all files are in one error.
+    sources, and `DataError` if the layout is unknown, the digest differs, rows cannot become items, or two files share an
+    ID. All faults of all files are in one error.
     """
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.")
@@ -102,13 +102,7 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
         packed.extend(part.items)
         lines.extend(part.lines)
     if not single:
-        for i, before in repeats(array("q", (hash(item.id) for item in packed))):
-            faults.append(
-                f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, "
-                "or set `fields: {id: null}` for each file in a config."
-            )
-    if faults:
-        raise DataError.gather(faults)
+        _require_unique_ids(packed, files, lines)
     items = tuple(packed) if len(packed) < _MANY else packed
     path, digests = parts[0].path, [part.sha256 for part in parts]
     folder = _folder(sources[0]) or _name(sources[0])
@@ -126,6 +120,17 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
         files=files,
         recognised=tuple(part.recognised for part in parts),
     )
+
+
+def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:
+    """Raise `DataError` if items of several files share an ID."""
+    faults = [
+        f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, or set "
+        "`fields: {id: null}` for each file in a config."
+        for i, before in repeats(array("q", (hash(item.id) for item in items)))
+    ]
+    if faults:
+        raise DataError.gather(faults)
 
 
 def _counts_from_0(part: _Part) -> bool:
