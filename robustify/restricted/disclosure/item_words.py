@@ -9,8 +9,9 @@ from robustify.restricted.item_marks import telling_words, unspaced
 
 LONGEST, MOST_WORDS = 60, 8
 """Maximum number of characters and words in a name. A longer name may be text and is replaced."""
-LONG_NAME = 8
-"""Minimum size of a name that is searched for without blanks."""
+LONG = 8
+"""Minimum size of a word or name that is searched for inside others."""
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME = re.compile(r"[!-~]{1,80}")
 _SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
 """Size or version in the name of a model."""
@@ -46,9 +47,10 @@ class ItemWords:
         return {name: self.model(name, i) for i, name in enumerate(names, 1)}
 
     def _lacks(self, name: str) -> bool:
-        """Return whether no item contains a word of a name, or all of it without blanks."""
-        joined = unspaced(name)
-        return self.words.isdisjoint(_words(name)) and not (len(joined) >= LONG_NAME and joined in self.texts)
+        """Return whether no item contains a word of a name, or all of it without blanks, nor it a long word of an item."""
+        joined, words = unspaced(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
+        inside = len(joined) >= LONG and joined in self.texts
+        return not (inside or words & self.words or any(len(w) >= LONG and w in joined for w in self.words))
 
 
 def _words(text: str) -> set[bytes]:

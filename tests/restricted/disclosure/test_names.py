@@ -15,7 +15,9 @@ from robustify.runs.run import Run
 from tests.restricted.conftest import edit, manifest_of
 from tests.support import restricted_run, restricted_set
 
-ITEMS = [Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg"), 0)]
+ITEMS = [
+    Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg, thermometers"), 0)
+]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,9 @@ ITEMS = [Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettl
         ("knots: quiet", False),
         ("x" * 61, False),
         ("AQuietBrassKettle", False),
+        ("OfBrassAndTin", False),
+        ("unkettled", True),
+        ("xthermometersx", False),
         ("quiet-brassk", False),
         ("sskett", True),
         ("blue lamp", True),
