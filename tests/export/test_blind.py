@@ -1,6 +1,7 @@
 """Tasks that ask any set without its question, before a run: prompts and orders are those of our own screen, and lm-eval's
 logs come back as our own picks."""
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from robustify.base.errors import AuthorisationError, UsageError
 from robustify.items.item import Item
 from robustify.models.asking import Asking, plan
 from robustify.runs.run import Run, write_items
+from tests.export.test_inspect import asked, needs_inspect
 from tests.export.test_lm_eval import HAS_LM_EVAL, LM_EVAL
 from tests.support.command import invoked
 
@@ -101,6 +103,24 @@ def test_inspect_asks_the_rotations_of_the_same_orders(items: Path, tmp_path: Pa
     assert invoked("export", "inspect", items, "--blind", "-o", tmp_path / "tasks").exception is None
     assert {path.name for path in (tmp_path / "tasks").iterdir()} == {"blind.jsonl", "blind.py"}
     compile((tmp_path / "tasks" / "blind.py").read_text("utf-8"), "blind.py", "exec")
+
+
+@needs_inspect
+def test_a_folder_of_inspect_logs_of_all_rotations_comes_back_as_what_the_model_picked(
+    items: Path, tmp_path: Path
+) -> None:
+    invoked("export", "inspect", items, "--blind", "-o", tmp_path / "tasks")
+    says = [[item.choices, item.choices[0], None] for item in ITEMS]
+    task = {"file": str(tmp_path / "tasks" / "blind.py"), "task": "blind", "says": says, "format": "json"}
+    (tmp_path / "plan.json").write_text(json.dumps([{**task, "args": {"rotation": turn}} for turn in range(5)]))
+    asked(tmp_path / "plan.json", tmp_path, with_robustify=True)
+    done = invoked("import", tmp_path / "logs", "--data", items, "-o", tmp_path / "run")
+    assert done.return_value in (0, 7), done.exception
+    rows = pq.read_table(tmp_path / "run" / "answers.parquet").to_pylist()
+    rows = [row for row in rows if row["view"] == "choices_only"]
+    assert {row["pick"] for row in rows} == {0}
+    planned = plan(ITEMS, Asking(views=("choices_only",)))
+    assert {(r["item"], tuple(r["order"])) for r in rows} == {(p.item.id, p.order) for p in planned}
 
 
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
