@@ -331,6 +331,8 @@ COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]
     "a trial": (rows_as_json, lambda file, out: invoked(file, "--public", "--limit", 3, "-o", out)),
     "validate": (rows_as_json, lambda file, _: invoked("validate", file)),
     "lint": (rows_as_json, lambda file, _: invoked("lint", file)),
+    "lint of a log": (as_log, lambda file, _: invoked("lint", file, "--as", "log")),
+    **{f"lint of {kind}": (as_archive(kind), lambda file, _: invoked("lint", file)) for kind in ARCHIVES},
     "heuristics": (rows_as_json, lambda file, _: invoked("heuristics", file)),
     "init": (rows_as_json, lambda file, out: invoked("init", file, "-o", out)),
     "mend": (rows_as_json, lambda file, out: invoked("mend", file, "-o", f"{out}.jsonl")),

@@ -6,8 +6,9 @@ written (`_Encoding`), and each row is read by these decisions.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from robustify.base.arrays import tied_best
 from robustify.base.errors import DataError, ItemError, UsageError
@@ -194,14 +195,8 @@ def _encoding(
     by_key, by_pick = naming(
         file, keys, [pick.parts.get("pick") for pick in picks], columns.parts.get("first", "")
     )
-    k, k_note = 0, ""
-    lengths = {len(scores) for pick in picks if (scores := pick.scores)}
-    if len(lengths) == 1:
-        k = lengths.pop()
-    elif not (
-        lengths or columns.choices or "k" in columns.parts or (options.keyed and "id" in columns.parts)
-    ):
-        k, k_note = _largest_key(file, picks, by_key, by_pick)
+    case = _Counting(file, picks, columns, options.keyed, by_key, by_pick)
+    k, k_note = next(number for rule in NUMBER_RULES if (number := rule.find(case)) is not None)
     scores = [score for pick in picks for score in pick.scores]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
@@ -216,28 +211,76 @@ def _encoding(
     return encoding, [view_note, k_note, *log.topic_notes(cells, topics)]
 
 
-def _largest_key(file: str, picks: Sequence[_PickCells], by_key: Naming, by_pick: Naming) -> tuple[int, str]:
+class _Counting(NamedTuple):
+    """What tells how many choices the items of a table have. Keys of `keyed` tables are in another file."""
+
+    file: str
+    picks: Sequence[_PickCells]
+    columns: _Columns
+    keyed: bool
+    by_key: Naming
+    by_pick: Naming
+
+    @property
+    def lengths(self) -> set[int]:
+        """Numbers of scores in rows that have any."""
+        return {len(scores) for pick in self.picks if (scores := pick.scores)}
+
+
+class NumberRule(NamedTuple):
+    """One way to find the number of choices of all items, or 0 if each row tells its own, with a note. `find` returns None
+    if the rule does not apply."""
+
+    name: str
+    reason: str
+    find: Callable[[_Counting], tuple[int, str] | None]
+
+
+def _by_scores(case: _Counting) -> tuple[int, str] | None:
+    lengths = case.lengths
+    return (lengths.pop(), "") if len(lengths) == 1 else None
+
+
+def _by_rows(case: _Counting) -> tuple[int, str] | None:
+    parts = case.columns.parts
+    told = case.lengths or case.columns.choices or "k" in parts or (case.keyed and "id" in parts)
+    return (0, "") if told else None
+
+
+def _largest_key(case: _Counting) -> tuple[int, str]:
     """Return the number of choices up to which keys go, and a note. Raise `DataError` if a pick goes further."""
     k, furthest = (
         max(
             (
                 index + 1
-                for pick in picks
+                for pick in case.picks
                 if (index := way.answer(pick.parts.get(part), MOST, ())["pick"]) is not None
             ),
             default=0,
         )
-        for way, part in ((by_key, "key"), (by_pick, "pick"))
+        for way, part in ((case.by_key, "key"), (case.by_pick, "pick"))
     )
     if furthest > k or k < FEWEST:
         raise DataError(
-            f"{file}: no column contains the number of choices. The keys go up to {k}, and the picks to {furthest}. "
+            f"{case.file}: no column contains the number of choices. The keys go up to {k}, and the picks to {furthest}. "
             "Set the number with --map k=NAME or --map k==N."
         )
     return (
         k,
         f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)",
     )
+
+
+NUMBER_RULES = (
+    NumberRule("scores", "all rows have equally many scores, one per choice", _by_scores),
+    NumberRule("rows", "the scores, options, number, or item of each row tell it", _by_rows),
+    NumberRule(
+        "keys",
+        "nothing tells it, so the furthest key is taken for the last choice",
+        _largest_key,
+    ),
+)
+"""In order. The last one always applies, or refuses the table."""
 
 
 def _models(
