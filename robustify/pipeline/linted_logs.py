@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.loaders import Loaded
@@ -45,7 +46,11 @@ def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | N
     options = LogOptions(
         columns=_columns(how.get("fields")), skip_bad=bool(how.get("skip_bad")), linting=True
     )
-    [log] = read_logs([LogPath(Path(file))], options)
+    try:
+        [log] = read_logs([LogPath(Path(file))], options)
+    except DataError as error:
+        hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
+        raise DataError(*error.lines, hint) from None
     linted = LintedLog(file, log)
     require_ordinary_files("items", items_in(linted).items, [Path(file)])
     return linted

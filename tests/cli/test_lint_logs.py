@@ -83,6 +83,19 @@ def test_the_command_lints_items_and_log_and_as_settles_which(
     assert robustify("lint", str(log), "--select", "L", "--fail-on", "never").code == 0
 
 
+def test_a_log_that_cannot_be_read_can_still_be_linted_as_items(
+    tmp_path: Path, robustify: Callable[..., Any]
+) -> None:
+    rows = [letters_row(item, item.key) for item in house_items(12)]
+    rows[4]["resps"] = rows[4]["filtered_resps"] = [[["-1.0", "False"]]] * 3
+    log = write_jsonl(tmp_path / LOG, rows)
+    refused = robustify("lint", log)
+    assert refused.code == 3
+    assert "--as items" in refused.err
+    assert robustify("lint", log, "--as", "items", "--fail-on", "never").code == 0
+    assert robustify("lint", log, "--skip-bad", "--select", "L", "--fail-on", "never").code == 0
+
+
 def test_a_finding_stands_at_its_line_in_sarif(tmp_path: Path, robustify: Callable[..., Any]) -> None:
     log = PLANTS[0].write(tmp_path)[0]
     run = json.loads(robustify("lint", str(log), "--select", "L001", "--format", "sarif").out)["runs"][0]

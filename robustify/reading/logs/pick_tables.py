@@ -243,8 +243,8 @@ def _by_scores(case: _Counting) -> tuple[int, str] | None:
 
 def _by_rows(case: _Counting) -> tuple[int, str] | None:
     parts = case.columns.parts
-    told = case.lengths or case.columns.choices or "k" in parts or (case.keyed and "id" in parts)
-    return (0, "") if told else None
+    by_row = case.lengths or case.columns.choices or "k" in parts or (case.keyed and "id" in parts)
+    return (0, "") if by_row else None
 
 
 def _largest_key(case: _Counting) -> tuple[int, str]:
