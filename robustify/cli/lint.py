@@ -99,18 +99,9 @@ def lint(
     rules: dict[str, LintRule | LogRule] = {**RULES, **LOG_RULES}
     codes = set(select or rules).difference(ignore)
     found = [*findings(read, codes), *(log_findings(logs, codes) if logs else [])]
-    match form:
-        case "sarif":
-            from robustify.export.sarif import sarif_log
-
-            says = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
-            click.echo(json.dumps(sarif_log(found, says)))
-        case "json":
-            click.echo(json.dumps(_tree(found)))
-        case "github":
-            print_result(_tree(found), map(_annotation, found))
-        case _:
-            print_result(_tree(found), _lines(found))
+    _print(
+        found, form, {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
+    )
     counts = Counter(one.severity for one in found)
     items = counted(sum(len(bench.items) for bench in read), "item")
     warnings, notes = counted(counts["warning"], "warning"), counted(counts["note"], "note")
@@ -122,9 +113,24 @@ def lint(
     return 7 if failing else 0
 
 
+def _print(found: Sequence["Finding"], form: str, says: dict[str, str]) -> None:
+    """Print findings in a form. `says` describes each rule."""
+    match form:
+        case "sarif":
+            from robustify.export.sarif import sarif_log
+
+            click.echo(json.dumps(sarif_log(found, says)))
+        case "json":
+            click.echo(json.dumps(_tree(found)))
+        case "github":
+            print_result(_tree(found), map(_annotation, found))
+        case _:
+            print_result(_tree(found), _lines(found))
+
+
 def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:
     """Read a file as items, or as a log with its items. Items that an earlier log has are left out."""
-    from robustify.pipeline.linted_logs import as_log, items_in
+    from robustify.pipeline.linted_logs import as_log, items_of_log
 
     named = names_config(file)
     log = None if kind == "items" or file == STDIN or named else as_log(file, how, certain=kind == "log")
@@ -133,7 +139,7 @@ def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs:
         read.append(replace(bench, path=os.path.relpath(bench.path)) if named else bench)
         return
     logs.append(log)
-    bench = items_in(log)
+    bench = items_of_log(log)
     if bench.items and all([*bench.items] != [*other.items] for other in read):
         read.append(bench)
 

@@ -52,7 +52,7 @@ def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | N
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
         raise DataError(*error.lines, hint) from None
     linted = LintedLog(file, log)
-    require_ordinary_files("items", items_in(linted).items, [Path(file)])
+    require_ordinary_files("items", items_of_log(linted).items, [Path(file)])
     return linted
 
 
@@ -66,7 +66,7 @@ def _columns(fields: FieldMap | None) -> dict[str, str]:
     }
 
 
-def items_in(linted: LintedLog) -> Loaded:
+def items_of_log(linted: LintedLog) -> Loaded:
     """Return the items of a log, each at the first line that shows it."""
     log = linted.log
     first: dict[tuple[str, tuple[str, ...], str], LogReply] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded, unspaced
-from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
 from robustify.reading.marks.picks import Picked, read_pick
 from robustify.reading.marks.reply_parts import answer_words
@@ -72,7 +72,7 @@ class _Questions:
         return [Example(places[start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
-def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find prompts in which the item itself stands before its question, with its answer."""
     for log in logs:
         questions = _Questions(log.rows)
@@ -93,7 +93,7 @@ def _examples(questions: _Questions, row: LoggedRow) -> list[Example]:
     return questions.examples(before) if before.strip() else []
 
 
-def wrong_example(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def wrong_example(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find examples that give a wrong answer to an item of the log, or two answers to one question."""
     for log in logs:
         questions, answers = _Questions(log.rows), dict[str, tuple[str, int]]()
@@ -160,7 +160,7 @@ def _answered(before: str, *, with_above: bool = True) -> list[tuple[str, str]]:
     return examples
 
 
-def other_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def other_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find models of one comparison whose prompts have other examples before the same items.
 
     Only examples with an announced answer count, because chat templates and instructions differ between models."""
@@ -182,4 +182,4 @@ def other_examples(logs: Sequence[LintedLog]) -> Iterator[Hit]:
             differ = sum(examples[item] != earlier[item] for item in both)
             if name != model and differ:
                 pair = f"between {name} and {model} in {differ:,} of {len(both):,} items"
-                yield Hit(log.path, 1, "", f"the examples before the question differ {pair}")
+                yield LogHit(log.path, 1, "", f"the examples before the question differ {pair}")

@@ -106,7 +106,7 @@ class LintedLog(HoldsText):
         return any(name.startswith("choices_only") for name in self.log.templates)
 
 
-class Hit(NamedTuple):
+class LogHit(NamedTuple):
     """Place at which a rule of logs finds something, and the words for it. `item` is "" for a finding on a whole log."""
 
     path: str
@@ -116,7 +116,7 @@ class Hit(NamedTuple):
     severity: Literal["note", "warning"] = "warning"
 
 
-Find = Callable[[Sequence[LintedLog]], Iterator[Hit]]
+Find = Callable[[Sequence[LintedLog]], Iterator[LogHit]]
 """Function that returns what a rule finds in several logs of one comparison."""
 _MOST_ROWS = 0.5
 """Share of the rows of a log from which a finding is one on the log."""
@@ -127,19 +127,21 @@ def of_rows(test: Callable[[LoggedRow], str]) -> Find:
     """Return the function of a rule about single rows. `test` returns the words, or "" if it finds nothing. If it finds
     something in most rows, that is one finding on the log."""
 
-    def find(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+    def find(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
         for log in logs:
             yield from gathered(log, [(row, words) for row in log.rows if (words := test(row))])
 
     return find
 
 
-def gathered(log: LintedLog, hits: Sequence[tuple[LoggedRow, str]]) -> Iterator[Hit]:
+def gathered(log: LintedLog, hits: Sequence[tuple[LoggedRow, str]]) -> Iterator[LogHit]:
     """Yield a finding for each row, or one for the log if there are hits in most of its rows."""
     n = len(log.rows)
     if len(hits) >= _FEWEST and len(hits) > _MOST_ROWS * n:
         row, words = hits[0]
-        yield Hit(log.path, row.reply.line, "", f"in {len(hits):,} of {n:,} rows, such as this one, {words}")
+        yield LogHit(
+            log.path, row.reply.line, "", f"in {len(hits):,} of {n:,} rows, such as this one, {words}"
+        )
         return
     for row, words in hits:
-        yield Hit(log.path, row.reply.line, row.item.name or f"line {row.reply.line}", words)
+        yield LogHit(log.path, row.reply.line, row.item.name or f"line {row.reply.line}", words)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from robustify.judging.lint import few_shots, prompt_rules, reply_rules
-from robustify.judging.lint.log_evidence import Find, Hit, LintedLog, of_rows
+from robustify.judging.lint.log_evidence import Find, LintedLog, LogHit, of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ LOG_RULES: dict[str, LogRule] = {
     "L007": LogRule("cut-prompt", "the prompt is cut", _CUT,
                     prompt_rules.cut_prompt),
     "L008": LogRule("score-and-key", "score and key contradict each other", "correct the key or the scorer",
-                    of_rows(reply_rules.score_contradicts)),
+                    of_rows(reply_rules.key_contradicted)),
     "L009": LogRule("unread-credited", "a reply without an answer is scored as right", _READ,
                     of_rows(reply_rules.unread_but_credited)),
     "L010": LogRule("next-question", "the answer to a made-up question is scored", "stop at the next question",
@@ -66,7 +66,7 @@ LOG_RULES: dict[str, LogRule] = {
 """Rules by code. The first seven and L017, L018 are about prompts, the others about replies, scores, and comparisons."""
 
 
-def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, Hit]]:
+def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, LogHit]]:
     """Return what the given rules find, by file in the order of the logs, and by code."""
     hits = [(code, hit) for code, rule in LOG_RULES.items() if code in codes for hit in rule.find(logs)]
     order = {log.path: number for number, log in enumerate(logs)}

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 from robustify.base.texts import folded, unspaced
 from robustify.judging.cloze import refer_to_others
-from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
 
 _SHORTEST_CUT, _HALF_CUT = 6, 3
@@ -68,7 +68,7 @@ def _last_letter(stated: "re.Match[str]") -> int | None:
     return len(letters) if ascii_uppercase.startswith(letters) else None
 
 
-def question_missing(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find prompts without their question. A log in robustify's own blind view is meant to have none."""
     for log in logs:
         if log.is_blind:
@@ -81,7 +81,7 @@ def question_missing(logs: Sequence[LintedLog]) -> Iterator[Hit]:
         yield from gathered(log, [(row, words) for row in lacking])
 
 
-def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find prompts that were cut: in the question, in the last option, or before the usual start or end of prompts."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt is not None and row.context]
@@ -169,7 +169,7 @@ def doubled_template(row: LoggedRow) -> str:
     )
 
 
-def trailing_space(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def trailing_space(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find prompts that end in a space, which is tokenized otherwise than the space before an answer. If the model wrote a
     reply, that is a note, because a chat template may take it off."""
     for log in logs:
@@ -186,7 +186,7 @@ _NUMBERED = re.compile(
 _ABOVE = re.compile(r"\babove\b", re.IGNORECASE)
 
 
-def shuffled_pointer(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def shuffled_pointer(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find options about other options, such as "all of the above", in items whose options were shuffled."""
     orders: dict[tuple[str, tuple[str, ...]], set[tuple[str, ...]]] = {}
     pointing: dict[tuple[str, ...], list[bool]] = {}

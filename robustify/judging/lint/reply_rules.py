@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from robustify.judging.lint.log_evidence import Hit, LintedLog, LoggedRow, gathered
+from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
 
 _MOST_UNREAD, _FEWEST_UNREAD, _FEWEST = 0.05, 3, 10
 """Share and number of unread replies from which a log has too many, and fewest replies of a model that are judged."""
@@ -12,7 +12,7 @@ _FEWEST_EPOCHS, _LONG = 5, 100
 """Fewest items with several epochs that are judged, and fewest characters of a long reply."""
 
 
-def score_contradicts(row: LoggedRow) -> str:
+def key_contradicted(row: LoggedRow) -> str:
     """Describe a row whose score contradicts its key."""
     return "the score contradicts the key and the pick" if row.exchange.contradicts else ""
 
@@ -38,7 +38,7 @@ def _written(rows: Sequence[LoggedRow]) -> list[LoggedRow]:
     return [row for row in rows if row.exchange.texts and not row.reply.scores]
 
 
-def many_unread(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find models of which many replies name no option."""
     for log in logs:
         for model, rows in log.by_model.items():
@@ -50,10 +50,12 @@ def many_unread(logs: Sequence[LintedLog]) -> Iterator[Hit]:
                 share = (
                     f"{len(unread):,} of {len(written):,} replies ({100 * len(unread) / len(written):.0f} %)"
                 )
-                yield Hit(log.path, unread[0].reply.line, "", f"{model}: {share} name no option ({counts})")
+                yield LogHit(
+                    log.path, unread[0].reply.line, "", f"{model}: {share} name no option ({counts})"
+                )
 
 
-def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find models of which long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
     for log in logs:
         for model, rows in log.by_model.items():
@@ -73,30 +75,30 @@ def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[Hit]:
                     f"{model}: {long:,} of {n_long:,} replies of {shortest:,} or more characters name no option, but "
                     f"{short:,} of {len(unread) - n_long:,} shorter ones"
                 )
-                yield Hit(log.path, written[-1].reply.line, "", words)
+                yield LogHit(log.path, written[-1].reply.line, "", words)
 
 
-def same_replies(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def same_replies(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find models with one reply, or the same scores, for all items, although their keys differ."""
     for log in logs:
         for model, rows in log.by_model.items():
             values = {(row.exchange.texts[:1], row.reply.scores) for row in rows}
             keys = {row.item.key for row in rows}
             if len(rows) >= _FEWEST and len(keys) > 1 and len(values) == 1 and values != {((), ())}:
-                yield Hit(log.path, 1, "", f"{model}: all {len(rows):,} replies are the same")
+                yield LogHit(log.path, 1, "", f"{model}: all {len(rows):,} replies are the same")
 
 
-def same_epochs(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def same_epochs(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find logs in which every epoch has the same reply, so that epochs add nothing."""
     for log in logs:
         several = [row.exchange.texts for row in log.rows if len(row.exchange.texts) > 1]
         if len(several) >= _FEWEST_EPOCHS and all(len({*texts}) == 1 for texts in several):
-            yield Hit(
+            yield LogHit(
                 log.path, 1, "", f"the replies of all epochs are the same in all {len(several):,} items"
             )
 
 
-def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find pairs of models that `acc` and `acc_norm` put in opposite orders."""
     from robustify.items.scoring import per_character
 
@@ -125,7 +127,7 @@ def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[Hit]:
         ]
         for better, worse in pairs:
             path = models[worse][0] if models[worse][0] == models[better][0] else ""
-            yield Hit(
+            yield LogHit(
                 path or models[worse][0],
                 1,
                 "",
@@ -140,7 +142,7 @@ def _credit(row: LoggedRow, scores: Sequence[float]) -> float:
     return (row.item.key in best) / len(best)
 
 
-def repeated_document(logs: Sequence[LintedLog]) -> Iterator[Hit]:
+def repeated_document(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find items that stand in a log twice, under different names, with their options in one order."""
     for log in logs:
         first: dict[tuple[str, str, tuple[str, ...]], tuple[str, int]] = {}

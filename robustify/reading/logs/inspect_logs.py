@@ -59,14 +59,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         right = log.scored_right(score.get("value"))
         contradicts = log.pick_contradicts(right, item, answer["pick"], plain=plain)
         if options.linting:
-            exchanges[row.line, model] = Exchange(
-                (_prompt(row.cells),),
-                ("",),
-                tuple(texts[str(row.cells.get("id"))]),
-                str(score.get("answer") or ""),
-                {} if right is None else {scorer or "score": right},
-                contradicts,
-            )
+            exchanges[row.line, model] = _exchange(row.cells, score, texts, right, contradicts)
         elif contradicts:
             raise ItemError(
                 f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
@@ -89,6 +82,24 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         facts=_facts(tree, spec),
         notes=tuple(notes),
         exchanges=exchanges,
+    )
+
+
+def _exchange(
+    cells: Cells,
+    score: Mapping[str, Any],
+    texts: Mapping[str, Sequence[str]],
+    right: bool | None,
+    contradicts: bool,
+) -> Exchange:
+    """Return what was asked and replied in a sample."""
+    return Exchange(
+        contexts=(_prompt(cells),),
+        continuations=("",),
+        texts=tuple(texts[str(cells.get("id"))]),
+        extracted=str(score.get("answer") or ""),
+        rightness={} if right is None else {"score": right},
+        contradicts=contradicts,
     )
 
 

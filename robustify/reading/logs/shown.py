@@ -118,7 +118,7 @@ class AskedAs:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PromptEvidence:
     """What the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
     choices-only views hide. `by_text` is true if the texts of options were scored, and not letters."""
 
@@ -144,19 +144,19 @@ class ViewRule(NamedTuple):
 
     name: str
     reason: str
-    view: Callable[[Evidence], View | None]
-    note: Callable[[Evidence, View], str]
+    view: Callable[[PromptEvidence], View | None]
+    note: Callable[[PromptEvidence, View], str]
 
 
-def _note_on_named(seen: Evidence, view: View) -> str:
+def _note_on_named(seen: PromptEvidence, view: View) -> str:
     return seen.lacking if seen.n and seen.is_blind and view not in BLIND else ""
 
 
-def _note_on_blind(seen: Evidence, view: View) -> str:
+def _note_on_blind(seen: PromptEvidence, view: View) -> str:
     return f"{seen.lacking}, so the view is {view} (to change this, use --view)"
 
 
-def _note_on_asking(seen: Evidence, view: View) -> str:
+def _note_on_asking(seen: PromptEvidence, view: View) -> str:
     return assumed(view) + (f"; {seen.lacking}" if seen.n_asking < (1 - _FEW) * seen.n else "")
 
 
@@ -191,7 +191,7 @@ VIEW_RULES = (
 """In order. Before them, prompts that all match a template of robustify have its view. The first that applies decides."""
 
 
-def _decide(seen: Evidence) -> tuple[View, str]:
+def _decide(seen: PromptEvidence) -> tuple[View, str]:
     """Return the view of a log, and a note on it or ""."""
     decided = ((rule, view) for rule in VIEW_RULES if (view := rule.view(seen)) is not None)
     rule, view = next(decided)
@@ -223,7 +223,7 @@ def asked_as(
         )
     scored = [prompt for prompt in sample if not prompt.written]
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
-    view, note = _decide(Evidence(options, len(sample), n_asking, by_text))
+    view, note = _decide(PromptEvidence(options, len(sample), n_asking, by_text))
     notes = [note] if note else []
     if sample and not from_prompts and view not in BLIND:
         notes += same_question_notes(prompt.item for prompt in prompts)

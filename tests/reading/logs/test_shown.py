@@ -11,7 +11,7 @@ from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, gather, read_log
 from robustify.reading.logs.log import LoggedItem
-from robustify.reading.logs.shown import VIEW_RULES, Evidence, Prompt, parts_shown
+from robustify.reading.logs.shown import VIEW_RULES, Prompt, PromptEvidence, parts_shown
 from tests.support.fake_archives import eee_row
 from tests.support.fake_logs import (
     boxes,
@@ -238,12 +238,12 @@ def test_replies_use_the_labels_of_their_prompts(tmp_path: Path, labels: Sequenc
 def test_every_rule_of_the_view_decides_some_log_and_the_first_one_wins() -> None:
     plain, named = LogOptions(), LogOptions(view="cloze")
     logs = {
-        "named": Evidence(named, 50, 0),
-        "no prompts": Evidence(plain),
-        "blind texts": Evidence(plain, 50, 5, by_text=True),
-        "blind": Evidence(plain, 50, 5),
-        "texts": Evidence(plain, 50, 6, by_text=True),
-        "question": Evidence(plain, 50, 50),
+        "named": PromptEvidence(named, 50, 0),
+        "no prompts": PromptEvidence(plain),
+        "blind texts": PromptEvidence(plain, 50, 5, by_text=True),
+        "blind": PromptEvidence(plain, 50, 5),
+        "texts": PromptEvidence(plain, 50, 6, by_text=True),
+        "question": PromptEvidence(plain, 50, 50),
     }
     firsts = {
         name: next(rule.name for rule in VIEW_RULES if rule.view(seen) is not None)
