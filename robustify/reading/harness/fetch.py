@@ -18,6 +18,7 @@ from typing import Any
 UNREACHABLE = {
     "ConnectionError", "OfflineModeIsEnabled", "DatasetNotFoundError", "LocalEntryNotFoundError", "ConnectError",
     "ConnectTimeout", "RepositoryNotFoundError", "GatedRepoError", "HfHubHTTPError", "RevisionNotFoundError",
+    "_OtherCommitError",
 }  # fmt: skip
 """Errors of data that are neither on this machine nor to be had."""
 Job = Mapping[str, Any]
@@ -27,6 +28,10 @@ _DATA_FILES = {".parquet", ".arrow", ".json", ".jsonl", ".csv", ".tsv", ".txt", 
 
 class _CodeRefusedError(Exception):
     """The task runs code that its files do not show."""
+
+
+class _OtherCommitError(Exception):
+    """The cache has another commit of a set than the job names."""
 
 
 class _ChoiceError(Exception):
@@ -139,7 +144,10 @@ def _hub(job: Job, facts: Facts) -> Iterator[object]:
     if split not in splits:
         raise _ChoiceError("split")
     rows = splits[split]
-    about = {"set": job["repo"], "revision": commit or _commit(rows), "pinned": job["revision"]}
+    if not commit and not (commit := _commit(rows)).startswith(job["revision"] or ""):
+        # Offline, `datasets` takes whatever commit it has.
+        raise _OtherCommitError
+    about = {"set": job["repo"], "revision": commit, "pinned": job["revision"]}
     facts["sets"] = [{part: value for part, value in about.items() if value}]
     media = ("Image", "Audio", "Video")
     yield from rows.select_columns(

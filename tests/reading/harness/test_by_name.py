@@ -7,6 +7,7 @@ ROBUSTIFY_TEST_INSPECT_PYTHON.
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,11 +33,15 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tasks(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_tasks(tmp_path)
     monkeypatch.chdir(tmp_path)
-    for name, value in {"HF_HUB_OFFLINE": "1", "HF_HOME": "hf", "ROBUSTIFY_CACHE": "cache"}.items():
-        monkeypatch.setenv(name, str(tmp_path / value) if value.isalpha() else value)
+    # The index of lm-eval's tasks is made once.
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    for name, value in {"HF_HUB_OFFLINE": "1", "HF_HOME": tmp_path / "hf", "ROBUSTIFY_CACHE": cache}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
     return tmp_path
 
 
@@ -149,6 +154,26 @@ def test_a_set_in_the_cache_of_the_hub_is_loaded_with_its_commit(
         json.loads((hub / "run" / "run.json").read_text())["config"]["data"][0]["path"]
         == f"hf:made/sums@{COMMIT}"
     )
+
+
+@needs_datasets
+def test_what_datasets_kept_is_loaded_if_it_is_of_the_named_commit(
+    tasks: Path, robustify: Callable[..., Ended]
+) -> None:
+    import datasets
+
+    made = datasets.load_dataset("json", data_files={"test": "sums.jsonl"}, cache_dir=str(tasks / "made"))
+    kept = tasks / "hf" / "datasets" / "made___sums" / "default" / "0.0.0" / COMMIT
+    shutil.copytree(Path(made["test"].cache_files[0]["filename"]).parent, kept)
+    (kept / "json-test.arrow").rename(kept / "sums-test.arrow")
+    about = json.loads((kept / "dataset_info.json").read_text())
+    address = f"hf://datasets/made/sums@{COMMIT}/test.jsonl"
+    about |= {"dataset_name": "sums", "download_checksums": {address: {"num_bytes": 1, "checksum": None}}}
+    about["splits"]["test"]["dataset_name"] = "sums"
+    (kept / "dataset_info.json").write_text(json.dumps(about))
+    ended = robustify("validate", f"hf:made/sums@{COMMIT}", "--json")
+    assert json.loads(ended.out)["read"][0]["origin"]["pinned"] == "yes"
+    assert robustify("validate", f"hf:made/sums@{COMMIT[::-1]}").code == 3
 
 
 @needs_datasets
