@@ -54,5 +54,6 @@ class ItemWords:
 
 
 def _words(text: str) -> set[bytes]:
-    # A plural is the same word.
-    return {word.removesuffix(b"s") for word in telling_words(text)}
+    # A plural is the same word. Small letters of other scripts look like others than the capitals do.
+    forms = (text,) if text.isascii() else (text, text.casefold())
+    return {word.removesuffix(b"s") for form in forms for word in telling_words(form)}
