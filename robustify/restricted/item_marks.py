@@ -80,7 +80,8 @@ def counted(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dic
     counts = {name: Known(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()}
     for item in items if sets else ():
         read = _Words.of(item)
-        texts = (*read.asked, read.topic, *read.choices)
+        # An ID may be a text, too.
+        texts = (*read.asked, read.topic, *read.choices, kept_words(item.id))
         parts = {*_fewer(read, key), *_alone(texts, key)}.union(*(_runs(words, key) for words in texts))
         wholes = set(_wholes(read, key))
         for count in counts.values():

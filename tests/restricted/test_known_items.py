@@ -154,6 +154,11 @@ COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
     "IDs alone": lambda rows: (
         rows_as_json([{**new, "id": row["id"]} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
     ),
+    "changed stems as IDs": lambda rows: (
+        rows_as_json([
+            {**new, "id": changed(row).lower().replace(" ", "-")} for new, row in zip(OTHERS, rows, strict=False)]),
+        "jsonl",
+    ),
     "among many": lambda rows: (rows_as_json([*OTHERS, *rows[:5]]), "jsonl"),
 }  # fmt: skip
 
