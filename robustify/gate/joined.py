@@ -35,6 +35,10 @@ _BARS = re.compile(r"[|\[\]{}]")
 """Marks between pieces in a line."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+\*?(?:\{[\w!.,:#% -]*\}(?=\{))?|[{}]")
 """Command of LaTeX, with its first of several arguments, such as a colour."""
+_SHORT_COMMAND = re.compile(r"\\[a-zA-Z]+ ")
+"""Command of LaTeX without arguments, and the blank that ends it."""
+_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>\n]{0,400})?>([^<>\n]{1,40})</\1>")
+"""Element of XML that has only a short text, such as a word of a drawing or of a corpus."""
 _NUMBER = re.compile(r"\W*[-+]?[\d.,_:]+(?:[eE][-+]?\d+)?%?\W*")
 _SCORE = re.compile(r"\d[.%]")
 _WIDEST = 12
@@ -56,7 +60,7 @@ def joined(text: str) -> str:
 
 
 def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
-    for start, pieces in (*_strings(text, depth), *_columns(text)):
+    for start, pieces in (*_strings(text, depth), *_columns(text), *_elements(text)):
         words = _whole(pieces)
         yield start, words
         if depth > 1 and BREAK in words:  # a notebook has the lines of its outputs in strings
@@ -65,7 +69,7 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
     if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
         yield 0, "\n".join(map(_unscored, text.split("\n")))
     if text.count("}{") >= LEAST:
-        yield 0, _COMMAND.sub("", text)
+        yield from ((0, _COMMAND.sub("", read)) for read in {text, _SHORT_COMMAND.sub("", text)})
     if ("##" in text or "@@" in text) and len(_GLUE.findall(text)) >= LEAST / 3:
         yield 0, _GLUE.sub("", text)
     if not text.isascii() and len(_MARKED.findall(text)) >= LEAST / 2:
@@ -145,6 +149,17 @@ def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[
             if new and len(pieces) >= LEAST and len(set(pieces)) >= LEAST / 2:
                 yield stream.start, pieces
     streams.clear()
+
+
+def _elements(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the texts of the elements of each name."""
+    if text.count("</") >= LEAST:
+        found = defaultdict[str, list[re.Match[str]]](list)
+        for match in _ELEMENT.finditer(text):
+            found[match[1]].append(match)
+        yield from (
+            (some[0].start(), [one[2] for one in some]) for some in found.values() if len(some) >= LEAST
+        )
 
 
 # Columns of a table.

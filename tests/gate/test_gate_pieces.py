@@ -64,6 +64,12 @@ WAYS: dict[str, Way] = {
     "spans of code": lambda ts: "".join(f"- `{t}` (-0.5)\n" for t in ts),
     "boxes of LaTeX": lambda ts: "".join(
         f"\\colorbox{{red!{i}}}{{\\strut {w}}}" for i, w in enumerate("".join(ts).split())),
+    "boxes of LaTeX with tokens": lambda ts: "".join(
+        f"\\colorbox{{red!{i}}}{{\\strut {t}}}" for i, t in enumerate(ts)),
+    "words of a drawing": lambda ts: "<svg>" + "".join(
+        f'<text x="{9 * i}" y="0">{w}</text>' for i, w in enumerate("".join(ts).split())) + "</svg>",
+    "words of a corpus with their classes": lambda ts: "<s>" + "".join(
+        f"<w>{w}</w><pos>NN</pos>" for w in "".join(ts).split()) + "</s>",
     "CSV with quotes": lambda ts: "n,token,lp\n" + "".join(
         f'{i},"{t}",-0.5\n' if t == "," else f"{i},{t},-0.5\n" for i, t in enumerate(ts)),
     "characters with blanks": lambda ts: " ".join("".join(ts)),

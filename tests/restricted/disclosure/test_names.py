@@ -16,7 +16,9 @@ from tests.restricted.conftest import edit, manifest_of
 from tests.support import restricted_run, restricted_set
 
 ITEMS = [
-    Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg, thermometers"), 0),
+    Item(
+        "a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg, thermometers"), 0
+    ),
     Item("b", "Who sailed on the ΘΑΛΑΣΣΟΒΡΥΧΟΣ?", ("a", "b"), 0),
 ]
 
