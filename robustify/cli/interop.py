@@ -94,7 +94,10 @@ def import_(
         say(f"{path}: not used; to read it, name the file")
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
     tree["unused"] = unused
-    return close_run(done, {**tree, "summary": summary.tree()}, strict=strict)
+    sources = done.manifest["config"].get("data") or ()
+    # run.json has no folders.
+    placed = [{**one, "path": str(path)} for one, path in zip(sources, data, strict=False)]
+    return close_run(done, {**tree, "summary": summary.tree()}, strict=strict, sources=placed or None)
 
 
 ONLY = option(

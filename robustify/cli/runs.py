@@ -1,6 +1,7 @@
 """Commands that make a run (`robustify run`), or read finished runs without a model."""
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +97,16 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         say(note)
     tree = done.released.model_dump(mode="json") if done.restricted else done.summary.tree()
     tree = {"run": str(folder), "signature": tree["signature"], "summary": tree}
-    return close_run(done, tree, strict=given["strict"])
+    sources = settings.model_dump(mode="json")["data"]
+    return close_run(done, tree, strict=given["strict"], sources=sources)
 
 
-def close_run(run: "Run", tree: object, *, strict: bool) -> int:
-    """Print the summary of a run, or `tree` as JSON. Return the exit code of its state."""
+def close_run(
+    run: "Run", tree: object, *, strict: bool, sources: Sequence[Mapping[str, Any]] | None = None
+) -> int:
+    """Print the summary of a run, or `tree` as JSON. With the `sources` of its config, the command to mend them has their
+    folders. Return the exit code of its state."""
+    from robustify.report.mend_command import located
     from robustify.report.opening import closing
     from robustify.report.printing import guardrail_label
     from robustify.report.released_page import released_lines
@@ -114,7 +120,8 @@ def close_run(run: "Run", tree: object, *, strict: bool) -> int:
         print_result(tree, released_lines(run.released, str(run.folder)))
     else:
         failed = [check.name for check in run.summary.halting]
-        print_result(tree, closing(run.summary, str(run.folder), run.manifest, painted), shown=str)
+        manifest = run.manifest if sources is None else located(run.manifest, sources)
+        print_result(tree, closing(run.summary, str(run.folder), manifest, painted), shown=str)
     if run.state == "failed":
         names = ", ".join(map(guardrail_label, failed))
         click.echo(f"robustify: The run failed ({names}), so lm_eval_tasks was not written.", err=True)

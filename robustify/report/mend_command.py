@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
-from robustify.base.settings_files import name_of, named_set
+from robustify.base.settings_files import name_of, named_set, with_path
 from robustify.report.advice import Recommendation
 
 POOL = "--pool CANDIDATES"
@@ -14,7 +14,8 @@ POOL = "--pool CANDIDATES"
 def mend_command(manifest: Mapping[str, Any]) -> str:
     """Return the command that mends the file of a public run, or "" if the run did not read its items from a single file.
 
-    `manifest` is run.json, which has no folders, so that the command works in the folder of the file."""
+    `manifest` is run.json, which has no folders, so that the command works in the folder of the file. If it is `located`,
+    the command works in the working directory."""
     sources: Sequence[Mapping[str, Any]] = (manifest.get("config") or {}).get("data") or ()
     imported = manifest.get("import")
     if len(sources) != 1 or (imported and imported["items"]["from"] != "data"):
@@ -23,11 +24,30 @@ def mend_command(manifest: Mapping[str, Any]) -> str:
     data = source["path"]
     path = PurePath(name_of(data) if named_set(data) else data)
     # A name that begins with a hyphen would be taken for an option.
-    name, stem = (f"./{text}" if text.startswith("-") else text for text in (path.name, path.stem))
+    name, stem = (f"./{text}" if text.startswith("-") else text for text in (str(path), path.stem))
     name = data if named_set(data) else name
     ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
     words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
     return " ".join(map(shlex.quote, words))
+
+
+def located(manifest: Mapping[str, Any], sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return run.json with the sources of the config, whose paths are those that the user can type here."""
+    here = [
+        {
+            **source,
+            "path": with_path(source["path"], _typed),
+            "include_path": [_typed(folder) for folder in source.get("include_path") or ()],
+        }
+        for source in sources
+    ]
+    return {**manifest, "config": {**manifest["config"], "data": here}}
+
+
+def _typed(path: str) -> str:
+    """Return a path, without the working directory if it is below it."""
+    folder = Path.cwd()
+    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
 def advised(command: str, todo: Sequence[Recommendation]) -> str:

@@ -62,6 +62,37 @@ def test_the_command_is_on_every_page_and_mends_the_file_as_the_run_read_it(
     assert Path(words[-1]).exists()
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+@pytest.mark.parametrize("config", [True, False])
+def test_the_command_on_the_terminal_works_where_the_audit_was_started(
+    robustify, tmp_path: Path, absolute: bool, config: bool
+) -> None:
+    folder = tmp_path / "-my sets"
+    folder.mkdir()
+    odd_file(folder / "pans.csv", longest=False)
+    given: tuple[str, ...] = (
+        str(folder / "pans.csv") if absolute else "./-my sets/pans.csv",
+        "--public",
+        *GIVEN,
+    )
+    if config:
+        fields = {"stem": "Stem", "choices": ["One", "Two", "Three"], "key": "Right", "key_is": "number"}
+        settings = {"name": "pans", "sensitivity": "public", "data": {"path": "pans.csv", "fields": fields}}
+        (folder / "pans.yaml").write_text(json.dumps(settings), "utf-8")
+        given = (str(folder / "pans.yaml") if absolute else "./-my sets/pans.yaml",)
+    ended = robustify(*given, "-o", "out")
+    assert ended.code in (0, 7), ended.err
+    (command,) = (line for line in ended.out.splitlines() if line.startswith("  robustify mend "))
+    words = shlex.split(command)[1:]
+    assert Path(words[1]) == Path("-my sets/pans.csv")
+    assert robustify(*words).code == 0
+    assert (tmp_path / "pans-mended.csv").exists()
+    # The files of the run name no folder.
+    assert "my sets" not in "".join(
+        (tmp_path / "out" / name).read_text("utf-8") for name in ("run.json", "report.md", "report.html")
+    )
+
+
 def source(**changes: object) -> dict[str, object]:
     return {"path": "a.jsonl", "split": None, "fields": None, "skip_bad": False, **changes}
 
