@@ -190,12 +190,14 @@ def audit(
     """Audit a benchmark, as `robustify CONFIG` does. Without models, rules and a probe audit the options.
 
     `data` is a config (a YAML file or the name of a shipped config), an items file, a name such as `lm-eval:TASK`, or
-    items. Unless a config says so, `public` must be true, because item texts are shown. `models` replace those of the
-    config and run on `device`, such as `cuda:0`. `out` is the folder of the run, by default a temporary one. `progress` is
-    shown on stderr. `rule` are settings (`AuditRule`). Raise `RobustifyError` if a setting is invalid or missing, or a step
-    fails.
+    items. Unless a config says so, `public` must be true, because item texts are shown. `models`, or a single name,
+    replace those of the config and run on `device`, such as `cuda:0`. `out` is the folder of the run, by default a
+    temporary one. `progress` is shown on stderr. `rule` are settings (`AuditRule`). Raise `RobustifyError` if a setting is
+    invalid or missing, or a step fails.
     """
     how = {name: value for name, value in rule.items() if name in _OF_SOURCE}
+    # A single name is no sequence of its letters.
+    names = (models,) if isinstance(models, str) else tuple(models)
     overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in how}))
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
@@ -204,8 +206,8 @@ def audit(
         if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
             name = with_path(path, lambda file: Path(file).name)
             raise UsageError(f"{name}: if reports may show the texts of the items, set public=True.")
-        config = configs.config_for(path, models, overrides, public=public, how=how)
-        config = configs.with_models(config, tuple(models), device)
+        config = configs.config_for(path, names, overrides, public=public, how=how)
+        config = configs.with_models(config, names, device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
         watch = _bar if progress else unwatched

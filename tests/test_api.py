@@ -178,6 +178,14 @@ def test_errors_are_in_the_words_of_python(form: str, tmp_path: Path) -> None:
     assert audit.run.manifest["config"]["name"] == "my-quiz"
 
 
+def test_a_single_name_of_a_model_is_no_list_of_its_letters(tmp_path: Path) -> None:
+    (tmp_path / "quiz.csv").write_text("question,A,B,answer\nWhich pan?,iron,clay,A\n", "utf-8")
+    for names in ("nowhere", ["nowhere"], ("nowhere",)):
+        with pytest.raises(rb.RobustifyError) as refused:
+            rb.audit(tmp_path / "quiz.csv", public=True, models=names)
+        assert "'nowhere'" in str(refused.value)
+
+
 def test_a_file_that_does_not_exist_is_no_file_of_items() -> None:
     with pytest.raises(rb.RobustifyError, match="does not exist"):
         rb.audit("nowhere.csv")
