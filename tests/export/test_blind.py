@@ -112,7 +112,9 @@ def test_a_folder_of_inspect_logs_of_all_rotations_comes_back_as_what_the_model_
     invoked("export", "inspect", items, "--blind", "-o", tmp_path / "tasks")
     says = [[item.choices, item.choices[0], None] for item in ITEMS]
     task = {"file": str(tmp_path / "tasks" / "blind.py"), "task": "blind", "says": says, "format": "json"}
-    (tmp_path / "plan.json").write_text(json.dumps([{**task, "args": {"rotation": turn}} for turn in range(5)]))
+    (tmp_path / "plan.json").write_text(
+        json.dumps([{**task, "args": {"rotation": turn}} for turn in range(5)])
+    )
     asked(tmp_path / "plan.json", tmp_path, with_robustify=True)
     done = invoked("import", tmp_path / "logs", "--data", items, "-o", tmp_path / "run")
     assert done.return_value in (0, 7), done.exception

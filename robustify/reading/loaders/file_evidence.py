@@ -7,18 +7,20 @@ be the key are accepted if they name the same options, and can tell whether numb
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, ItemError
 from robustify.items.item import MOST
 from robustify.reading.bare_items import has_lead
 from robustify.reading.loaders import answer_keys, listed_options, option_columns
 from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import RawItem
+from robustify.reading.loaders.rows import Cells, RawItem
 from robustify.reading.marks import labelling
 from robustify.reading.marks.labelling import begins_without_label, cut_at_labels, only_labels
 from robustify.reading.part_rules import several
+from robustify.reading.printed import literal
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
 
 _ROWS_OF_LETTERS = 10
@@ -171,12 +173,13 @@ def counts_from_1(evidence: Evidence) -> bool:
 @dataclass(frozen=True, slots=True)
 class Case:
     """Evidence of a file, with the lines and keys of its rows. `weak_stem` is set if the column of the question was chosen
-    by a less usual name."""
+    by a less usual name. `sample` are the cells of the first rows, unless the user mapped the columns."""
 
     evidence: Evidence
     lines: Sequence[int]
     keys: Sequence[answer_keys.ReadKey]
     weak_stem: bool = False
+    sample: Sequence[Cells] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +278,43 @@ def _other_keys(case: Case) -> str | None:
     return None
 
 
+def _two_orders(case: Case) -> str | None:
+    column, sample = case.evidence.fields.choices, case.sample
+    if not isinstance(column, str) or all(key.form == "text" for key in case.keys if not key.fault):
+        return None
+    orders = [_texts(cells.get(column)) for cells in sample]
+    for name in {name: None for cells in sample for name in cells if name != column}:
+        others = [_texts(cells.get(name)) for cells in sample]
+        pairs = [(order, other) for order, other in zip(orders, others, strict=True) if order and other]
+        same = [pair for pair in pairs if sorted(pair[0]) == sorted(pair[1])]
+        if 2 * len(same) > len(sample) and (n := sum(order != other for order, other in same)):
+            return (
+                f" `{name}` lists the options of `{column}` in another order ({n} of the first {len(sample)} rows), and "
+                f"keys may count either. Name the list that they count, for example `--map choices={column}`."
+            )
+    return None
+
+
+def _texts(cell: object) -> list[str]:
+    with suppress(ItemError):
+        cell = literal(cell) if isinstance(cell, str) and cell.lstrip()[:1] == "[" else cell
+    return cell if isinstance(cell, list) and all(isinstance(member, str) for member in cell) else []
+
+
+def _graded(case: Case) -> str | None:
+    key, sample = case.evidence.fields.key or "", case.sample
+    if is_named(key, "key", slice(2)) or key in several(case.evidence.fields.choices):
+        return None
+    for name in usual_names([*sample[0]], NAMES["option_mark"]) if sample and key else ():
+        marks = [option_columns.truth(cells.get(name)) for cells in sample]
+        if name != key and all(mark in (True, False) for mark in marks) and (n := marks.count(False)):
+            return (
+                f" `{name}` says that `{key}` is wrong in {n} of the first {len(sample)} rows, so it may hold answers that "
+                f"somebody gave. Name the column of the right ones, for example `--map key={key}`."
+            )
+    return None
+
+
 CHECKS = (
     Check("one stem", "a column of a less usual name that never changes is rather an instruction", _one_stem),
     Check("only letters", "options such as A and B are rather the labels of options", _only_letters),
@@ -286,6 +326,16 @@ CHECKS = (
     Check("several right", "a right option with separators may be several right answers", _several_right),
     Check("separators", "rows with different separators may have one inside an option", _separators),
     Check("other keys", "two columns with usual names for a key should name the same options", _other_keys),
+    Check(
+        "two orders",
+        "beside the same options in another order, nothing tells which one keys count",
+        _two_orders,
+    ),
+    Check(
+        "graded",
+        "answers that another column marks as right or wrong are rather those of test takers",
+        _graded,
+    ),
 )
 """In order. The first that finds something refuses the file."""
 

@@ -89,7 +89,8 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     keys = answer_keys.read_keys(evidence.written)
     for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
-    file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak))
+    sample = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]] if columns and fields is None else []
+    file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak, sample))
     differ = [*evidence.differences(keys)]
     ids: Sequence[int] = evidence.ids
     if any(key.fault for key in keys):

@@ -7,11 +7,12 @@ Errors about damaged Parquet or Arrow files do not repeat pyarrow's message, bec
 import errno
 import hashlib
 import io
+import json
 import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -35,6 +36,7 @@ from robustify.reading.loaders.rows import (
     table_of,
     whole_text,
 )
+from robustify.reading.marks.labelling import COUNTED, LETTERS
 
 _PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
@@ -274,11 +276,40 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
                 case _:
                     batches = pa.ipc.open_stream(file)
             for batch in batches:
+                named = _class_names(batch.schema.metadata)
                 for start in range(0, batch.num_rows, _BATCH):
-                    yield from batch.slice(start, _BATCH).to_pylist()
+                    for cells in batch.slice(start, _BATCH).to_pylist():
+                        yield {**cells, **dict(_in_words(cells, named))} if named else cells
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
             kind = "Parquet" if head == b"PAR1" else "Arrow"
             raise DataError(
                 f"{name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
                 "Get a new copy."
             ) from None
+
+
+def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequence[str]]:
+    """Return the names of the classes in each column of numbers that stand for classes (ClassLabel of the library
+    datasets), except for names that only count, such as A, B, and C."""
+    with suppress(ValueError, KeyError, AttributeError, TypeError):
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        classes = {
+            name: value["names"] for name, value in features.items() if value.get("_type") == "ClassLabel"
+        }
+        return {name: names for name, names in classes.items() if not _counting(names)}
+    return {}
+
+
+def _counting(names: Sequence[str]) -> bool:
+    """Return whether names are letters or numbers in their order, perhaps after the same word, as in `ending0`."""
+    begins = len(os.path.commonprefix([*names]))  # noqa: RUF071 (names, not paths)
+    own = tuple(name[begins:].casefold() for name in names)
+    return own in {series[: len(own)] for series in (LETTERS, *COUNTED)}
+
+
+def _in_words(cells: Cells, named: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of a row whose number stands for a class, with the name of the class."""
+    for column, names in named.items():
+        number = cells.get(column)
+        if isinstance(number, int) and 0 <= number < len(names):
+            yield column, names[number]

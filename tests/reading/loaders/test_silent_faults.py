@@ -1,11 +1,14 @@
 """Rows that were once read wrongly in silence: labels decided once a file, damaged labels, and keys with other texts."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from robustify.base.errors import DataError
-from robustify.reading.loaders import notes
+from robustify.reading.loaders import Source, load, notes
 from tests.reading.loaders.made import Row, loaded, right, table
 from tests.support.random_files import read_random_file
 
@@ -138,3 +141,63 @@ def test_brackets_around_options_are_taken_off_in_all_rows_or_in_none(tmp_path: 
     # In a quiz on Python, a row of lists is a row of lists.
     found = loaded(tmp_path / "y", [*plain[:11], listed[11]])
     assert {*found.items[11].choices} == {str([toy]) for toy in TOYS[11][:3]}
+
+
+@pytest.mark.parametrize(("key", "refused"), [("index", True), ("letter", True), ("text", False)])
+def test_a_list_of_the_same_options_in_another_order_leaves_only_keys_of_text_clear(
+    tmp_path: Path, key: str, refused: bool
+) -> None:
+    keys = {"index": lambda n: n % 4, "letter": lambda n: "ABCD"[n % 4], "text": lambda n: TOYS[n][n % 4]}
+    content = [row | {"answer": keys[key](n)} for n, row in enumerate(rows(lambda toys, _: toys))]
+    shuffled = [row | {"shown": toys[::-1]} for row, toys in zip(content, TOYS, strict=True)]
+    repeated = [row | {"shown": toys, "others": toys[1:]} for row, toys in zip(content, TOYS, strict=True)]
+    assert right(loaded(tmp_path / "same", repeated)) == [toys[n % 4] for n, toys in enumerate(TOYS)]
+    if refused:
+        with pytest.raises(DataError, match="`shown` lists the options of `options` in another order"):
+            loaded(tmp_path / "x", shuffled)
+    mapped = {} if not refused else {"fields": {"choices": "options"}}
+    assert right(loaded(tmp_path / "y", shuffled, **mapped)) == [toys[n % 4] for n, toys in enumerate(TOYS)]
+
+
+@pytest.mark.parametrize("marks", [("yes", "no"), (True, False), ("TRUE", "FALSE")])
+def test_answers_that_are_marked_as_wrong_are_no_keys(tmp_path: Path, marks: tuple[object, object]) -> None:
+    content = rows(lambda toys, _: toys)
+    graded = [row | {"correct": marks[n == 5]} for n, row in enumerate(content)]
+    with pytest.raises(DataError, match="`correct` says that `answer` is wrong in 1 of the first 12 rows"):
+        loaded(tmp_path / "x", graded)
+    expected = [toys[n % 4] for n, toys in enumerate(TOYS)]
+    assert right(loaded(tmp_path / "x", graded, fields={"key": "answer"})) == expected
+    assert right(loaded(tmp_path / "y", [row | {"correct": marks[0]} for row in content])) == expected
+    # A column that nobody takes for a given answer keeps its word.
+    right_ones = [{**row, "correct_answer": row["answer"], "answer": "A"} for row in graded]
+    assert right(loaded(tmp_path / "z", right_ones)) == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "read"),
+    [
+        (["no", "yes", "maybe"], [1, 0, 2]),  # names, in another order than the options
+        (["C", "A", "B"], [2, 0, 1]),
+        (["A", "B", "C"], [0, 1, 2]),
+        (["ending0", "ending1", "ending2"], [0, 1, 2]),  # names that only count
+        (["1", "2", "3"], [0, 1, 2]),
+    ],
+)
+def test_a_number_that_stands_for_a_class_is_read_as_the_name_of_the_class(
+    tmp_path: Path, classes: list[str], read: list[int]
+) -> None:
+    features = {"label": {"names": classes, "_type": "ClassLabel"}, "question": {"_type": "Value"}}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    content = [
+        {"question": f"Is kite {n} red?", "choices": ["yes", "no", "maybe"], "label": n % 3} for n in range(N)
+    ]
+    classed = pa.Table.from_pylist(content).replace_schema_metadata(metadata)
+    parquet.write_table(classed, tmp_path / "x.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "x.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, classed.schema) as stream,
+    ):
+        stream.write_table(classed)
+    for name in ("x.parquet", "x.arrow"):
+        found = load(Source(path=str(tmp_path / name)))
+        assert [item.key for item in found.items] == [read[n % 3] for n in range(N)]
