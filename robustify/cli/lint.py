@@ -18,6 +18,8 @@ from robustify.cli.terminal import print_result, say
 if TYPE_CHECKING:
     from robustify.judging.lint.findings import Finding
     from robustify.judging.lint.log_evidence import LintedLog
+    from robustify.judging.lint.log_rules import LogRule
+    from robustify.judging.lint.rules import LintRule
     from robustify.reading.loaders import Loaded
 
 _MOST_LINES = 20
@@ -30,12 +32,14 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
     from robustify.judging.lint.rules import RULES
 
     every = [*RULES, *LOG_RULES]
-    prefixes = [one.strip().upper() for several in given for one in several.split(",")]
-    if unknown := [one for one in prefixes if not one or not any(code.startswith(one) for code in every)]:
+    prefixes = [prefix.strip().upper() for listed in given for prefix in listed.split(",")]
+    if unknown := [
+        prefix for prefix in prefixes if not prefix or not any(code.startswith(prefix) for code in every)
+    ]:
         raise UsageError(
             f"--{option.name} {unknown[0]}: unknown rule; expected a prefix of {', '.join(every)}"
         )
-    return [code for code in every if any(code.startswith(one) for one in prefixes)]
+    return [code for code in every if any(map(code.startswith, prefixes))]
 
 
 @command()
@@ -79,8 +83,8 @@ def lint(
         robustify lint logs/samples_*.jsonl
     """
     from robustify.judging.lint.findings import findings, log_findings
-    from robustify.judging.lint.log_rules import LOG_RULES, LogRule
-    from robustify.judging.lint.rules import RULES, LintRule
+    from robustify.judging.lint.log_rules import LOG_RULES
+    from robustify.judging.lint.rules import RULES
 
     read, logs, errors = list["Loaded"](), list["LintedLog"](), list[RobustifyError]()
     for file in dict.fromkeys(files):
@@ -96,13 +100,10 @@ def lint(
         for bench in read:
             click.echo("".join(_differences(bench)), nl=False)
         return 0
-    rules: dict[str, LintRule | LogRule] = {**RULES, **LOG_RULES}
-    codes = set(select or rules).difference(ignore)
-    found = [*findings(read, codes), *(log_findings(logs, codes) if logs else [])]
-    _print(
-        found, form, {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
-    )
-    counts = Counter(one.severity for one in found)
+    codes = set(select or {**RULES, **LOG_RULES}).difference(ignore)
+    listed = [*findings(read, codes), *(log_findings(logs, codes) if logs else [])]
+    _print(listed, form)
+    counts = Counter(finding.severity for finding in listed)
     items = counted(sum(len(bench.items) for bench in read), "item")
     warnings, notes = counted(counts["warning"], "warning"), counted(counts["note"], "note")
     n_files = counted(max(len(read), len(logs)), "file")
@@ -111,21 +112,6 @@ def lint(
         raise refused
     failing = fail_on != "never" and (counts["warning"] or (fail_on == "note" and counts["note"]))
     return 7 if failing else 0
-
-
-def _print(found: Sequence["Finding"], form: str, says: dict[str, str]) -> None:
-    """Print findings in a form. `says` describes each rule."""
-    match form:
-        case "sarif":
-            from robustify.export.sarif import sarif_log
-
-            click.echo(json.dumps(sarif_log(found, says)))
-        case "json":
-            click.echo(json.dumps(_tree(found)))
-        case "github":
-            print_result(_tree(found), map(_annotation, found))
-        case _:
-            print_result(_tree(found), _lines(found))
 
 
 def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:
@@ -156,27 +142,44 @@ def _differences(bench: "Loaded") -> Iterator[str]:
     return unified_diff(older, newer, bench.path, f"{bench.path} (mended)", n=0)
 
 
-def _tree(found: Sequence["Finding"]) -> dict[str, Any]:
-    return {"findings": [{**asdict(one), "fix": one.fix} for one in found]}
+def _print(findings: Sequence["Finding"], form: str) -> None:
+    """Print findings as text, JSON, SARIF, or workflow commands of GitHub."""
+    tree = {"findings": [{**asdict(finding), "fix": finding.fix} for finding in findings]}
+    match form:
+        case "sarif":
+            from robustify.export.sarif import sarif_log
+            from robustify.judging.lint.log_rules import LOG_RULES
+            from robustify.judging.lint.rules import RULES
+
+            rules: dict[str, LintRule | LogRule] = {**RULES, **LOG_RULES}
+            advice = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
+            click.echo(json.dumps(sarif_log(findings, advice)))
+        case "json":
+            click.echo(json.dumps(tree))
+        case "github":
+            print_result(tree, map(_annotation, findings))
+        case _:
+            print_result(tree, _lines(findings))
 
 
-def _lines(found: Sequence["Finding"]) -> Iterator[str]:
+def _lines(findings: Sequence["Finding"]) -> Iterator[str]:
     """Yield a line per finding. After `_MOST_LINES` of a rule on items of a file, give only their number."""
-    counts = Counter((one.path, one.code) for one in found if one.item)
-    shown = Counter[tuple[str, str]]()
-    for one in found:
-        place, note = (one.path, one.code), "note: " * (one.severity == "note")
-        shown[place] += bool(one.item)
-        if shown[place] <= _MOST_LINES:
-            line = f":{one.line}" if one.item else ""
-            yield f"{one.path}{line}: {one.code} {note}{one.message} [fix: {one.fix}]"
-        elif shown[place] == counts[place]:
-            yield f"{one.path}: {one.code} {counted(counts[place] - _MOST_LINES, 'more item')} (--json lists all)"
+    counts = Counter((finding.path, finding.code) for finding in findings if finding.item)
+    printed = Counter[tuple[str, str]]()
+    for finding in findings:
+        place, note = (finding.path, finding.code), "note: " * (finding.severity == "note")
+        printed[place] += bool(finding.item)
+        if printed[place] <= _MOST_LINES:
+            line = f":{finding.line}" if finding.item else ""
+            yield f"{finding.path}{line}: {finding.code} {note}{finding.message} [fix: {finding.fix}]"
+        elif printed[place] == counts[place]:
+            n_more = counted(counts[place] - _MOST_LINES, "more item")
+            yield f"{finding.path}: {finding.code} {n_more} (--json lists all)"
 
 
-def _annotation(one: "Finding") -> str:
+def _annotation(finding: "Finding") -> str:
     """Return a GitHub workflow command that shows a finding at its line."""
-    file = one.path.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    place = f" file={file},line={one.line},title={one.code}" if one.line else f" title={one.code}"
-    says = f"{one.message} [fix: {one.fix}]".replace("%", "%25")
-    return f"::{'notice' if one.severity == 'note' else 'warning'}{place}::{says}"
+    file = finding.path.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    place = f" file={file},line={finding.line}," if finding.line else " "
+    message = f"{finding.message} [fix: {finding.fix}]".replace("%", "%25")
+    return f"::{'notice' if finding.severity == 'note' else 'warning'}{place}title={finding.code}::{message}"

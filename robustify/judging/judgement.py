@@ -13,7 +13,7 @@ from robustify.judging.accuracy import calibrations, pairs
 from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.judging.context import Facts, Limits, Rules, context
+from robustify.judging.context import Context, Facts, Limits, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import MeasureInput, measures
@@ -60,15 +60,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         screen=screen(ctx) if ctx.was_screened else None,
         splits=split_sizes(ctx),
         full_mode=ctx.mode,
-        models={
-            name: Model(
-                is_voter=name in voters,
-                looks=looks.part if (looks := judged.looks.get(name)) else None,
-                free=free.facts if (free := judged.free.get(name)) else None,
-                logged=facts.logged.get(name),
-            )
-            for name in credits
-        },
+        models={name: _model(name, ctx, judged) for name in credits},
         measures=measures(judged),
         pairs=pairs(ctx, credits, judged.looks),
         random_removal={name: row for name, row in removals.items() if row is not None} or None,
@@ -103,6 +95,15 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         found,
         judged.looks,
         analysed,
+    )
+
+
+def _model(name: str, ctx: Context, judged: MeasureInput) -> Model:
+    return Model(
+        is_voter=name in ctx.votes.voters,
+        looks=looks.part if (looks := judged.looks.get(name)) else None,
+        free=free.facts if (free := judged.free.get(name)) else None,
+        logged=ctx.facts.logged.get(name),
     )
 
 

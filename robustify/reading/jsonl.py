@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable, write_atomic
 from robustify.reading.loaders.json_rows import json_rows, line_rows
-from robustify.reading.loaders.records import csv_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines, in_memory, rows_or_faults
+from robustify.reading.records import csv_rows
 
 T = TypeVar("T")
 

@@ -23,7 +23,8 @@ from robustify.base.errors import DataError, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
-from robustify.reading.loaders import records, special_layouts
+from robustify.reading import records
+from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
 from robustify.reading.loaders.loaded import FieldMap, Source
 from robustify.reading.loaders.rows import (

@@ -96,7 +96,7 @@ def test_a_workbook_without_openpyxl_and_a_broken_one_say_what_to_do(
     pytest.importorskip("openpyxl")
     with pytest.raises(DataError, match="the workbook cannot be read"):
         read(path)
-    monkeypatch.setattr("robustify.reading.loaders.records._MOST_UNPACKED", 3)
+    monkeypatch.setattr("robustify.reading.records._MOST_UNPACKED", 3)
     with pytest.raises(DataError, match="unpacks to 6 bytes; expected at most 3"):
         read(path)
 
