@@ -181,7 +181,9 @@ class Recall:
         before, control = len(session.trials.get(self.kind, ())), session.trials.get("short", ())
         if self.kind == "system" and not session.chat:
             return
-        if (control and not any(control)) or all(session.follow(self.kind, before + self.n)[before:]):
+        # A policy in the prompts may decide some replies, and not others.
+        is_weak = bool(control) and not any(control) and not session.adds_text
+        if is_weak or all(session.follow(self.kind, before + self.n)[before:]):
             return
         session.doubt()
         for n in (2, 4, 6, 8):
@@ -260,7 +262,7 @@ class Draws:
                 got = [session.ask(one, 1) for one in questions]
             return [letters[0] != usual[i % 2] for i, letters in enumerate(got) if letters]
 
-        if any(differ([*questions, questions[0]][: 2 + (not single)], 1)):
+        if any(differ(questions if single else questions * 2, 1)):
             # Copies say nothing about the model.
             session.single, session.tastes = True, ()
             manner = "one by one, with seeds" if session.seeded else "one by one"
