@@ -131,7 +131,8 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
 @option(OUT, "Write the sheet into this new folder.", required=True)
 @option(
     "--answers FILE",
-    "Add what only people know from this YAML file, by the names of the sheet. Its texts are not checked.",
+    "Add what only people know from this YAML file, by the names of the sheet. Of a restricted run, texts that repeat an "
+    "item are refused, but single words are not.",
 )
 @ONLY
 def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) -> int:

@@ -22,6 +22,7 @@ from robustify.items.views import View, names, template
 from robustify.report.format import bracketed, count, in_points, percent
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown, standing
+from robustify.restricted.terms import quoted_sets
 from robustify.runs.run import Run
 from robustify.runs.stored import json_file
 
@@ -62,7 +63,8 @@ def table() -> Mapping[str, Any]:
 
 def read_answers(path: Path | None, restricted: bool = False) -> Mapping[str, str]:
     """Read what people know, by the name of its criterion. Raise `UsageError` if the file cannot be read, or has an unknown
-    name or a value that is not a text, and `AuthorisationError` if it has what a `restricted` run never has."""
+    name or a value that is not a text, and `AuthorisationError` if it has what a `restricted` run never has, or repeats an
+    item of an accepted set."""
     if path is None:
         return {}
     try:
@@ -80,6 +82,11 @@ def read_answers(path: Path | None, restricted: bool = False) -> Mapping[str, st
     for criterion in table()["criteria"]:
         if restricted and criterion.get("private") and criterion["name"] in tree:
             raise AuthorisationError(f"{path}: {table()['private']} Remove {criterion['name']}.")
+    for name, text in tree.items() if restricted else ():
+        if sets := quoted_sets(text):
+            raise AuthorisationError(
+                f"{path}: {name} repeats an item of {', '.join(sets)}. {table()['private']} Use other words."
+            )
     return {name: text for name, text in tree.items() if text.strip()}
 
 

@@ -97,6 +97,13 @@ def copied_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dic
     return {name: n for name, n in counts.items() if n >= LEAST and 2 * n > len(marks)}
 
 
+def quoted(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
+    """Return the sets of which a text is a stem, or has a run of telling words."""
+    words = kept_words(text)
+    marks = {_mark(b"stem", b"".join(words), key), *_alone([words], key), *_runs(words, key)}
+    return [name for name, its in sets.items() if not marks.isdisjoint(_cut(its.wholes) | _cut(its.parts))]
+
+
 @dataclass(slots=True, repr=False)
 class Known:
     """Items of one set that are known: `exact` ones, and edited ones, which share the `seen` parts with it."""

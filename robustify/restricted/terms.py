@@ -21,7 +21,7 @@ from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.item_marks import Marks, copied, copied_ids, marks_of
+from robustify.restricted.item_marks import Marks, copied, copied_ids, marks_of, quoted
 
 _MOST_BYTES = 64 << 20
 
@@ -85,12 +85,22 @@ def accepted() -> tuple[Acceptance, ...]:
 def copied_sets(items: Sequence[Item], ids: Iterable[str] = ()) -> dict[str, int]:
     """Return the accepted restricted sets of which the items are a copy, by their texts, or by their IDs and these `ids` of
     items without texts, and how many of them are in each."""
+    key, sets = _marked_sets()
+    return copied(items, key, sets) or copied_ids([*(item.id for item in items), *ids], key, sets)
+
+
+def quoted_sets(text: str) -> list[str]:
+    """Return the accepted restricted sets of which a text repeats an item."""
+    return quoted(text, *_marked_sets())
+
+
+def _marked_sets() -> tuple[bytes, dict[str, Marks]]:
+    """Return the key of all marks, and the marks of each accepted restricted set."""
     record, sets = _record(), dict[str, Marks]()
     for row in record.accepted:
         if row.items:
             sets[row.id] = sets.get(row.id, Marks()).joined(row.marks)
-    key = bytes.fromhex(record.key)
-    return copied(items, key, sets) or copied_ids([*(item.id for item in items), *ids], key, sets)
+    return bytes.fromhex(record.key), sets
 
 
 def _record() -> _Accepted:

@@ -249,6 +249,23 @@ def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_b
     assert not [digest for digest in run.manifest["files"].values() if digest in text]
 
 
+@pytest.mark.parametrize("form", [str.upper, lambda text: f"We doubt that anybody asks ({text}) at all."])
+def test_a_sheet_whose_answers_repeat_an_item_is_refused_before_a_release(
+    tmp_path: Path, audit: Callable[..., Run], form: Callable[[str], str]
+) -> None:
+    run, stem = audit(80), restricted_set.items(80)[3]["question"]
+    given = ("export", "sheet", run.folder, "--only", "accuracy", "--answers", tmp_path / "answers.yaml")
+    (tmp_path / "answers.yaml").write_text(json.dumps({"cost": "2 hours", "disagreement": form(stem)}))
+    done = invoked(*given, "-o", tmp_path / "first")
+    assert done.exception.exit_code == 4
+    assert "disagreement" in str(done.exception)
+    assert not any(word in str(done.exception).lower() for word in stem.lower().split() if len(word) > 8)
+    assert not (tmp_path / "first").exists()
+    assert not record.releases_of(evaluator_key(), record.record_file())
+    (tmp_path / "answers.yaml").write_text(json.dumps({"disagreement": "Two reviewers doubted a key."}))
+    assert invoked(*given, "-o", tmp_path / "second").exit_code == 0
+
+
 def test_a_reworded_label_is_charged_once(
     tmp_path: Path, audit: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
