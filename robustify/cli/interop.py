@@ -96,7 +96,7 @@ def import_(
     tree["unused"] = unused
     sources = done.manifest["config"].get("data") or ()
     # run.json has no folders.
-    placed = [{**one, "path": str(path)} for one, path in zip(sources, data, strict=False)]
+    placed = [{**one, **how, "path": str(path)} for one, path in zip(sources, data, strict=False)]
     return close_run(done, {**tree, "summary": summary.tree()}, strict=strict, sources=placed or None)
 
 

@@ -78,9 +78,7 @@ def import_logs(
         require_ordinary_files(about, gathered.items or (), files, called, ids)
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": run_name(named, _UNNAMED)}
-        config = _config(
-            read, gathered, [with_path(str(path), lambda file: Path(file).name) for path in data], settings
-        )
+        config = _config(read, gathered, [_without_folder(source) for source in sources], settings)
         with watch("looking at the options", 0):
             asked = _asked(config, read, gathered, bench)
         refuse_twins(config, asked.fingerprints)
@@ -90,8 +88,16 @@ def import_logs(
             return judged_run(config, asked, folder, force=force)
 
 
+def _without_folder(source: Source) -> dict[str, Any]:
+    """Return how a file of items was read, for the config. Folders differ between machines."""
+    return {**source.model_dump(), "path": with_path(source.path, lambda file: Path(file).name)}
+
+
 def _config(
-    logs: Sequence[Log], gathered: Gathered, data: Sequence[str], settings: Mapping[str, object]
+    logs: Sequence[Log],
+    gathered: Gathered,
+    data: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, object],
 ) -> Config:
     """Return the settings for judging imported answers. Models need none, because their answers are in the logs."""
     asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
@@ -105,7 +111,7 @@ def _config(
             notes.setdefault(note, []).append(log.file)
     tree: dict[str, Any] = {
         "sensitivity": "public",
-        "data": [{"path": file} for file in data or [log.file for log in logs]],
+        "data": data or [{"path": log.file} for log in logs],
         "screen": {"mode": mode, "voters": voters},
         "notes": [
             *(f"{join_few(files)}: {note}" for note, files in notes.items()),

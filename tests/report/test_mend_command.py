@@ -93,6 +93,41 @@ def test_the_command_on_the_terminal_works_where_the_audit_was_started(
     )
 
 
+def test_the_command_of_an_import_reads_the_file_as_the_import_did(robustify, tmp_path: Path) -> None:
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    n = 60
+    rows = [[f"How long does pan {i} simmer?", f"for {i} minutes", f"for {i} hours", "A"] for i in range(n)]
+    with (folder / "pans.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(
+            [("question", "A", "B", "answer"), *rows, ("Which pan?", "iron", "clay", "E")]
+        )
+    docs = [{"question": q, "choices": [a, b], "answer": 0} for q, a, b, _ in rows]
+    logged = [
+        {"doc_id": i, "doc": doc, "target": "0", "filtered_resps": [[-1.0, False], [-2.0, False]], "acc": 1.0,
+         "arguments": [[doc["question"], f" {text}"] for text in doc["choices"]]}
+        for i, doc in enumerate(docs)
+    ]  # fmt: skip
+    jsonl(tmp_path / "samples_pans_2026-11-01T10-00-00.jsonl", logged)
+    ended = robustify(
+        "import",
+        "samples_pans_2026-11-01T10-00-00.jsonl",
+        "--data",
+        "sets/pans.csv",
+        "-o",
+        "out",
+        "--skip-bad",
+    )
+    assert ended.code in (0, 7), ended.err
+    (command,) = (line for line in ended.out.splitlines() if line.startswith("  robustify mend "))
+    words = shlex.split(command)[1:]
+    assert Path(words[1]) == Path("sets/pans.csv")
+    assert "--skip-bad" in words
+    # The pages name the same options, and no folder.
+    named = shlex.split(json.loads(robustify("report", "out", "--json").out)["mend"])[1:]
+    assert named == ["mend", "pans.csv", *words[2:]]
+
+
 def source(**changes: object) -> dict[str, object]:
     return {"path": "a.jsonl", "split": None, "fields": None, "skip_bad": False, **changes}
 
