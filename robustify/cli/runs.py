@@ -106,7 +106,6 @@ def close_run(
 ) -> int:
     """Print the summary of a run, or `tree` as JSON. With the `sources` of its config, the command to mend them has their
     folders. Return the exit code of its state."""
-    from robustify.report.mend_command import located
     from robustify.report.opening import closing
     from robustify.report.printing import guardrail_label
     from robustify.report.released_page import released_lines
@@ -120,8 +119,8 @@ def close_run(
         print_result(tree, released_lines(run.released, str(run.folder)))
     else:
         failed = [check.name for check in run.summary.halting]
-        manifest = run.manifest if sources is None else located(run.manifest, sources)
-        print_result(tree, closing(run.summary, str(run.folder), manifest, painted), shown=str)
+        lines = closing(run.summary, str(run.folder), run.manifest, painted, sources)
+        print_result(tree, lines, shown=str)
     if run.state == "failed":
         names = ", ".join(map(guardrail_label, failed))
         click.echo(f"robustify: The run failed ({names}), so lm_eval_tasks was not written.", err=True)

@@ -11,43 +11,39 @@ from robustify.report.advice import Recommendation
 POOL = "--pool CANDIDATES"
 
 
-def mend_command(manifest: Mapping[str, Any]) -> str:
+Sources = Sequence[Mapping[str, Any]]
+
+
+def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> str:
     """Return the command that mends the file of a public run, or "" if the run did not read its items from a single file.
 
-    `manifest` is run.json, which has no folders, so that the command works in the folder of the file. If it is `located`,
-    the command works in the working directory."""
-    sources: Sequence[Mapping[str, Any]] = (manifest.get("config") or {}).get("data") or ()
+    `manifest` is run.json, and the command works in the folder of the file. With the sources as `typed`, or as in a config,
+    it works in the working directory."""
+    sources: Sources = (manifest.get("config") or {}).get("data") or ()
     imported = manifest.get("import")
     if len(sources) != 1 or (imported and imported["items"]["from"] != "data"):
         return ""
-    source = sources[0]
+    source = sources[0] if typed is None else _near(typed[0])
     data = source["path"]
     path = PurePath(name_of(data) if named_set(data) else data)
+    file = path.name if typed is None else str(path)
     # A name that begins with a hyphen would be taken for an option.
-    name, stem = (f"./{text}" if text.startswith("-") else text for text in (str(path), path.stem))
+    name, stem = (f"./{text}" if text.startswith("-") else text for text in (file, path.stem))
     name = data if named_set(data) else name
     ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
     words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
     return " ".join(map(shlex.quote, words))
 
 
-def located(manifest: Mapping[str, Any], sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return run.json with the sources of the config, whose paths are those that the user can type here."""
-    here = [
-        {
-            **source,
-            "path": with_path(source["path"], _typed),
-            "include_path": [_typed(folder) for folder in source.get("include_path") or ()],
-        }
-        for source in sources
-    ]
-    return {**manifest, "config": {**manifest["config"], "data": here}}
+def _near(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a source whose paths leave out the working directory if they are below it."""
 
+    def near(path: str) -> str:
+        folder = Path.cwd()
+        return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
-def _typed(path: str) -> str:
-    """Return a path, without the working directory if it is below it."""
-    folder = Path.cwd()
-    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
+    folders = [near(folder) for folder in source.get("include_path") or ()]
+    return {**source, "path": with_path(source["path"], near), "include_path": folders}
 
 
 def advised(command: str, todo: Sequence[Recommendation]) -> str:

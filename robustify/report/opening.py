@@ -12,7 +12,7 @@ from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
 from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
 from robustify.report.format import Table, Tone, cell, counted, table
-from robustify.report.mend_command import advised, mend_command
+from robustify.report.mend_command import Sources, advised, mend_command
 from robustify.report.printing import finding, guardrail_line, markdown, sentence
 from robustify.report.quoting import Quote, quotes
 
@@ -47,8 +47,11 @@ class FirstScreen:
     mend: str = ""
 
 
-def opening(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) -> FirstScreen:
-    """Return the content of the first screen for a summary. With the `manifest` of its run, it has a command to mend it."""
+def opening(
+    s: Summary, manifest: Mapping[str, Any] = MappingProxyType({}), typed: Sources | None = None
+) -> FirstScreen:
+    """Return the content of the first screen for a summary. With the `manifest` of its run, it has a command to mend it, in
+    which the paths are those of `typed` sources."""
     g = grounds(s)
     tone, line = headline(g)
     above = tuple(f"{sentence(r)}." for r in s.reasons if r.code == "one_position")
@@ -60,7 +63,7 @@ def opening(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) -> F
     checks = (*(((None, other),) if other else ()), *_checks(s, g))
     todo = recommendations(s, g)
     return FirstScreen(
-        line, tone, above, number, quotes(s, g), checks, todo, advised(mend_command(manifest), todo)
+        line, tone, above, number, quotes(s, g), checks, todo, advised(mend_command(manifest, typed), todo)
     )
 
 
@@ -128,9 +131,11 @@ def closing(
     folder: str,
     manifest: Mapping[str, Any] = MappingProxyType({}),
     paint: Paint = lambda _tone, line: line,
+    typed: Sources | None = None,
 ) -> list[str]:
-    """Return the closing lines of a run on a terminal, at most 79 characters wide except for commands and long paths."""
-    screen = opening(summary, manifest)
+    """Return the closing lines of a run on a terminal, at most 79 characters wide except for commands and long paths. The
+    command to mend the set has the paths of `typed` sources."""
+    screen = opening(summary, manifest, typed)
     lines = _wrapped(screen.above)
     lines += [paint(screen.tone, line) for line in _wrapped([screen.verdict])]
     lines += _wrapped([screen.number, *(one.line for one in screen.quotes[:MOST_QUOTED])])
