@@ -309,7 +309,13 @@ def test_a_run_of_nearly_nothing_says_so() -> None:
     files = render(read({**parts, **empty}), {})
     well_made(files)
     assert "Not evaluated" in files["report.md"]
-    assert "Not measured in this run: no answers without" in text_of_page(files["report.html"])
+    page = files["report.html"]
+    assert "Not measured in this run: no answers without" in text_of_page(page)
+    # No part of the page is a title alone, and the contents name only what is there.
+    groups = re.findall(r'<section id="(.+?)" class="group">\n<h2>.+?</h2>(.*?)</section>', page, re.DOTALL)
+    assert "models" not in dict(groups)
+    assert all(re.search("<(details|table|p)", content) for _, content in groups)
+    assert set(re.findall('class="down" href="#(.+?)"', page)) == set(dict(groups))
 
 
 def renamed(name: str) -> dict[str, Any]:
