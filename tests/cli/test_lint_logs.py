@@ -208,3 +208,14 @@ def test_two_models_in_two_files_are_compared_only_within_a_task(tmp_path: Path)
     other = second.with_name("samples_other.jsonl")
     second.rename(other)
     assert found_in([first, other]) == []
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_example_with_the_question_but_other_options_is_another_item(same: bool, tmp_path: Path) -> None:
+    rows = []
+    for item in house_items(1):
+        example = item if same else replace(item, options=tuple(f"no {text}" for text in item.options))
+        rows.append(letters_row(item, 0, f"{example.prompt()} {'ABCD'[item.key]}\n\n{item.prompt()}"))
+    write_jsonl(tmp_path / LOG, rows)
+    codes = {one.code for one in found_in([tmp_path / LOG])}
+    assert codes & {"L004", "L005"} == ({"L004"} if same else set())

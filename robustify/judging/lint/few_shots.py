@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded, unspaced
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
-from robustify.reading.marks.labelling import cut_at_labels, without_tail
+from robustify.reading.marks.labelling import ListedOptions, cut_at_labels, without_tail
 from robustify.reading.marks.picks import Picked, read_pick
 from robustify.reading.marks.reply_parts import answer_words
 
@@ -79,7 +79,7 @@ def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
         hits = []
         for row in log.rows:
             own = [example for example in _examples(questions, row) if _same(example.item, row.item)]
-            if any(_ANSWER.search(example.text) for example in own):
+            if any(_ANSWER.search(example.text) and not _has_other_options(example) for example in own):
                 hits.append((row, "the item is an example in its own prompt"))
         yield from gathered(log, hits)
 
@@ -113,20 +113,31 @@ def _is_wrong(example: Example) -> bool:
     """Return whether an example names another option than the key of its item. Its options may be in another order."""
     item = example.item
     *_, answer = [None, *_ANSWER.finditer(example.text)]
-    if answer is None or item.key is None:
+    if answer is None or item.key is None or _has_other_options(example):
         return False
-    listed = cut_at_labels(example.text[: answer.start()])
-    listed = without_tail(listed) if listed else None
-    choices, order = item.choices, list(range(item.k))
+    listed, choices = _listed(example), item.choices
     if listed is not None:
-        own = [unspaced(choice).casefold() for choice in item.choices]
-        texts = [unspaced(text).casefold() for text in listed.texts]
-        if sorted(own) != sorted(texts):
-            return False
-        order = [own.index(text) for text in texts]
-        choices = tuple(item.choices[index] for index in order)
+        own = _plain(item.choices)
+        choices = tuple(item.choices[own.index(text)] for text in _plain(listed.texts))
     pick = read_pick(answer["answer"], choices, listed.labels if listed else None)
     return isinstance(pick, Picked) and unspaced(choices[pick.index]) != unspaced(item.choices[item.key])
+
+
+def _listed(example: Example) -> ListedOptions | None:
+    """Return the labelled options that an example lists before its answer."""
+    *_, answer = [None, *_ANSWER.finditer(example.text)]
+    listed = cut_at_labels(example.text[: answer.start()] if answer else example.text)
+    return without_tail(listed) if listed else None
+
+
+def _has_other_options(example: Example) -> bool:
+    """Return whether an example lists other options than the item of the log that has its question."""
+    listed = _listed(example)
+    return listed is not None and sorted(_plain(listed.texts)) != sorted(_plain(example.item.choices))
+
+
+def _plain(texts: Sequence[str]) -> list[str]:
+    return [unspaced(text).casefold() for text in texts]
 
 
 def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -> int:
