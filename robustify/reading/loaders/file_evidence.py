@@ -28,6 +28,7 @@ _ROWS_OF_LETTERS = 10
 _MARK = "the mark in the choices"
 _ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
+_GRADES = {"correct": True, "right": True, "incorrect": False, "wrong": False}
 OptionsNamed = Mapping[str, Sequence[frozenset[int]]]
 """For each other column that may be the key: the options that it may name, by row."""
 _NONE, *_ONLY = frozenset[int](), *(frozenset((i,)) for i in range(MOST))
@@ -54,7 +55,7 @@ class Evidence:
         }
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
-        self.n_several_right = 0
+        self.n_several_right = self.n_true_first = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
 
     def again(self, raws: Iterable[RawItem]) -> "Evidence":
@@ -84,6 +85,7 @@ class Evidence:
             options.append(self._keys.of(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
         self.n_with_lead += not raw.labels and has_lead(raw)
+        self.n_true_first += [*map(option_columns.truth, choices)] == [True, False]
         self.n_several_right += raw.marked is not None and _right_has_separator(choices, raw.marked)
         if raw.unread:
             self.unread.update([*dict.fromkeys(raw.unread)])
@@ -113,10 +115,18 @@ class Evidence:
         return Counter(self.written)
 
     def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[str]:
-        """Yield a note for each column beside the key that names another option in some rows, and an option in most, and
-        one on keys whose text is that of no option."""
+        """Yield a note for each column beside the key that names another option in some rows, and an option in most, one on
+        keys whose text is that of no option, and one on keys 1 that could mean true or the second option."""
         if n := sum(key.other_text for key in self.written):
             yield f"in {n:,} of {len(keys):,} rows, the text after the letter of the key is no option; the letter counts"
+        forms = {key.form for key in keys if not key.fault}
+        if (
+            self.checked is not None
+            and 2 * self.n_true_first > len(keys)
+            and forms == {answer_keys.FORMS["index"]}
+        ):
+            n_first = f"in {self.n_true_first:,} of {len(keys):,} rows"
+            yield f"{n_first}, true or yes is the first of two options; the key 1 was read as the second"
         for name in self.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
             both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
@@ -301,12 +311,21 @@ def _texts(cell: object) -> list[str]:
     return cell if isinstance(cell, list) and all(isinstance(member, str) for member in cell) else []
 
 
+def _grade(cell: object, marked: bool) -> object:
+    """Return the truth value of `correct` or `incorrect`, and with `marked`, of any mark."""
+    grade = _GRADES.get(cell.strip().casefold()) if isinstance(cell, str) else None
+    return option_columns.truth(cell) if grade is None and marked else grade
+
+
 def _graded(case: Case) -> str | None:
     key, sample = case.evidence.fields.key or "", case.sample
     if is_named(key, "key", slice(2)) or key in several(case.evidence.fields.choices):
         return None
-    for name in usual_names([*sample[0]], NAMES["option_mark"]) if sample and key else ():
-        marks = [option_columns.truth(cells.get(name)) for cells in sample]
+    if usual_names([name for name in next(iter(sample), ()) if name != key], NAMES["picks.pick"]):
+        return None  # The marks are those of the picks.
+    for name in sample[0] if sample and key else ():
+        marked = is_named(name, "option_mark") or is_named(name, "picks.correct")
+        marks = [_grade(cells.get(name), marked) for cells in sample]
         if name != key and all(mark in (True, False) for mark in marks) and (n := marks.count(False)):
             return (
                 f" `{name}` says that `{key}` is wrong in {n} of the first {len(sample)} rows, so it may hold answers that "

@@ -159,7 +159,7 @@ def test_a_list_of_the_same_options_in_another_order_leaves_only_keys_of_text_cl
     assert right(loaded(tmp_path / "y", shuffled, **mapped)) == [toys[n % 4] for n, toys in enumerate(TOYS)]
 
 
-@pytest.mark.parametrize("marks", [("yes", "no"), (True, False), ("TRUE", "FALSE")])
+@pytest.mark.parametrize("marks", [("yes", "no"), (True, False), ("Correct", "Incorrect")])
 def test_answers_that_are_marked_as_wrong_are_no_keys(tmp_path: Path, marks: tuple[object, object]) -> None:
     content = rows(lambda toys, _: toys)
     graded = [row | {"correct": marks[n == 5]} for n, row in enumerate(content)]
@@ -168,7 +168,9 @@ def test_answers_that_are_marked_as_wrong_are_no_keys(tmp_path: Path, marks: tup
     expected = [toys[n % 4] for n, toys in enumerate(TOYS)]
     assert right(loaded(tmp_path / "x", graded, fields={"key": "answer"})) == expected
     assert right(loaded(tmp_path / "y", [row | {"correct": marks[0]} for row in content])) == expected
-    # A column that nobody takes for a given answer keeps its word.
+    # The marks may be those of a prediction, and the key may have a name of its own.
+    picked = [row | {"prediction": "A"} for row in graded]
+    assert right(loaded(tmp_path / "p", picked)) == expected
     right_ones = [{**row, "correct_answer": row["answer"], "answer": "A"} for row in graded]
     assert right(loaded(tmp_path / "z", right_ones)) == expected
 
@@ -201,3 +203,23 @@ def test_a_number_that_stands_for_a_class_is_read_as_the_name_of_the_class(
     for name in ("x.parquet", "x.arrow"):
         found = load(Source(path=str(tmp_path / name)))
         assert [item.key for item in found.items] == [read[n % 3] for n in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("options", "noted"),
+    [
+        (["True", "False"], True),
+        (["yes", "no"], True),
+        (["no", "yes"], False),  # 1 is the second option, and it is yes
+        (["True", "False", "Unknown"], False),
+    ],
+)
+def test_a_note_says_that_a_1_was_read_as_the_second_option(
+    tmp_path: Path, options: list[str], noted: bool
+) -> None:
+    content = [{"question": f"Is kite {n} red?", "options": options, "answer": n % 2} for n in range(N)]
+    found = loaded(tmp_path / "x", content)
+    assert right(found) == [options[n % 2] for n in range(N)]
+    assert any("key 1" in note for note in notes(found)) == noted
+    words = loaded(tmp_path / "y", [row | {"answer": options[n % 2]} for n, row in enumerate(content)])
+    assert not any("key 1" in note for note in notes(words))
