@@ -70,7 +70,7 @@ def lint(
     fail_on: str,
     fix: bool,
 ) -> int:
-    """Find cues that give the keys away in files of items, and errors of the harness in logs.
+    """Find cues that give keys away, and harness errors in logs.
 
     No model is needed. A cue of one item, such as the longest option, is a note. It is a warning if the keys of a
     file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The
