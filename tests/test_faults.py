@@ -337,7 +337,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "expected one of auto, index"),
     "a question": (["validate", "ZQX is the question that somebody pasted here?"], 2, "<argument 2>"),
     "a config to init": (["init", "demo_benign.yaml"], 2, "is already a config"),
-    "one run to compare": (["compare", "one"], 2, "expected two or more"),
+    "one run to compare": (["compare", "one"], 2, "does not exist"),
 }  # fmt: skip
 
 
