@@ -149,8 +149,9 @@ def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) 
     from robustify.export.sheet import read_answers, write_sheet
     from robustify.export.writing import staged
     from robustify.pipeline.restricted_folder import publish
+    from robustify.restricted.terms import quoted_sets
 
-    stated = read_answers(answers, run.restricted)
+    stated = read_answers(answers, quoted_sets if run.restricted else None)
     if run.restricted or groups:
         publish(run, out, groups)
         with owner_only():

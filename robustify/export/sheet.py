@@ -5,7 +5,7 @@ of a restricted run is made from its published page alone.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,6 @@ from robustify.items.views import View, names, template
 from robustify.report.format import bracketed, count, in_points, percent
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown, standing
-from robustify.restricted.terms import quoted_sets
 from robustify.runs.run import Run
 from robustify.runs.stored import json_file
 
@@ -61,10 +60,14 @@ def table() -> Mapping[str, Any]:
     return tree
 
 
-def read_answers(path: Path | None, restricted: bool = False) -> Mapping[str, str]:
-    """Read what people know, by the name of its criterion. Raise `UsageError` if the file cannot be read, or has an unknown
-    name or a value that is not a text, and `AuthorisationError` if it has what a `restricted` run never has, or repeats an
-    item of an accepted set."""
+def read_answers(
+    path: Path | None, quoted_sets: Callable[[str], Sequence[str]] | None = None
+) -> Mapping[str, str]:
+    """Read what people know, by the name of its criterion. For a restricted run, `quoted_sets` returns the accepted sets of
+    which a text repeats an item.
+
+    Raise `UsageError` if the file cannot be read, or has an unknown name or a value that is not a text. For a restricted
+    run, raise `AuthorisationError` if it has what such a run never has, or repeats an item."""
     if path is None:
         return {}
     try:
@@ -80,10 +83,10 @@ def read_answers(path: Path | None, restricted: bool = False) -> Mapping[str, st
             hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(allowed)}."
             raise UsageError(f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}")
     for criterion in table()["criteria"]:
-        if restricted and criterion.get("private") and criterion["name"] in tree:
+        if quoted_sets and criterion.get("private") and criterion["name"] in tree:
             raise AuthorisationError(f"{path}: {table()['private']} Remove {criterion['name']}.")
-    for name, text in tree.items() if restricted else ():
-        if sets := quoted_sets(text):
+    for name, text in tree.items():
+        if quoted_sets and (sets := quoted_sets(text)):
             raise AuthorisationError(
                 f"{path}: {name} repeats an item of {', '.join(sets)}. {table()['private']} Use other words."
             )

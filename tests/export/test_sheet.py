@@ -96,7 +96,7 @@ def test_no_item_of_a_restricted_set_is_taken_as_an_example(tmp_path: Path) -> N
     (tmp_path / "sheet.yaml").write_text("example: Which lamp is lit first?\n")
     assert set(read_answers(tmp_path / "sheet.yaml")) == {"example"}
     with refused(4, "Remove example"):
-        read_answers(tmp_path / "sheet.yaml", restricted=True)
+        read_answers(tmp_path / "sheet.yaml", lambda _text: [])
 
 
 def test_prompts_are_quoted_only_if_they_are_those_of_the_run(tmp_path: Path) -> None:
