@@ -20,12 +20,11 @@ from robustify.freeform.llm_judge.judges import line_of
 from robustify.freeform.llm_judge.structures import Pairs, readable, structures
 from robustify.freeform.llm_judge.verdicts import Reading
 from robustify.freeform.prompt_templates import rendered, template_named
-from robustify.freeform.running import Watch
 from robustify.freeform.schema import require_packages
 from robustify.judging.lint.cues import FORM
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import LEVEL
-from robustify.models.engines.protocols import Metered, Progress, Writer
+from robustify.models.engines.protocols import Metered, Progress, Watch, Writer
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
 from robustify.models.replies import BATCH, Purpose, Replies, replies_to

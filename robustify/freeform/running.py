@@ -5,8 +5,7 @@ are asked again. Replies of a restricted set are not cached, and only numbers le
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,10 @@ from robustify.freeform.questions import convert_item, read_answers, with_facts
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGrades
-from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.engines.protocols import Progress, Watch, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.reading.jsonl import read_jsonl
 
-Watch = Callable[[str, int], AbstractContextManager[Progress]]
 NOT_ASKED = "limit"
 """Reason for items beyond `free.limit`."""
 

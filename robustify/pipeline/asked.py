@@ -17,7 +17,6 @@ from robustify import __version__
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable
 from robustify.base.settings_files import with_path
-from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import Item, no_collector
 from robustify.items.views import View, template
@@ -29,7 +28,7 @@ from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.text_overlap import Overlap
-from robustify.models.engines.protocols import Progress, no_progress
+from robustify.models.engines.protocols import Progress, Watch, no_progress
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 from robustify.pipeline.config import NAMED_FILES, Config, edited
 from robustify.reading.loaders import Loaded

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
-from robustify.freeform.running import Watch
+from robustify.models.engines.protocols import Watch
 from robustify.pipeline.asked import unwatched
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import Log, LogOptions, LogPath, logs_in, pick_tables, read_log

@@ -11,10 +11,10 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.base.settings_files import run_name, with_path
-from robustify.freeform.running import Watch
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
+from robustify.models.engines.protocols import Watch
 from robustify.models.folder import cache_folder
 from robustify.pipeline.asked import (
     RunInput,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from robustify.base.errors import AuthorisationError, UsageError
-from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
+from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
@@ -15,7 +15,7 @@ from robustify.judging.cloze import cloze_labels
 from robustify.judging.text_overlap import overlap, require_files
 from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
-from robustify.models.engines.protocols import Metered
+from robustify.models.engines.protocols import Metered, Watch
 from robustify.models.forecast import (
     Forecast,
     Left,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +12,8 @@ from robustify.items.views import Request
 
 Progress = Callable[[int], None]
 """Callback that receives the number of newly finished requests."""
+Watch = Callable[[str, int], AbstractContextManager[Progress]]
+"""Function that shows the progress of a named step with a number of requests."""
 
 
 def no_progress(_: int) -> None:
