@@ -89,6 +89,23 @@ def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
     return seen
 
 
+WINGS = frozenset({"restricted", "gate", "freeform", "composing"})
+"""Rooms above the core. Only `api` and `cli` plug them in."""
+ABOVE = frozenset({"api", "cli", "__init__", "__main__"})
+
+
+def wings_of_core(root: Path) -> list[str]:
+    """Return the imports of a wing by the core, and by another wing except of the gate by `restricted`."""
+    return sorted(
+        f"{name} -> {target}"
+        for name, targets in graph(root).items()
+        for target in targets
+        if place(target) in WINGS - {place(name)}
+        and place(name) not in ABOVE
+        and (place(name), place(target)) != ("restricted", "gate")
+    )
+
+
 def lines(folder: Path) -> int:
     """Count the lines of all Python files below a folder."""
     return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in folder.rglob("*.py"))
@@ -112,6 +129,22 @@ def many_arguments(root: Path) -> int:
         given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         n += len(given) - (given[:1] in (["self"], ["cls"])) >= 7
     return n
+
+
+_EMPTY = "one found at said there known asked why how won meant whole together made left rest"
+EMPTY_NAMES = frozenset(_EMPTY.split())
+"""Names that do not say what they hold."""
+
+
+def empty_names(root: Path) -> Counter[str]:
+    """Count the variables and arguments named by `EMPTY_NAMES`, by top-level folder."""
+    counts: Counter[str] = Counter()
+    for module, path in modules(root).items():
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in EMPTY_NAMES:
+                    counts[place(module)] += 1
+    return counts
 
 
 def long_functions(root: Path) -> dict[str, int]:
@@ -149,6 +182,8 @@ def measured(root: Path) -> dict[str, object]:
             len(page.read_text(encoding="utf-8").split())
             for page in (root / "README.md", *(root / "docs").glob("*.md"))
         ),
+        "names that say nothing": dict(empty_names(root).most_common()),
+        "imports of a wing by the core": wings_of_core(root),
         "functions with seven or more arguments": many_arguments(root),
         "functions over 60 lines": long_functions(root),
         "public names defined twice": public_twice(root),
@@ -166,7 +201,13 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT)
     given = parser.parse_args()
     for name, value in measured(given.root).items():
-        number = f"{len(value)}: " if isinstance(value, list | dict) else ""
+        match value:
+            case dict() if all(isinstance(n, int) for n in value.values()):
+                number = f"{sum(value.values())}: "
+            case list() | dict():
+                number = f"{len(value)}: "
+            case _:
+                number = ""
         print(f"{name:46} {number}{value}")
 
 

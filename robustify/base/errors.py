@@ -4,14 +4,46 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
+class Notice(str):
+    """A sentence for the user with the `code` of its kind, which stays when the words change: `few-choices`."""
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, text: str, *, code: str) -> "Notice":
+        """Return `text` with a code of lower-case words joined by hyphens."""
+        message = super().__new__(cls, text)
+        message.code = code
+        return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
+        """Return what copies and other processes need to build the message again."""
+        return (str(self),), {"code": self.code}
+
+
+def notice_code(line: str) -> str:
+    """Return the code of a message, or an empty string for a line without one."""
+    return line.code if isinstance(line, Notice) else ""
+
+
 class RobustifyError(Exception):
-    """Base class of errors that the user can fix. `lines` are printed to stderr, and `exit_code` is the exit status."""
+    """Base class of errors that the user can fix. `lines` are printed to stderr, and `exit_code` is the exit status.
+
+    `code` names the kind of error. A line that is a `Notice` has a code of its own, and `codes` are those of all lines.
+    """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, code: str = "") -> None:
         super().__init__("\n".join(lines))
         self.lines: tuple[str, ...] = lines
+        self.code = code or next(filter(None, map(notice_code, lines)), "")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the lines, in order, with the code of the error for a first line without one."""
+        first, *others = (notice_code(line) for line in self.lines or ("",))
+        return tuple(filter(None, (first or self.code, *others)))
 
 
 class UsageError(RobustifyError):
@@ -26,30 +58,35 @@ class DataError(RobustifyError):
     exit_code = 3
 
     @classmethod
-    def gather(cls, faults: Sequence[str], *, most: int = 20) -> "DataError":
+    def gather(cls, faults: Sequence[str], *, most: int = 20, code: str = "") -> "DataError":
         """Combine the faults of a file into one error. Only the number of faults beyond `most` is given."""
         more = len(faults) - most
-        return cls(*faults[:most], *([f"... and {more} more faults of this kind"] if more > 0 else []))
+        counts = [f"... and {more} more faults of this kind"] if more > 0 else []
+        return cls(*faults[:most], *counts, code=code)
 
 
 class RequestError(DataError):
     """Requests that a model cannot accept. `faults` maps positions to reasons, which the message lines repeat."""
 
-    def __init__(self, *lines: str, faults: Mapping[int, str] | None = None) -> None:
-        super().__init__(*lines)
+    def __init__(self, *lines: str, faults: Mapping[int, str] | None = None, code: str = "") -> None:
+        super().__init__(*lines, code=code)
         self.faults = dict(faults or {})
 
     @classmethod
     def of(cls, faults: Mapping[int, str]) -> "RequestError":
         """Build an error with one line per faulty request, given the faults by position."""
-        return cls(*(f"request {place}: {fault}" for place, fault in faults.items()), faults=faults)
+        lines = (
+            Notice(f"request {place}: {fault}", code=notice_code(fault) or "unfit-request")
+            for place, fault in faults.items()
+        )
+        return cls(*lines, faults=faults)
 
 
 class UnaskableError(DataError):
     """Items that a model cannot be asked about, listed by ID. `counted` is a message without IDs or lengths."""
 
-    def __init__(self, *lines: str, counted: str) -> None:
-        super().__init__(*lines)
+    def __init__(self, *lines: str, counted: str, code: str = "") -> None:
+        super().__init__(*lines, code=code)
         self.counted = counted
 
 

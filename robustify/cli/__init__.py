@@ -4,9 +4,12 @@ Each command imports its modules when it runs, so that `--help` is fast. A quest
 not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.
 """
 
+import contextlib
 import errno
 import io
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +20,7 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
-from robustify.base.errors import RobustifyError, UsageError
+from robustify.base.errors import RobustifyError, UsageError, notice_code
 from robustify.base.redaction import UNMUTED, firewall
 from robustify.base.texts import escape_what_is_missing
 from robustify.cli import comparing_runs, runs
@@ -172,9 +175,9 @@ def exit_code(error: BaseException) -> int:
     """Print an error and return its exit code."""
     match error:
         case RobustifyError():
-            return _ended(error.exit_code, *error.lines)
+            return _ended(error.exit_code, *error.lines, code=error.code)
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return _ended(130, "Interrupted. Run the same command to go on.")
+            return _ended(130, "Interrupted. Run the same command to go on.", code="interrupted")
         case click.exceptions.Exit():
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
@@ -184,7 +187,8 @@ def exit_code(error: BaseException) -> int:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             more = f" (for help, run `{context.command_path} --help`)" if context is not None else ""
-            return _ended(error.exit_code, " ".join(error.format_message().split()) + more)
+            kind = "-".join(_CAPITALISED.findall(type(error).__name__)).lower()
+            return _ended(error.exit_code, " ".join(error.format_message().split()) + more, code=kind)
         # Click wraps stdout if its reader is gone, and ends with code 1.
         case BrokenPipeError() | SystemExit() if isinstance(error, OSError) or _reader_is_gone():
             _drop_stdout()
@@ -195,24 +199,31 @@ def exit_code(error: BaseException) -> int:
             return 0
         case OSError(errno=errno.EBADF):
             _drop_stdout()
-            return _ended(6, "stdout is closed; expected a file, a pipe, or a terminal.")
+            return _ended(
+                6, "stdout is closed; expected a file, a pipe, or a terminal.", code="stdout-closed"
+            )
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             full = f"The disk is full ({os.strerror(error.errno or 0)})."
-            return _ended(6, f"{full} Free some space, and run the same command again.")
+            return _ended(6, f"{full} Free some space, and run the same command again.", code="disk-full")
         case OSError(errno=errno.ENAMETOOLONG):
-            return _ended(2, "A path is too long for this system; expected a shorter path.")
+            return _ended(2, "A path is too long for this system; expected a shorter path.", code="long-path")
         case OSError(errno=errno.EIO):
-            return _ended(6, "A disk failed (input/output error). Run the same command on another disk.")
+            more = "Run the same command on another disk."
+            return _ended(6, f"A disk failed (input/output error). {more}", code="disk-failed")
         case MemoryError() | OSError(errno=errno.ENOMEM):
             more = "Use more memory, or a smaller --limit or `max_batch_tokens`."
-            return _ended(6, f"The memory is full. {more}")
+            return _ended(6, f"The memory is full. {more}", code="memory-full")
         case ImportError(msg=str(message)) if any(words in message for words in _UNMAPPED):
             return _ended(
                 6,
                 f"The memory is full: a library did not fit; expected about {_LIBRARIES} MiB. Use more memory.",
+                code="memory-full",
             )
         case _:
-            return _ended(1, *firewall.bug_lines(error))
+            return _ended(1, *firewall.bug_lines(error), code="bug")
+
+
+_CAPITALISED = re.compile("[A-Z][a-z]*")
 
 
 _UNMAPPED = ("failed to map segment", "annot allocate memory", "annot map zero-fill pages")
@@ -223,7 +234,7 @@ _LIBRARIES = 1_500
 
 def terminated(_signal: int, _frame: FrameType | None) -> None:
     """End the process on SIGTERM."""
-    raise SystemExit(_ended(143, "Terminated. Run the same command to go on."))
+    raise SystemExit(_ended(143, "Terminated. Run the same command to go on.", code="terminated"))
 
 
 def _reader_is_gone() -> bool:
@@ -235,11 +246,19 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _ended(code: int, *lines: str) -> int:
-    for line in lines:
-        UNMUTED.write(f"robustify: {printable(concealed(line, sys.argv[1:]))}\n")
+def _ended(status: int, *lines: str, code: str) -> int:
+    """Print an error to stderr, with its code after the first line, and as JSON to stdout if `--json` was given."""
+    shown = [printable(concealed(line, sys.argv[1:])) for line in lines]
+    codes = [notice_code(line) or (code if i == 0 else "") for i, line in enumerate(lines)]
+    for line, line_code in zip(shown, codes, strict=True):
+        UNMUTED.write(f"robustify: {line}{line_code and f' [{line_code}]'}\n")
     UNMUTED.flush()
-    return code
+    # A failed audit or guardrail is said after the result, which is the one JSON object.
+    if "--json" in sys.argv[1:] and status not in (7, 130, 143):
+        tree = {"code": code, "exit_code": status, "lines": shown, "codes": [*filter(None, codes)]}
+        with contextlib.suppress(OSError):
+            click.echo(json.dumps({"error": tree}))
+    return status
 
 
 def concealed(line: str, arguments: Sequence[str]) -> str:
