@@ -44,16 +44,12 @@ def test_a_room_imports_only_from_floors_below(here: str) -> None:
     assert not [t for t in others if (here, t) not in AMONG_EQUALS], f"{here} imports {', '.join(others)}"
 
 
-def test_only_recognition_and_its_command_import_the_gate() -> None:
+def test_only_its_command_imports_the_gate() -> None:
     graph = house.graph(ROOT)
     users = {
         name for name in graph if house.place(name) != "gate" and "gate" in map(house.place, graph[name])
     }
-    assert users == {
-        "robustify.restricted.recognition",
-        "robustify.restricted.item_marks",
-        "robustify.cli",
-    }
+    assert users == {"robustify.cli"}
 
 
 def test_every_place_stands_on_a_floor_and_no_two_import_each_other() -> None:

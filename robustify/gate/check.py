@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import DataError
+from robustify.base.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.base.key_file import Key
 from robustify.base.texts import escaped
 from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.gate.joined import joined
 from robustify.gate.opaque import MOST_BYTES, is_pointer, keys_in, states, text_of, unreadable, why_refused
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight

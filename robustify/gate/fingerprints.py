@@ -24,8 +24,8 @@ from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import read_regular, writable, write_atomic
+from robustify.base.folded_words import fold, kept_words, lexicon_file
 from robustify.base.key_file import Key
-from robustify.gate.folded_words import fold, kept_words, lexicon_file
 
 MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from robustify.gate.folded_words import BREAK, unescaped
+from robustify.base.folded_words import BREAK, unescaped
 
 LEAST = 12
 """Minimum number of pieces to join. Seven words are at least as many tokens or characters."""

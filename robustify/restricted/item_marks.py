@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.gate.folded_words import fold, kept_words, narrow
+from robustify.base.folded_words import fold, kept_words, narrow
 from robustify.items.item import Item
 
 SIZE = 8

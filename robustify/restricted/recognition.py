@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from robustify.base.errors import AuthorisationError
-from robustify.gate.folded_words import LEAST_TERMS, fold, narrow, terms_named
+from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
 from robustify.reading.loaders.open_file import NamedSet

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robustify.base.folded_words import lexicon_file
 from robustify.gate.check import RULES
 from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.folded_words import lexicon_file
 from robustify.gate.opaque import MOST_BYTES
 from tests.gate.corpus import DISGUISES, FORMS, Made, made, zipped
 from tests.gate.layouts import KEY_STYLES, LAYOUTS

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import AuthorisationError, DataError
+from robustify.base.folded_words import kept_words
 from robustify.base.key_file import FILE_VARIABLE, VARIABLE, Key, load_key
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.command import run_gate as main
@@ -20,7 +21,6 @@ from robustify.gate.fingerprints import (
     read_texts,
     write_index,
 )  # fmt: skip
-from robustify.gate.folded_words import kept_words
 from tests.gate.corpus import CARRIERS, EDITS, FORMS, GOALS, made
 from tests.gate.repo import (
     KEY,
