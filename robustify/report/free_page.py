@@ -80,9 +80,10 @@ def grade_lines(summary: Node) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for texts in rows if found.rows else ():
         yield "  ".join([*map(str.ljust, texts[:2], widths), *map(str.rjust, texts[2:], widths[2:])])
-    for one, two, kind, *cells in _tables(summary)["pairs"].rows:
-        difference, p, _ = (cell.exact for cell in cells)
-        yield f"{one.main} less {two.main}, {kind.main}: {difference}{f', p {p}' if cells[1].value is not None else ''}"
+    for pair in summary["pairs"]:
+        difference, p_value = cell(_rate(pair["difference"]), "points"), p_cell(pair["p"])
+        names = f"{plain(pair['model'])} less {plain(pair['other'])}, {plain(spaced(pair['kind']))}"
+        yield f"{names}: {difference.exact}{f', p {p_value.exact}' if p_value.value is not None else ''}"
     for judge in sorted({judge for entry in summary["models"].values() for judge in entry["judges"]}):
         yield f"judge {plain(judge)}: {summary['calibration']['status']}"
 

@@ -195,6 +195,13 @@ def test_two_models_are_compared_on_each_kind_and_on_the_items_of_both() -> None
     ]
 
 
+def test_two_models_with_too_few_scores_have_a_line_without_a_difference() -> None:
+    grades = [row(f"i{i}", "grader_error", model=model) for model in ("base", "tuned") for i in range(5)]
+    (pair,) = summarise([], grades)["pairs"]
+    assert (pair["difference"]["value"], pair["p"]) == (None, None)
+    assert [*grade_lines(summarise([], grades))][-1].startswith("tuned less base, short text:")
+
+
 def test_two_templates_are_compared_on_the_same_answers() -> None:
     """The first template needs a second attempt and calls all right, and the second is read at once and is right."""
 
