@@ -26,8 +26,8 @@ FLOORS: list[set[str]] = [
     {"cli", "__main__"},
 ]
 """Rooms and the files at the top. A room imports from its floor and from floors below, and rooms form no circle."""
-AMONG_EQUALS = {("models", "reading"), ("composing", "freeform"), ("__main__", "cli")}
-"""Imports within a floor: engines read the marks of replies, and writers are asked and read like judges."""
+AMONG_EQUALS = {("models", "reading"), ("__main__", "cli")}
+"""Imports within a floor: engines read the marks of replies."""
 JUDGE = {"items", "judging", "report"}
 HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "ray", "openai"}
 

@@ -218,7 +218,7 @@ def prompts(
         robustify prompts grader/mcq --items items.csv --item 12
     """
     from robustify.base.errors import UsageError
-    from robustify.freeform.prompt_templates import INVENTED, listed_prompts, prompt_files, prompt_for
+    from robustify.items.prompt_templates import INVENTED, listed_prompts, prompt_files, prompt_for
 
     if prompt_id is None:
         rows = listed_prompts(template_dir)

@@ -24,11 +24,10 @@ from robustify.base.errors import DataError
 from robustify.base.redaction import HoldsText
 from robustify.composing.pool import UNCLEAR, VERDICTS, Candidate, Pool, same_form, without_doubtful
 from robustify.composing.writers import CandidateWriter, Grow, WriterSettings
-from robustify.freeform.llm_judge.verdicts import majority_vote
 from robustify.items.answers import Answers
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import FULL_OF, Mode, as_compared
-from robustify.judging.stats.intervals import Agreement, Rate, agreement, rate
+from robustify.judging.stats.intervals import Agreement, Rate, agreement, majority_vote, rate
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Watch

@@ -16,11 +16,7 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints
 from robustify.base.errors import UsageError
 from robustify.composing.pool import Candidate, Pool
-from robustify.freeform.llm_judge.judges import line_of
-from robustify.freeform.llm_judge.structures import Pairs, readable, structures
-from robustify.freeform.llm_judge.verdicts import Reading
-from robustify.freeform.prompt_templates import rendered, template_named
-from robustify.freeform.schema import require_packages
+from robustify.items.prompt_templates import rendered, template_named
 from robustify.judging.lint.cues import FORM
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import LEVEL
@@ -29,6 +25,7 @@ from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
 from robustify.models.replies import BATCH, Purpose, Replies, replies_to
 from robustify.reading.marks.labelling import cut_at_labels, positions_in_series, split_labels, without_tail
+from robustify.reading.reply_structures import Pairs, Reading, line_of, readable, require_packages, structures
 
 ASKED = 2
 """Candidates asked for an item that a rule must win. One breaks the rule, and two leave a choice."""

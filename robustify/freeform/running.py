@@ -14,10 +14,10 @@ from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import GRADERS, grade_answers, require_grading
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.metrics import HumanLabel, calibrate, human_from
-from robustify.freeform.prompt_templates import PromptTemplate, rendered
 from robustify.freeform.questions import convert_item, read_answers, with_facts
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
+from robustify.items.prompt_templates import PromptTemplate, rendered
 from robustify.judging.free_response import FreeGrades
 from robustify.models.engines.protocols import Progress, Watch, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from robustify.base.errors import DataError, UsageError, installing
+from robustify.base.errors import DataError
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import Settings
-from robustify.freeform.prompt_templates import Message, PromptTemplate, rendered, template_named
+from robustify.items.prompt_templates import Message, PromptTemplate, rendered, template_named
 from robustify.models.engines.settings import Address, Variable
 from robustify.reading.jsonl import read_jsonl
+from robustify.reading.reply_structures import ErrorType
 
 Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
@@ -23,12 +23,6 @@ Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_erro
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses with a score. An answer with any other status is unscored, which is different from a score of 0."""
 Method = Literal["deterministic", "judge", "votes"]
-ErrorType = Literal[
-    "empty", "unterminated_reasoning", "format_error", "truncation", "ambiguous", "duplicate_index", "missing_index",
-    "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
-    "rate_limited", "auth_error", "content_filter",
-]  # fmt: skip
-"""Reasons why a reply gave no verdict."""
 SCHEMA = "robustify.grade/2"
 NuggetScore = Literal["strict_vital", "vital", "strict_all", "all", "weighted"]
 NUGGET_SCORES: tuple[NuggetScore, ...] = get_args(NuggetScore)
@@ -37,14 +31,6 @@ FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
 """Formats in which a judge may write labels."""
 LONGEST_NUGGET = 40
 """Longest nugget, in words. A longer text is not a single fact."""
-
-
-@cache
-def require_packages() -> None:
-    """Raise `UsageError` if the packages of the extra `free` are not installed."""
-    if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
-        fault = f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have"
-        raise UsageError(f"{fault}. Run {installing('free')}.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

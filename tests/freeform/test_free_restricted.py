@@ -8,7 +8,7 @@ import pytest
 
 from robustify.base.errors import AuthorisationError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.prompt_templates import Message
+from robustify.items.prompt_templates import Message
 from robustify.judging.judgement import Judgement
 from robustify.pipeline import steps
 from tests.freeform.scripted import run as command

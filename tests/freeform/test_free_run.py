@@ -11,14 +11,15 @@ import pytest
 
 from robustify.base.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.prompt_templates import Message
 from robustify.freeform.running import require_free
-from robustify.freeform.schema import FreeSettings, require_packages
+from robustify.freeform.schema import FreeSettings
 from robustify.items.item import Item
+from robustify.items.prompt_templates import Message
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.scored import FreeFacts
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
+from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
 from tests.support import files
 from tests.support.fake_logs import jsonl
@@ -276,7 +277,9 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
 def test_a_config_with_free_response_says_what_to_install_before_a_model_is_asked(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("robustify.freeform.schema.find_spec", lambda name: None if name == lost else name)
+    monkeypatch.setattr(
+        "robustify.reading.reply_structures.find_spec", lambda name: None if name == lost else name
+    )
     require_packages.cache_clear()
     try:
         with pytest.raises(UsageError, match=rf"{lost}.*pip install 'robustcbrn-eval\[free\]'"):

@@ -17,9 +17,9 @@ from robustify.freeform.llm_judge.judges import (
     JudgeCallError,
     ask_labels,
 )
-from robustify.freeform.prompt_templates import Message, prompt_sha256
 from robustify.freeform.running import require_free
 from robustify.freeform.schema import FreeItem, FreeSettings, JudgeSettings, Nugget
+from robustify.items.prompt_templates import Message, prompt_sha256
 from robustify.models.replies import Replies, reply_key
 from robustify.pipeline.config import parse
 from tests.freeform.scripted import (

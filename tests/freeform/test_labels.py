@@ -8,18 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.base.errors import UsageError
-from robustify.freeform.grade.worded import MOST
 from robustify.freeform.llm_judge.verdicts import (
     SUPPORT,
     LabelParse,
-    Reading,
-    majority_vote,
     parse_labels_multi_format,
     parse_score,
     parse_verdict,
 )
 from robustify.freeform.schema import FORMAT_TYPES
+from robustify.judging.stats.intervals import majority_vote
 from robustify.reading.marks.reply_parts import split_reasoning
+from robustify.reading.reply_structures import MOST, Reading
 from tests.freeform.scripted import table
 from tests.support.cost import costs_at_most
 

@@ -9,7 +9,8 @@ import yaml
 
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
-from robustify.freeform.prompt_templates import (
+from robustify.freeform.schema import FORMAT_TYPES
+from robustify.items.prompt_templates import (
     Message,
     every_template,
     pack_text,
@@ -18,7 +19,6 @@ from robustify.freeform.prompt_templates import (
     rendered,
     template_named,
 )
-from robustify.freeform.schema import FORMAT_TYPES
 
 
 def render(template_id: str, **variables: object) -> list[Message]:

@@ -13,12 +13,11 @@ from robustify.base.errors import DataError, UsageError
 from robustify.freeform.grade.numbers import find_numeric
 from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, said, shown_answer
 from robustify.freeform.llm_judge.judges import Judge, ask_labels, judged_reply, messages_of, verdict_of
-from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
+from robustify.freeform.llm_judge.verdicts import SUPPORT
 from robustify.freeform.schema import (
     NUGGET_SCORES,
     AnswerRow,
     Attempt,
-    ErrorType,
     FreeItem,
     FreeSettings,
     GradedKind,
@@ -26,8 +25,9 @@ from robustify.freeform.schema import (
     JudgeTrace,
     NuggetGrade,
     Status,
-    require_packages,
 )
+from robustify.judging.stats.intervals import majority_vote
+from robustify.reading.reply_structures import ErrorType, require_packages
 
 GRADERS: Mapping[GradedKind, str] = {
     "numeric": "numeric/8", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": "nuggets/1",

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import compatible, in_words
-from robustify.freeform.schema import ErrorType, FreeItem, GradedKind, GradeResult, Status
+from robustify.freeform.schema import FreeItem, GradedKind, GradeResult, Status
 from robustify.reading.marks.labelling import LETTERS
 from robustify.reading.marks.picks import Picked, announces, read_pick, shorter_texts
 from robustify.reading.marks.reply_parts import json_answer, split_reasoning
+from robustify.reading.reply_structures import MOST, ErrorType
 
-MOST = 1_000_000
-"""Longest reply that is read, in characters. A longer reply is `unsafe_input`."""
 LONG = 20_000
 """Longest answer that the rules read, in characters without reasoning."""
 _MOST_SENTENCES, _SHORT = 400, 30

@@ -15,28 +15,26 @@ from robustify.freeform.llm_judge.verdicts import (
     SCALES,
     SUPPORT,
     VERDICTS,
-    Reading,
-    Vote,
-    majority_vote,
     parse_labels_multi_format,
     parse_score,
     parse_verdict,
 )
-from robustify.freeform.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
 from robustify.freeform.schema import (
     AnswerRow,
     Attempt,
-    ErrorType,
     FreeSettings,
     GradeResult,
     JudgeSettings,
     JudgeTrace,
     Status,
 )
+from robustify.items.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
+from robustify.judging.stats.intervals import majority_vote
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
+from robustify.reading.reply_structures import ErrorType, Reading, line_of
 
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -182,11 +180,6 @@ LONGEST_QUOTED = 4000
 """Characters of an unreadable reply that a retry repeats."""
 
 
-def line_of(error: ErrorType | None) -> str:
-    """Return a line that tells a model what was wrong with its reply."""
-    return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
-
-
 def call_of(settings: FreeSettings, vote: int, name: str = "", value: object = None) -> Call:
     """Return the parameters of the call for one vote. With `json_schema`, the server is asked for reasoning and the member
     `name` of the schema `value`."""
@@ -299,8 +292,8 @@ def judged_reply(
         last = attempts[-1]
         cast.append(None if last.error_type else value(last.reply, last.finish_reason).value)
     vote = majority_vote(cast)
-    if len(cast) == 1 and vote.verdict is None:
-        vote = Vote(None, 0.0, attempts[-1].error_type)
+    unread = len(cast) == 1 and vote.verdict is None
+    error_type = attempts[-1].error_type if unread else vote.error_type
     own, verdict, record = (
         judge.name == result.model,
         vote.verdict,
@@ -313,7 +306,7 @@ def judged_reply(
         method="votes" if len(cast) > 1 else "judge", flags=(*result.flags, *(["self_judging"] if own else [])),
         status="grader_error" if score is None else decided, score=score,
         verdict=verdict if by_verdict else verdict_of(score), reason="judge_unread" if score is None else "judge",
-        error_type=vote.error_type,
+        error_type=error_type,
     )  # fmt: skip
 
 

@@ -1,28 +1,27 @@
-"""Parsers of the labels, verdicts, and scores in a judge's reply, their allowed values, and majority votes.
+"""Parsers of the labels, verdicts, and scores in a judge's reply, and their allowed values.
 
 They come only from structures, never from prose. The last structure counts unless another one contradicts it. A label
 counts only if it certainly belongs to its nugget.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
-
-from typing_extensions import NamedTuple  # that of Python 3.10 cannot be generic
+from typing import Any, NamedTuple, TypeVar
 
 from robustify.base.errors import UsageError
 from robustify.base.texts import in_words
-from robustify.freeform.llm_judge.structures import (
+from robustify.freeform.schema import FORMAT_TYPES
+from robustify.reading.reply_structures import (
     INDEX_KEYS,
+    ErrorType,
     Pairs,
+    Reading,
     Structure,
     contradicted,
     readable,
     structures,
 )
-from robustify.freeform.schema import FORMAT_TYPES, ErrorType
 
 T = TypeVar("T")
 SUPPORT: Mapping[str, float] = {"not_support": 0.0, "partial_support": 0.5, "support": 1.0}
@@ -43,13 +42,6 @@ _SEPARATOR = re.compile(r":\s|:$|\s[-\u2013\u2014]+\s|\s*(?:->|=>|\u2192|\u21d2)
 _NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
-class Reading(NamedTuple, Generic[T]):
-    """The value parsed from a reply, or None and the type of the error."""
-
-    value: T | None
-    error_type: ErrorType | None
-
-
 class LabelParse(NamedTuple):
     """The labels of a reply in the order of the nuggets, or None if they cannot be aligned. `count` is the number of valid
     labels, or otherwise of entries."""
@@ -57,14 +49,6 @@ class LabelParse(NamedTuple):
     labels: list[str | None] | None
     count: int  # type: ignore[assignment]  # the documented name hides tuple.count
     format_used: str | None
-    error_type: ErrorType | None
-
-
-class Vote(NamedTuple):
-    """Majority verdict of several votes. `agreement` is its share of the requested votes."""
-
-    verdict: str | None
-    agreement: float
     error_type: ErrorType | None
 
 
@@ -76,16 +60,6 @@ def _folded(text: str) -> str:
 def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
     found = _SPELLINGS.get(_folded(entry)) if isinstance(entry, str) and len(entry) <= 160 else None
     return found if found in among else None
-
-
-def majority_vote(verdicts: Sequence[str | None]) -> Vote:
-    """Return the verdict that more than half of the requested votes share. A failed vote counts against it."""
-    counts = Counter(v for v in verdicts if v is not None).most_common(2)
-    shares = [n / len(verdicts) for _, n in counts]
-    if counts and shares[0] > 0.5:
-        return Vote(counts[0][0], shares[0], None)
-    tied = len(counts) == 2 and shares[0] == shares[1]
-    return Vote(None, max(shares, default=0.0), "tie" if tied else "no_majority")
 
 
 # Scores and verdicts

@@ -1,14 +1,16 @@
-"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap.
+"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap;
+and majorities.
 
 For clustered items, such as those of one passage, Wilson and Clopper-Pearson use the effective sample size (Korn and
 Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the input and do not count in n.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -304,3 +306,21 @@ def fleiss_kappa(votes_correct: Bools) -> float:
     share = float(right.mean() / m)
     by_chance = share**2 + (1 - share) ** 2
     return math.nan if by_chance == 1 else (agree - by_chance) / (1 - by_chance)
+
+
+class Vote(NamedTuple):
+    """Majority verdict of several votes. `agreement` is its share of the requested votes."""
+
+    verdict: str | None
+    agreement: float
+    error_type: Literal["tie", "no_majority"] | None
+
+
+def majority_vote(verdicts: Sequence[str | None]) -> Vote:
+    """Return the verdict that more than half of the requested votes share. A failed vote counts against it."""
+    counts = Counter(v for v in verdicts if v is not None).most_common(2)
+    shares = [n / len(verdicts) for _, n in counts]
+    if counts and shares[0] > 0.5:
+        return Vote(counts[0][0], shares[0], None)
+    tied = len(counts) == 2 and shares[0] == shares[1]
+    return Vote(None, max(shares, default=0.0), "tie" if tied else "no_majority")

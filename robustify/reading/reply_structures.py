@@ -1,4 +1,5 @@
-"""Parser of all JSON, XML, Markdown, YAML, and CSV structures in a judge's reply, with their positions.
+"""Parser of all JSON, XML, Markdown, YAML, and CSV structures in a model's reply, with their positions, and the reasons why
+a reply cannot be read.
 
 XML is read by a pattern and YAML line by line, so that a reply can define no entities.
 """
@@ -6,15 +7,27 @@ XML is read by a pattern and YAML line by line, so that a reply can define no en
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, TypeVar
 
+from typing_extensions import NamedTuple  # that of Python 3.10 cannot be generic
+
+from robustify.base.errors import UsageError, installing
 from robustify.base.texts import compatible, straight
-from robustify.freeform.grade.worded import MOST
-from robustify.freeform.schema import ErrorType
 from robustify.reading.marks.reply_parts import split_reasoning
 
+T = TypeVar("T")
+ErrorType = Literal[
+    "empty", "unterminated_reasoning", "format_error", "truncation", "ambiguous", "duplicate_index", "missing_index",
+    "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
+    "rate_limited", "auth_error", "content_filter",
+]  # fmt: skip
+"""Reasons why a reply gave no verdict."""
+MOST = 1_000_000
+"""Longest reply that is read, in characters. A longer reply is `unsafe_input`."""
 MOST_READ = 1000
 """Number of brackets, elements and tables that are read, from the end of a reply, because the last one is the answer."""
 MOST_REPAIRED = 4000
@@ -43,6 +56,26 @@ _INTRO = re.compile(
     re.IGNORECASE,
 )
 INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id", "number", "no", "no.", "#", "n", "fact")
+
+
+class Reading(NamedTuple, Generic[T]):
+    """The value parsed from a reply, or None and the type of the error."""
+
+    value: T | None
+    error_type: ErrorType | None
+
+
+@cache
+def require_packages() -> None:
+    """Raise `UsageError` if the packages of the extra `free` are not installed."""
+    if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
+        fault = f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have"
+        raise UsageError(f"{fault}. Run {installing('free')}.")
+
+
+def line_of(error: ErrorType | None) -> str:
+    """Return a line that tells a model what was wrong with its reply."""
+    return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
