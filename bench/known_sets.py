@@ -16,7 +16,7 @@ from bench.results import RESULTS, Tree, measure
 from robustify.base.errors import RobustifyError
 from robustify.items.item import Item
 from robustify.reading.loaders import Source, load_many
-from robustify.restricted.item_marks import SHARE, Known, counted, marks_of
+from robustify.restricted.item_marks import SHARE, KnownItems, count_known, mark_items
 
 KEY, WORDS, CHANGED, SIZES = b"k" * 32, 12, (0, 1, 2, 3, 4, 6), (20, 60)
 FEWEST = max(SIZES)
@@ -73,12 +73,12 @@ def recall(folders: tuple[Path, ...]) -> Tree:
     for (kind, edit), n in product(CHOICES.items(), CHANGED):
         known, tested, copies = 0, 0, {size: list[bool]() for size in SIZES}
         for name, items in long.items():
-            marks = {name: marks_of(sets(folders)[name], KEY)}
+            marks = {name: mark_items(sets(folders)[name], KEY)}
             copy = [changed(item, n, edit, rng) for item in rng.sample(items, min(len(items), 5 * FEWEST))]
-            known, tested = known + counted(copy, KEY, marks)[name].n, tested + len(copy)
+            known, tested = known + count_known(copy, KEY, marks)[name].n, tested + len(copy)
             for size in SIZES:
                 parts = [copy[at : at + size] for at in range(0, len(copy) - size + 1, size)]
-                copies[size] += [counted(part, KEY, marks)[name].is_copy(size) for part in parts]
+                copies[size] += [count_known(part, KEY, marks)[name].is_copy(size) for part in parts]
         shares = {f"copies_of_{size}": _share(sum(found), len(found)) for size, found in copies.items()}
         rows.append({"choices": kind, "words_changed": n, "items": _share(known, tested), **shares})
     return {"stems_of_at_least": WORDS, "sets": len(long), "rows": rows}
@@ -92,8 +92,8 @@ def false_alarms(folders: tuple[Path, ...]) -> Tree:
     """Return every pair of sets of which one is taken for a copy of the other, with shared items, and the largest share of
     known items in any other pair."""
     every = sets(folders)
-    marks = {name: marks_of(items, KEY) for name, items in every.items()}
-    rows = list(_pairs(every, {name: counted(items, KEY, marks) for name, items in every.items()}))
+    marks = {name: mark_items(items, KEY) for name, items in every.items()}
+    rows = list(_pairs(every, {name: count_known(items, KEY, marks) for name, items in every.items()}))
     alarms = [row for row in rows if row["copy"]]
     rest = [row["share"] for row in rows if not row["copy"] and row["known"] >= 5]
     return {
@@ -105,7 +105,7 @@ def false_alarms(folders: tuple[Path, ...]) -> Tree:
     }
 
 
-def _pairs(every: dict[str, tuple[Item, ...]], known: dict[str, dict[str, Known]]) -> Iterator[Tree]:
+def _pairs(every: dict[str, tuple[Item, ...]], known: dict[str, dict[str, KnownItems]]) -> Iterator[Tree]:
     for tested, accepted in product(every, every):
         if tested != accepted:
             count, n = known[tested][accepted], len(every[tested])

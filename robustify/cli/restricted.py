@@ -33,12 +33,9 @@ def list_adapters() -> int:
     from robustify.restricted.adapters import all_adapters
 
     every = list(all_adapters())
-    broken = [line for one in every if isinstance(one, RobustifyError) for line in one.lines]
-    rows = [
-        {"id": one.manifest.id, "sensitivity": one.manifest.sensitivity, "title": one.manifest.title}
-        for one in every
-        if not isinstance(one, RobustifyError)
-    ]
+    broken = [line for error in every if isinstance(error, RobustifyError) for line in error.lines]
+    manifests = [adapter.manifest for adapter in every if not isinstance(adapter, RobustifyError)]
+    rows = [{"id": m.id, "sensitivity": m.sensitivity, "title": m.title} for m in manifests]
     for line in broken:
         say(line)
     lines = (f"{row['id']:24} {row['sensitivity']:10} {row['title']}" for row in rows)
@@ -53,10 +50,10 @@ def check_adapter(name: str, out: Path | None) -> int:
 
     The exit code is 4 if a requirement is not met. Of the data, only the number of records and a digest are shown.
     """
-    from robustify.restricted.access import checked
+    from robustify.restricted.access import check_requirements
 
-    facts = checked(name, out)
-    lines = [f"{'yes' if one['holds'] else 'NO '} {one['fact']}: {one['says']}" for one in facts["facts"]]
+    facts = check_requirements(name, out)
+    lines = [f"{'yes' if fact['holds'] else 'NO '} {fact['fact']}: {fact['says']}" for fact in facts["facts"]]
     content = [f"content_sha256: {facts['content_sha256']}"] if facts["content_sha256"] else []
     print_result(facts, [*lines, *content])
     return 0 if all(fact["holds"] for fact in facts["facts"]) else 4
@@ -83,18 +80,18 @@ def make_key(out: Path) -> int:
     from robustify.restricted.disclosure.record import begin, record_file
     from robustify.restricted.ids import FILE_VARIABLE, new_key
 
-    made = new_key(out)
-    begin(made, record_file(out))
+    new = new_key(out)
+    begin(new, record_file(out))
     other = Path(os.environ.get(FILE_VARIABLE) or out).absolute() != out.absolute()
     lines = [
-        f"{out}: key {made.id}, mode 0600",
+        f"{out}: key {new.id}, mode 0600",
         f"Keep your key of IDs, which ${FILE_VARIABLE} names, because only that key opens its lists of IDs."
         if other
         else f"To use it for IDs: export {FILE_VARIABLE}={out}",
         f"To use it for the gate instead: export {GATE_VARIABLE}={out}",
         "Keep a copy with your other secrets. The gate and the IDs need separate keys.",
     ]
-    return print_result({"key_id": made.id, "file": str(out)}, lines)
+    return print_result({"key_id": new.id, "file": str(out)}, lines)
 
 
 @key.command("releases")
@@ -108,26 +105,26 @@ def list_releases(file: Path | None, begins: bool) -> int:
     from robustify.restricted.disclosure.record import begin, record_file, releases_of
     from robustify.restricted.ids import evaluator_key
 
-    made, place = evaluator_key(file), record_file(file)
+    key, place = evaluator_key(file), record_file(file)
     if begins:
-        begin(made, place)
-    releases = releases_of(made, place)
+        begin(key, place)
+    releases = releases_of(key, place)
     rows = [
-        {"at": one.at, "set": one.dataset, "version": one.version, "what": one.what, "items": len(one.of.digests),
-         "bits": one.bits}
-        for one in releases
+        {"at": release.at, "set": release.dataset, "version": release.version, "what": release.what,
+         "items": len(release.of.digests), "bits": release.bits}
+        for release in releases
     ]  # fmt: skip
-    lines = [f"{place}: {len(rows)} release{'s' * (len(rows) != 1)} under key {made.id}"]
+    lines = [f"{place}: {len(rows)} release{'s' * (len(rows) != 1)} under key {key.id}"]
     lines += ["{at} {set} {version}, {what}: {items:,} items, {bits} bits".format(**row) for row in rows]
     budgets = []
-    for one in {(one.dataset, one.version): one for one in releases}.values():
-        spent, limit = sum(other.bits for other in one.related(releases)), one.budget
-        left = None if limit is None else max(0.0, limit - spent)
-        about = {"set": one.dataset, "version": one.version}
-        budgets.append({**about, "spent": spent, "limit": limit, "left": left})
-        share = "" if left is None else f" of {limit:.0f}, {left:.0f} left"
-        lines.append(f"{one.dataset} {one.version}: {spent:.0f} bits spent{share}")
-    tree = {"key_id": made.id, "record": str(place), "releases": rows, "budgets": budgets}
+    for release in {(release.dataset, release.version): release for release in releases}.values():
+        spent, limit = sum(other.bits for other in release.related(releases)), release.budget
+        bits_left = None if limit is None else max(0.0, limit - spent)
+        about = {"set": release.dataset, "version": release.version}
+        budgets.append({**about, "spent": spent, "limit": limit, "left": bits_left})
+        share = "" if bits_left is None else f" of {limit:.0f}, {bits_left:.0f} left"
+        lines.append(f"{release.dataset} {release.version}: {spent:.0f} bits spent{share}")
+    tree = {"key_id": key.id, "record": str(place), "releases": rows, "budgets": budgets}
     return print_result(tree, lines)
 
 
@@ -142,11 +139,11 @@ def show(name: str) -> int:
     """Print the terms of a set, and the command that accepts them."""
     from robustify.restricted.adapters import find_adapter
 
-    known = find_adapter(name)
-    digest = known.manifest.licence.sha256
-    say(_manifest(known))
+    loaded = find_adapter(name)
+    digest = loaded.manifest.licence.sha256
+    say(_manifest(loaded))
     say(f"To accept, run: robustify restricted licence accept {name} --name NAME --licence-sha256 {digest}")
-    return print_result({"terms": known.licence, "sha256": digest}, known.licence.rstrip("\n").split("\n"))
+    return print_result({"terms": loaded.licence, "sha256": digest}, loaded.licence.rstrip("\n").split("\n"))
 
 
 @licence.command("accept")
@@ -165,26 +162,29 @@ def accept_terms(name: str, person: str, licence_sha256: str) -> int:
     from robustify.restricted import access, terms
     from robustify.restricted.adapters import find_adapter
 
-    known = find_adapter(name)
-    _ = known.licence  # raises if the terms were edited, so that their right digest is not called wrong
-    if licence_sha256.lower() != known.manifest.licence.sha256:
+    loaded = find_adapter(name)
+    _ = loaded.licence  # raises if the terms were edited, so that their right digest is not called wrong
+    if licence_sha256.lower() != loaded.manifest.licence.sha256:
         raise AuthorisationError(
-            f"{known.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "
-            f"`robustify restricted licence show {known.manifest.id}`."
+            f"{loaded.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "
+            f"`robustify restricted licence show {loaded.manifest.id}`.",
+            code="other-terms-digest",
         )
-    made = access.accept(known, person)
-    records = sum(pin.records for pin in made.files.values())
+    acceptance = access.accept(loaded, person)
+    records = sum(pin.records for pin in acceptance.files.values())
     lines = [
-        _manifest(known),
-        f"{made.id}: accepted by {made.name}, recorded in {terms.licences_file()} with {records:,} records, which are "
-        "refused as public from now on",
+        _manifest(loaded),
+        f"{acceptance.id}: accepted by {acceptance.name}, recorded in {terms.licences_file()} with {records:,} records, "
+        "which are refused as public from now on",
     ]
-    return print_result({"id": made.id, "name": made.name, "at": made.at, "records": records}, lines)
+    return print_result(
+        {"id": acceptance.id, "name": acceptance.name, "at": acceptance.at, "records": records}, lines
+    )
 
 
-def _manifest(known: "Adapter") -> str:
-    hosts = ", ".join(known.manifest.egress) or "none"
-    return f"manifest sha256 {known.sha256}: other hosts allowed: {hosts}; min_cell {known.manifest.min_cell}"
+def _manifest(adapter: "Adapter") -> str:
+    hosts = ", ".join(adapter.manifest.egress) or "none"
+    return f"manifest sha256 {adapter.sha256}: other hosts allowed: {hosts}; min_cell {adapter.manifest.min_cell}"
 
 
 @restricted.group()
@@ -211,9 +211,11 @@ def emit(run: "Run", name: str, out: Path) -> int:
     from robustify.restricted.confinement import require_private
 
     require_private(out.absolute().parent, [out.name])
-    made = emit_split(run, name)
-    write_new(out, made.text)
-    return print_lines(f"{made.title}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
+    split = emit_split(run, name)
+    write_new(out, split.text)
+    return print_lines(
+        f"{split.title}: {len(split.ids):,} ids under key {split.key_id}: {printable(str(out))}"
+    )
 
 
 @split.command("open")
@@ -232,12 +234,13 @@ def open_split(file: Path, data: str, out: Path | None) -> int:
     from robustify.restricted.ids import items_in, read_split
     from robustify.restricted.loader import open_for, write_copy
 
-    given = read_split(file)
-    copy = open_for(given, data).read().items
-    there = items_in(given, copy)
+    split = read_split(file)
+    copy = open_for(split, data).read().items
+    matching = items_in(split, copy)
     if out is not None:
-        write_copy(out, there)
-    said = f"{given.title}: {len(there):,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
-    return print_result(
-        {"split": given.name, "ids": len(given.ids), "matched": len(there), "items": len(copy)}, [said]
+        write_copy(out, matching)
+    counts = {"ids": len(split.ids), "matched": len(matching), "items": len(copy)}
+    line = (
+        f"{split.title}: {len(matching):,} of {len(split.ids):,} ids matched, among {len(copy):,} local items"
     )
+    return print_result({"split": split.name, **counts}, [line])

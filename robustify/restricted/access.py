@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError, counted
+from robustify.base.errors import AuthorisationError, DataError, Notice, RobustifyError, UsageError, counted
 from robustify.base.files import sha256
 from robustify.base.key_file import Key
 from robustify.base.redaction import muted
@@ -59,13 +59,14 @@ def authorised(name: str, adapter: str | None, folder: Path | None, *, public: b
     is not met, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a data file is
     invalid.
     """
-    found = None if adapter is None else find_adapter(adapter)
-    if not public or (found and found.manifest.restricted):
-        return admitted(name, found, folder)
-    if found and any(r.id == found.manifest.id and r.manifest_sha256 != found.sha256 for r in accepted()):
+    loaded = None if adapter is None else find_adapter(adapter)
+    if not public or (loaded and loaded.manifest.restricted):
+        return admitted(name, loaded, folder)
+    if loaded and any(r.id == loaded.manifest.id and r.manifest_sha256 != loaded.sha256 for r in accepted()):
         raise AuthorisationError(
-            f"{found.manifest.id}: The manifest now says public, but the terms were accepted for a restricted set. "
-            "Restore the manifest, or use another ID."
+            f"{loaded.manifest.id}: The manifest now says public, but the terms were accepted for a restricted set. "
+            "Restore the manifest, or use another ID.",
+            code="relabelled-set",
         )
     return None
 
@@ -75,7 +76,8 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
     if adapter is None:
         raise AuthorisationError(
             f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config, and provide the "
-            "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md)."
+            "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md).",
+            code="missing-adapter",
         )
     pins = require(adapter).files
     sources = _sources(adapter, pins)
@@ -89,10 +91,10 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
     """Record that a person accepts the terms of a set, with pins of its data and fingerprints of its items. Raise as
-    `terms.accept`, `AuthorisationError` if a file is missing or has no pin, and `DataError` if it differs from its pin."""
+    `record_acceptance`, `AuthorisationError` if a file is missing or has no pin, and `DataError` if it differs from it."""
     if adapter.manifest.data.root_env is None:
-        return terms.accept(adapter, name, {}, ())
-    return terms.accept(adapter, name, *_read(adapter))
+        return terms.record_acceptance(adapter, name, {}, ())
+    return terms.record_acceptance(adapter, name, *_read(adapter))
 
 
 def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
@@ -107,7 +109,8 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
         if file.records is None or (file.sha256 is None and own):
             raise AuthorisationError(
                 f"{manifest.id}: {file.path} has no pin, so partial data would go unnoticed. If the data are complete, "
-                f"write `sha256: {pin.sha256}` and `records: {pin.records}` into its entry in {FILE}."
+                f"write `sha256: {pin.sha256}` and `records: {pin.records}` into its entry in {FILE}.",
+                code="unpinned-data",
             )
         _require_records(f"{manifest.id}: {file.path}", pin.records, file.records)
         pins[file.path] = pin
@@ -115,10 +118,11 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
     return pins, items
 
 
-def _require_records(name: str, found: int, pinned: int) -> None:
-    if found != pinned:
+def _require_records(name: str, n_records: int, pinned: int) -> None:
+    if n_records != pinned:
         raise DataError(
-            f"{name} has {found:,} records; expected {pinned:,}, as pinned. Partial data are refused."
+            f"{name} has {n_records:,} records; expected {pinned:,}, as pinned. Partial data are refused.",
+            code="partial-data",
         )
 
 
@@ -128,7 +132,10 @@ def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
     root = Path(os.environ.get(variable or "") or ".")
     if not root.is_absolute() or not root.is_dir():
         fault = f"${variable} is not the absolute path of a folder" if variable else "data.root_env is null"
-        raise AuthorisationError(f"{manifest.id}: {fault}. Set it to the folder with your copy of the data.")
+        raise AuthorisationError(
+            f"{manifest.id}: {fault}. Set it to the folder with your copy of the data.",
+            code="missing-data-folder",
+        )
     for file in manifest.data.files:
         digest = pins[file.path].sha256 if file.path in pins else file.sha256
         _require(f"{manifest.id}: {file.path}", root.resolve(), file.path, digest)
@@ -138,36 +145,46 @@ def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
 def _require(name: str, root: Path, path: str, digest: str | None) -> None:
     place = root / path
     if not os.path.lexists(place):
-        raise AuthorisationError(f"{name} is not in the data folder. Copy it there; it is never downloaded.")
+        raise AuthorisationError(
+            f"{name} is not in the data folder. Copy it there; it is never downloaded.",
+            code="missing-data-file",
+        )
     if not place.resolve().is_relative_to(root) or place.is_symlink() or not place.is_file():
-        raise UsageError(f"{name} is a link, not a regular file, or outside the data folder. Copy it there.")
+        raise UsageError(
+            f"{name} is a link, not a regular file, or outside the data folder. Copy it there.",
+            code="irregular-data-file",
+        )
     try:
         pinned = digest is None or sha256(place) == digest
     except OSError as error:
-        raise AuthorisationError(f"{name} cannot be read ({error.strerror}).") from None
+        raise AuthorisationError(
+            f"{name} cannot be read ({error.strerror}).", code="unreadable-data-file"
+        ) from None
     if not pinned:
-        raise DataError(f"The SHA-256 of {name} differs from its pin. Use the complete published set.")
+        raise DataError(
+            f"The SHA-256 of {name} differs from its pin. Use the complete published set.",
+            code="data-not-as-pinned",
+        )
 
 
 def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
     """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name. The Ray engine
     checks traffic inside a cluster. Raise `AuthorisationError` with one line per refused model."""
     refused = []
-    for model, address in ((one, address) for one in models for address in one.hosts):
+    for model, address in ((each, address) for each in models for address in each.hosts):
         bare = address.split("://")[-1]
         host = (urlsplit(f"//{bare}").hostname or bare).casefold()
         sent = f"{model.name} would send the items of {manifest.id} to {host!a}"
         if host not in manifest.egress:
-            refused.append(
-                f"{sent}, which `egress` in the manifest does not name. Use a model on this machine."
-            )
+            fault = f"{sent}, which `egress` in the manifest does not name. Use a model on this machine."
+            refused.append(Notice(fault, code="host-not-allowed"))
         elif urlsplit(address).scheme == "http":
-            refused.append(f"{sent} unencrypted; expected https.")
+            refused.append(Notice(f"{sent} unencrypted; expected https.", code="unencrypted-host"))
     if refused:
         raise AuthorisationError(*refused)
 
 
-def checked(name: str, out: Path | None) -> dict[str, Any]:
+def check_requirements(name: str, out: Path | None) -> dict[str, Any]:
     """Check every requirement for reading a set, without asking a model. Return `{adapter, sensitivity, facts: [{fact,
     holds, says}], content_sha256}`. Raises as `find_adapter`."""
     adapter, content = find_adapter(name), None
@@ -184,12 +201,12 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
             facts.append(_fact("folder", lambda: _private(out)))
     else:
         bench = load_many(unplaced(adapter))
-        content, called = bench.sha256, [manifest.id, *manifest.names]
-        signs = not_attested(recognised(bench, unplaced(adapter), called), bench, name)
+        content, names = bench.sha256, [manifest.id, *manifest.names]
+        signs = not_attested(recognised(bench, unplaced(adapter), names), bench, name)
         terms = f"{manifest.licence.name}, {len(adapter.licence):,} characters, matches the pin"
         plain = [] if signs else [(True, f"{len(bench.items):,} items without a sign, or attested")]
-        found = [*((False, f"looks sensitive (sign {one.code}): {one.says}") for one in signs), *plain]
-        facts = [_row("licence", True, terms), *(_row("content", *one) for one in found)]
+        rows = [*((False, f"looks sensitive (sign {row.code}): {row.says}") for row in signs), *plain]
+        facts = [_fact_row("licence", True, terms), *(_fact_row("content", *row) for row in rows)]
     about = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
     return {**about, "facts": facts, "content_sha256": content}
 
@@ -223,10 +240,10 @@ def _private(out: Path) -> str:
 
 def _fact(name: str, ask: Callable[[], str]) -> dict[str, Any]:
     try:
-        return _row(name, True, ask())
+        return _fact_row(name, True, ask())
     except RobustifyError as error:
-        return _row(name, False, "; ".join(error.lines))
+        return _fact_row(name, False, "; ".join(error.lines))
 
 
-def _row(name: str, holds: bool, says: str) -> dict[str, Any]:
+def _fact_row(name: str, holds: bool, says: str) -> dict[str, Any]:
     return {"fact": name, "holds": holds, "says": says}

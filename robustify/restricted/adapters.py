@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
-from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, Notice, RobustifyError, UsageError, notice_code
 from robustify.base.files import read_expected
 from robustify.base.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, read_yaml, shipped
 from robustify.reading.loaders import FieldMap, Source
@@ -142,11 +142,14 @@ class Adapter:
         raw = read_expected(self.folder / LICENCE, "the terms of the set as UTF-8 text", MOST_BYTES)
         digest = sha256(raw).hexdigest()
         if digest != pinned:
-            raise UsageError(f"{name}: The SHA-256 is {digest}, but the manifest pins {pinned}.")
+            raise UsageError(
+                f"{name}: The SHA-256 is {digest}, but the manifest pins {pinned}.",
+                code="terms-not-as-pinned",
+            )
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"{name} is not UTF-8 text.") from None
+            raise UsageError(f"{name} is not UTF-8 text.", code="terms-not-text") from None
 
 
 def find_adapter(name: str) -> Adapter:
@@ -155,17 +158,22 @@ def find_adapter(name: str) -> Adapter:
     its `min_cell` is too small for a restricted set."""
     folder = place(name)
     adapter = _read(folder)
-    known, own = adapter.manifest, _in(shipped("adapters")).get(adapter.manifest.id)
-    if known.id != folder.resolve().name.replace("_", "-"):
-        raise UsageError(f"{folder.name}/{FILE}: The id is {known.id}; expected the name of the folder.")
-    if known.restricted and known.min_cell < FEWEST_IN_A_CELL:
-        raise AuthorisationError(
-            f"{known.id}: min_cell is {known.min_cell}; expected {FEWEST_IN_A_CELL} or more for a restricted set."
+    manifest, shipped_folder = adapter.manifest, _adapters_in(shipped("adapters")).get(adapter.manifest.id)
+    if manifest.id != folder.resolve().name.replace("_", "-"):
+        raise UsageError(
+            f"{folder.name}/{FILE}: The id is {manifest.id}; expected the name of the folder.",
+            code="adapter-id-mismatch",
         )
-    if own is not None and own.resolve() != folder.resolve():
+    if manifest.restricted and manifest.min_cell < FEWEST_IN_A_CELL:
         raise AuthorisationError(
-            f"{known.id} is the ID of an adapter that ships with robustify, but this manifest is in another folder. "
-            f"To use the shipped adapter, write `adapter: {known.id}`. Otherwise, choose another folder name and ID."
+            f"{manifest.id}: min_cell is {manifest.min_cell}; expected {FEWEST_IN_A_CELL} or more for a restricted set.",
+            code="small-min-cell",
+        )
+    if shipped_folder is not None and shipped_folder.resolve() != folder.resolve():
+        raise AuthorisationError(
+            f"{manifest.id} is the ID of an adapter that ships with robustify, but this manifest is in another folder. "
+            f"To use the shipped adapter, write `adapter: {manifest.id}`. Otherwise, choose another folder name and ID.",
+            code="shadowed-adapter",
         )
     return adapter
 
@@ -184,7 +192,9 @@ def _parsed(raw: bytes, folder: str) -> Manifest:
         return Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, _WHAT), default=str))
     except ValidationError as error:
         lines = faults(error, Manifest, "manifest")
-        raise UsageError(*(f"{folder}/{FILE}: {line}" for line in lines)) from None
+        raise UsageError(
+            *(Notice(f"{folder}/{FILE}: {f}", code=notice_code(f) or "invalid-manifest") for f in lines)
+        ) from None
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
@@ -196,7 +206,9 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
     if variable is None:
         return manifest.sources(shipped() / "data")
     if not os.environ.get(variable):
-        raise UsageError(f"{manifest.id}: ${variable} is not set. Set it to the data folder.")
+        raise UsageError(
+            f"{manifest.id}: ${variable} is not set. Set it to the data folder.", code="missing-data-folder"
+        )
     return manifest.sources(Path(os.environ[variable]).expanduser().absolute())
 
 
@@ -206,15 +218,19 @@ def place(name: str) -> Path:
         path = Path(name).expanduser()
         folder = path.parent if path.name == FILE else path
         if not folder.is_dir():
-            raise UsageError(f"adapter {name!a} does not exist. Expected a folder that contains {FILE}.")
+            raise UsageError(
+                f"adapter {name!a} does not exist. Expected a folder that contains {FILE}.",
+                code="missing-adapter-folder",
+            )
         return folder
-    known, called = _named(), name.replace("_", "-")
-    if called in known:
-        return known[called]
-    near = difflib.get_close_matches(name, known, n=1)
+    folders, adapter_id = _folders_by_id(), name.replace("_", "-")
+    if adapter_id in folders:
+        return folders[adapter_id]
+    similar = difflib.get_close_matches(name, folders, n=1)
     raise UsageError(
-        f"adapter {name!a} is unknown{f' (did you mean {near[0]}?)' if near else ''}. Expected a folder or one of "
-        f"{', '.join(known)}. To add folders of adapters, set ${_VARIABLE}."
+        f"adapter {name!a} is unknown{f' (did you mean {similar[0]}?)' if similar else ''}. Expected a folder or one of "
+        f"{', '.join(folders)}. To add folders of adapters, set ${_VARIABLE}.",
+        code="unknown-adapter",
     )
 
 
@@ -225,7 +241,7 @@ def is_path(name: str) -> bool:
 
 def all_adapters() -> Iterator[Adapter | RobustifyError]:
     """Yield each adapter that can be found by name, or the error that makes it unusable."""
-    for name in _named():
+    for name in _folders_by_id():
         try:
             yield find_adapter(name)
         except RobustifyError as error:  # noqa: PERF203
@@ -235,28 +251,29 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 def require_every() -> list[Adapter]:
     """Return all adapters. Raise `AuthorisationError` if one is unusable or a folder is missing, because the sets in it
     would not be recognized."""
-    found = list(all_adapters())
-    gone = [folder for folder in _own() if not os.access(folder, os.R_OK | os.X_OK)]
-    broken = [f"{folder!a} is not a readable folder" for folder in gone]
-    broken += [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
+    adapters = list(all_adapters())
+    unreadable = [folder for folder in _user_folders() if not os.access(folder, os.R_OK | os.X_OK)]
+    broken = [f"{folder!a} is not a readable folder" for folder in unreadable]
+    broken += [line for adapter in adapters if isinstance(adapter, RobustifyError) for line in adapter.lines]
     if broken:
         end = "A broken adapter cannot recognise its set. Repair or remove it."
-        raise AuthorisationError(*(f"${_VARIABLE}: {line.rstrip('.')}. {end}" for line in broken))
-    return [one for one in found if isinstance(one, Adapter)]
+        lines = (f"${_VARIABLE}: {line.rstrip('.')}. {end}" for line in broken)
+        raise AuthorisationError(*lines, code="broken-adapter")
+    return [adapter for adapter in adapters if isinstance(adapter, Adapter)]
 
 
-def _named() -> dict[str, Path]:
-    found = _in(shipped("adapters"))
-    for folder in _own():
-        found = {**_in(Path(folder)), **found}
-    return dict(sorted(found.items()))
+def _folders_by_id() -> dict[str, Path]:
+    folders = _adapters_in(shipped("adapters"))
+    for folder in _user_folders():
+        folders = {**_adapters_in(Path(folder)), **folders}
+    return dict(sorted(folders.items()))
 
 
-def _own() -> list[str]:
+def _user_folders() -> list[str]:
     return [folder for folder in os.environ.get(_VARIABLE, "").split(os.pathsep) if folder]
 
 
-def _in(folder: Path) -> dict[str, Path]:
+def _adapters_in(folder: Path) -> dict[str, Path]:
     """Map the ID of each adapter in a folder to its path. A folder name may have underscores for hyphens."""
-    places = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
-    return {one.name.replace("_", "-"): one for one in places if re.fullmatch(r"[a-z0-9_-]+", one.name)}
+    paths = (file.parent for file in sorted(folder.glob(f"*/{FILE}")))
+    return {path.name.replace("_", "-"): path for path in paths if re.fullmatch(r"[a-z0-9_-]+", path.name)}

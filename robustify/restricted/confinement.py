@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from robustify.base.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.files import OTHER_FOLDER, OWNED, owner_only, writable
 from robustify.base.git import git_command, git_environment, repository_around
 from robustify.base.key_file import IDS_VARIABLES, VARIABLE
@@ -34,8 +34,10 @@ _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss
 """Variables, in lower or upper case, that would route traffic for a permitted host through another host."""
 TEMPORARY = ".run-tmp-"
 _NOT_PRIVATE = {
-    "is on a web root": re.compile(r"www|public_html|htdocs|wwwroot|webroot|docroot", re.I),
-    "is synchronised with other machines": re.compile(
+    Notice("is on a web root", code="web-root"): re.compile(
+        r"www|public_html|htdocs|wwwroot|webroot|docroot", re.I
+    ),
+    Notice("is synchronised with other machines", code="synchronised-folder"): re.compile(
         r"dropbox( \(.*\))?|onedrive( ?- ?.*)?|google ?drive.*|my drive|icloud ?drive|mobile documents|com~apple~clouddocs"
         r"|cloudstorage|nextcloud\d*|owncloud\d*|seafile|syncthing|pcloud ?drive|box sync|megasync.*|proton ?drive",
         re.I,
@@ -94,58 +96,63 @@ def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
     ignore it, it is synchronised with other machines, or it is on a web root.
     """
     if fault := _fault(folder, list(names)):
-        raise AuthorisationError(f"{str(folder)!a} {fault}. Choose a private folder that you own (`-o DIR`).")
+        remedy = "Choose a private folder that you own (`-o DIR`)."
+        raise AuthorisationError(f"{str(folder)!a} {fault}. {remedy}", code=fault.code)
 
 
-def _fault(folder: Path, names: Sequence[str]) -> str:
+def _fault(folder: Path, names: Sequence[str]) -> Notice | None:
     if folder.is_symlink():
-        return "is a symbolic link"
+        return Notice("is a symbolic link", code="linked-folder")
     if not OWNED:
-        return "cannot be checked: this system has no file modes (use Linux, macOS, or WSL)"
+        fault = "cannot be checked: this system has no file modes (use Linux, macOS, or WSL)"
+        return Notice(fault, code="no-file-modes")
     if folder.exists():
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):
-            return "is not a folder"
+            return Notice("is not a folder", code="not-a-folder")
         if status.st_uid != os.geteuid():
-            return f"belongs to user {status.st_uid}"
+            return Notice(f"belongs to user {status.st_uid}", code="other-owner")
         if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-            return f"has mode {mode:04o}, so others may enter it (chmod 700)"
+            return Notice(f"has mode {mode:04o}, so others may enter it (chmod 700)", code="open-folder")
     place = folder.resolve()
     if any((place / name).resolve() != place / name for name in names):
-        return "contains a symbolic link in place of a result"
+        return Notice("contains a symbolic link in place of a result", code="linked-result")
     # Check the parents of the given path and, if it is a link, of its target.
     for above in dict.fromkeys([*folder.absolute().parents, *place.parents]):
         mode = above.stat().st_mode if above.exists() else 0
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            return f"is below a folder of mode {stat.S_IMODE(mode):04o}, in which anybody may replace it"
+            fault = f"is below a folder of mode {stat.S_IMODE(mode):04o}, in which anybody may replace it"
+            return Notice(fault, code="replaceable-folder")
         if any((above / name).is_dir() for name in _OTHER_TREES):
-            return "is inside a work tree of a version control system other than Git"
-    for fault, pattern in _NOT_PRIVATE.items():
+            fault = "is inside a work tree of a version control system other than Git"
+            return Notice(fault, code="other-work-tree")
+    for notice, pattern in _NOT_PRIVATE.items():
         if place.is_relative_to("/var/www") or any(map(pattern.fullmatch, place.parts)):
-            return fault
+            return notice
     tree = repository_around(place)
     if tree is not None and not _ignored(tree, place, names):
-        return "is inside a Git repository that does not ignore all of it, one `git add` away from a commit"
-    return ""
+        fault = "is inside a Git repository that does not ignore all of it, one `git add` away from a commit"
+        return Notice(fault, code="inside-work-tree")
+    return None
 
 
 def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
     """Return whether Git ignores the folder for any file name and tracks no file in it."""
     unknown = f"r{secrets.token_hex(8)}"
-    asked = [unknown, *(f"{unknown}.{end}" for end in _ENDS), f"{unknown}/{unknown}", *names]
-    paths = b"".join(os.fsencode(place / name) + b"\0" for name in asked)
-    said = _git(tree, "check-ignore", "-z", "--stdin", given=paths)
-    return said == paths and _git(tree, "ls-files", "-z", "--", str(place)) == b""
+    file_names = [unknown, *(f"{unknown}.{end}" for end in _ENDS), f"{unknown}/{unknown}", *names]
+    paths = b"".join(os.fsencode(place / name) + b"\0" for name in file_names)
+    ignored_paths = _git(tree, "check-ignore", "-z", "--stdin", stdin=paths)
+    return ignored_paths == paths and _git(tree, "ls-files", "-z", "--", str(place)) == b""
 
 
-def _git(tree: Path, *asked: str, given: bytes = b"") -> bytes | None:
+def _git(tree: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
     """Return the output of Git with hooks and programs of the repository switched off, or None if Git fails."""
     # A GIT_ variable may name another repository than the one that contains the folder.
     without = {*_SECRETS, *(name for name in os.environ if name.startswith("GIT_")), "GIT_LITERAL_PATHSPECS"}
     clean = {name: value for name, value in git_environment().items() if name not in without}
-    run = git_command(["-C", str(tree), *asked])
+    command = git_command(["-C", str(tree), *arguments])
     try:
-        done = subprocess.run(run, env=clean, input=given, capture_output=True, timeout=20)
+        process = subprocess.run(command, env=clean, input=stdin, capture_output=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base import key_file
-from robustify.base.errors import AuthorisationError, DataError, ItemError
+from robustify.base.errors import AuthorisationError, DataError, ItemError, Notice
 from robustify.base.files import read_expected, write_new
 from robustify.base.git import repository_around
 from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
@@ -46,7 +46,8 @@ def canonical(text: str) -> str:
             # A code point that is unassigned in this Python may be assigned elsewhere.
             raise ItemError(
                 f"text contains {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode "
-                f"{unicodedata.unidata_version}"
+                f"{unicodedata.unidata_version}",
+                code="no-canonical-form",
             )
     return identity(text)
 
@@ -57,8 +58,8 @@ def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence
     It covers length-prefixed parts: "item", the set, its version, the canonical stem, the number of choices, and the sorted
     canonical choices. Raise `ItemError` if a text has no canonical form.
     """
-    asked = (canonical(stem), str(len(choices)), *sorted(map(canonical, choices)))
-    raw = (part.encode() for part in ("item", dataset, version, *asked))
+    texts = (canonical(stem), str(len(choices)), *sorted(map(canonical, choices)))
+    raw = (part.encode() for part in ("item", dataset, version, *texts))
     # Lengths in 8 bytes make different lists of parts different bytes.
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in raw)
     digest = hmac.digest(key, parts, "sha256")[:16]
@@ -71,38 +72,42 @@ def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bo
     Repeated items and items without a canonical form are set aside if `skip_bad`. Otherwise, raise `DataError` with
     their line numbers.
     """
-    first: dict[str, int] = {}
-    faults: dict[int, str] = {}
-    for at, item in enumerate(bench.items):
+    index_of_id: dict[str, int] = {}
+    faults: dict[int, Notice] = {}
+    for i, item in enumerate(bench.items):
         try:
-            twin = first.setdefault(item_id(key, dataset, version, item.stem, item.choices), at)
+            first_index = index_of_id.setdefault(item_id(key, dataset, version, item.stem, item.choices), i)
         except ItemError as error:
-            faults[at] = str(error)
+            faults[i] = Notice(str(error), code=error.code)
             continue
-        if twin != at:
-            faults[at] = _same(bench, at, twin)
-    if faults and not (skip_bad and first):
-        raise DataError.gather([f"{bench.files[at]}:{bench.lines[at]}: {why}" for at, why in faults.items()])
+        if first_index != i:
+            faults[i] = _repeat_fault(bench, i, first_index)
+    if faults and not (skip_bad and index_of_id):
+        raise DataError.gather(
+            [Notice(f"{bench.files[i]}:{bench.lines[i]}: {f}", code=f.code) for i, f in faults.items()]
+        )
     passages = dict.fromkeys(item.group for item in bench.items if item.group)
     groups = {"": "", **{name: f"p{n:04d}" for n, name in enumerate(passages, 1)}}
-    kept = [(name, bench.items[at]) for name, at in first.items()]
+    kept = [(name, bench.items[i]) for name, i in index_of_id.items()]
     new = {item.id: name for name, item in kept}
-    aside = [Quarantined(bench.lines[at], why, bench.files[at]) for at, why in faults.items()]
+    aside = [Quarantined(bench.lines[i], fault, bench.files[i]) for i, fault in faults.items()]
     return replace(
         bench,
         items=tuple(replace(item, id=name, group=groups[item.group]) for name, item in kept),
-        lines=tuple(bench.lines[at] for at in first.values()),
-        files=tuple(bench.files[at] for at in first.values()),
+        lines=tuple(bench.lines[i] for i in index_of_id.values()),
+        files=tuple(bench.files[i] for i in index_of_id.values()),
         defects=tuple(replace(d, item=new[d.item]) for d in bench.defects if d.item in new),
         quarantined=(*bench.quarantined, *aside),
     )
 
 
-def _same(bench: Loaded, at: int, twin: int) -> str:
-    here, there = (canonical(item.choices[item.key]) for item in (bench.items[at], bench.items[twin]))
-    return (
-        f"the same item as {bench.files[twin]}:{bench.lines[twin]}, with {'the same' if here == there else 'another'} key"
-        "; expected each item once (to set later ones aside, use `data: skip_bad: true` in the manifest)"
+def _repeat_fault(bench: Loaded, index: int, first: int) -> Notice:
+    answers = {canonical(item.choices[item.key]) for item in (bench.items[index], bench.items[first])}
+    return Notice(
+        f"the same item as {bench.files[first]}:{bench.lines[first]}, with "
+        f"{'the same' if len(answers) == 1 else 'another'} key; expected each item once (to set later ones aside, "
+        "use `data: skip_bad: true` in the manifest)",
+        code="repeated-item",
     )
 
 
@@ -134,7 +139,9 @@ def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str
     chosen = tuple(sorted(set(ids)))
     bare = sum(not KEYED_ID.fullmatch(i) for i in chosen)
     if bare:
-        raise DataError(f"split {name}: {bare} of {len(chosen)} IDs are not keyed; expected rb1_ IDs.")
+        raise DataError(
+            f"split {name}: {bare} of {len(chosen)} IDs are not keyed; expected rb1_ IDs.", code="unkeyed-ids"
+        )
     return Split(dataset, version, name, key_id, chosen)
 
 
@@ -145,14 +152,20 @@ def read_split(path: Path) -> Split:
     try:
         tree = json.loads(raw)
     except (ValueError, RecursionError):
-        raise DataError(f"{path.name} is not JSON; expected a hashed split ({SPLIT}).") from None
+        raise DataError(
+            f"{path.name} is not JSON; expected a hashed split ({SPLIT}).", code="invalid-split"
+        ) from None
     # `is_split`, which the gate uses too, does not check the canonical form.
     if not is_split(tree) or tree["canon"] != _CANON:
-        raise DataError(f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.")
+        raise DataError(
+            f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.",
+            code="invalid-split",
+        )
     if tree["n"] < FEWEST_IN_A_CELL:
         raise DataError(
             f"{path.name} is a hashed split of fewer than {FEWEST_IN_A_CELL} IDs, which could identify single items. "
-            "Use a larger split."
+            "Use a larger split.",
+            code="small-split",
         )
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
@@ -160,13 +173,14 @@ def read_split(path: Path) -> Split:
 def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items of a split, in the order of the data. Raise `DataError` if some of the IDs match no item."""
     wanted = set(split.ids)
-    there = tuple(item for item in items if item.id in wanted)
-    if len(there) != len(wanted):
+    matching = tuple(item for item in items if item.id in wanted)
+    if len(matching) != len(wanted):
         raise DataError(
-            f"split {split.name} of {split.dataset}: {len(there):,} of {len(wanted):,} IDs matched; expected all. "
-            "The data or their version differ from those of the split. Nothing was written."
+            f"split {split.name} of {split.dataset}: {len(matching):,} of {len(wanted):,} IDs matched; expected all. "
+            "The data or their version differ from those of the split. Nothing was written.",
+            code="unmatched-ids",
         )
-    return there
+    return matching
 
 
 FILE_VARIABLE = key_file.IDS_VARIABLES[0]
@@ -183,7 +197,8 @@ def evaluator_key(path: Path | str | None = None) -> Key:
     if key is None:
         raise AuthorisationError(
             f"${FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
-            "To make a key, run `robustify restricted key new --out FILE`."
+            "To make a key, run `robustify restricted key new --out FILE`.",
+            code="missing-ids-key",
         )
     gate = None
     with contextlib.suppress(AuthorisationError):  # the gate itself reports a fault of its key
@@ -191,7 +206,8 @@ def evaluator_key(path: Path | str | None = None) -> Key:
     if gate is not None and key.id == gate.id:
         raise AuthorisationError(
             f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
-            "Make a separate key with `robustify restricted key new --out FILE`."
+            "Make a separate key with `robustify restricted key new --out FILE`.",
+            code="shared-key",
         )
     return key
 
@@ -202,7 +218,8 @@ def new_key(out: Path) -> Key:
     written."""
     if repository_around(out.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
+            f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
+            code="inside-work-tree",
         )
     key = Key.of(os.urandom(key_file.SIZE))
     write_new(out, key.as_text())
@@ -227,14 +244,16 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
-            f"{folder} was sealed with a different key than {key.id}. Set ${FILE_VARIABLE} to the key of the run."
+            f"{folder} was sealed with a different key than {key.id}. Set ${FILE_VARIABLE} to the key of the run.",
+            code="other-run-key",
         )
     mac = manifest.get(_MAC)
     labelled = manifest.get("sensitivity") == "restricted"
     if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
         raise AuthorisationError(
             f"{folder}/run.json was edited after the run sealed it (a label or a digest differs). Run the same command "
-            "again."
+            "again.",
+            code="edited-run",
         )
     return key
 

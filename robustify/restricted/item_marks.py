@@ -48,64 +48,76 @@ class Marks:
     parts: bytes = b""
     n: int = 0
 
-    def joined(self, other: "Marks") -> "Marks":
+    def union(self, other: "Marks") -> "Marks":
         """Return the marks of both, without repeats."""
         wholes, parts = _cut(self.wholes + other.wholes), _cut(self.parts + other.parts)
         return Marks(b"".join(sorted(wholes)), b"".join(sorted(parts)), max(self.n, other.n))
 
 
-def marks_of(items: Sequence[Item], key: bytes) -> Marks:
+def mark_items(items: Sequence[Item], key: bytes) -> Marks:
     """Return the marks of a restricted set."""
     wholes, parts, passages = Counter[bytes](), Counter[bytes](), set[bytes]()
     for item in items:
-        read = _Words.of(item)
-        wholes.update(set(_wholes(read, key)))
+        words = _Words.of(item)
+        wholes.update(set(_whole_marks(words, key)))
         # A passage that several items share is registered once.
-        *above, question = read.asked
-        above = [passage for passage in above if b" ".join(passage) not in passages]
-        passages |= set(map(b" ".join, above))
-        runs = (_runs(words, key, apart=True) for words in (*above, question, *read.choices))
-        parts.update({*_fewer(read, key), *_alone(read.choices, key), *_named(item.id, key)}.union(*runs))
-    own, its_parts = (b"".join(sorted(m for m, n in found.items() if n == 1)) for found in (wholes, parts))
-    return Marks(own, its_parts, len(items))
+        *new_passages, question = words.stem_parts
+        new_passages = [passage for passage in new_passages if b" ".join(passage) not in passages]
+        passages |= set(map(b" ".join, new_passages))
+        runs = (_run_marks(text, key, apart=True) for text in (*new_passages, question, *words.choices))
+        parts.update(
+            {*_choice_marks(words, key), *_text_marks(words.choices, key), *_id_marks(item.id, key)}.union(
+                *runs
+            )
+        )
+    whole_marks, part_marks = (
+        b"".join(sorted(m for m, n in counts.items() if n == 1)) for counts in (wholes, parts)
+    )
+    return Marks(whole_marks, part_marks, len(items))
 
 
-def copied(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
+def sets_copied_by(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
     """Return the sets of which the items are a copy, perhaps an edited one, and how many items are in each."""
-    return {name: its.n for name, its in counted(items, key, sets).items() if its.is_copy(len(items))}
+    return {
+        name: known.n for name, known in count_known(items, key, sets).items() if known.is_copy(len(items))
+    }
 
 
-def counted(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "Known"]:
+def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "KnownItems"]:
     """Count the items that each set has, exactly or in parts."""
-    counts = {name: Known(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()}
+    counts = {
+        name: KnownItems(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()
+    }
     for item in items if sets else ():
-        read = _Words.of(item)
+        words = _Words.of(item)
         # An ID may be a text, too.
-        texts = (*read.asked, read.topic, *read.choices, kept_words(item.id))
-        parts = {*_fewer(read, key), *_alone(texts, key)}.union(*(_runs(words, key) for words in texts))
-        wholes = set(_wholes(read, key))
+        texts = (*words.stem_parts, words.topic, *words.choices, kept_words(item.id))
+        parts = {*_choice_marks(words, key), *_text_marks(texts, key)}.union(
+            *(_run_marks(text, key) for text in texts)
+        )
+        wholes = set(_whole_marks(words, key))
         for count in counts.values():
             count.add(wholes, parts)
     return counts
 
 
-def copied_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
+def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
     """Return the sets to which more than half of some IDs belong, and how many. IDs such as `test-12` tell nothing."""
-    marks = [set(_named(name, key)) for name in ids]
-    known = {name: _cut(own.parts) for name, own in sets.items()}
-    counts = {name: sum(not its.isdisjoint(mark) for mark in marks) for name, its in known.items()}
+    marks = [set(_id_marks(name, key)) for name in ids]
+    parts_of_set = {name: _cut(own.parts) for name, own in sets.items()}
+    counts = {name: sum(not parts.isdisjoint(mark) for mark in marks) for name, parts in parts_of_set.items()}
     return {name: n for name, n in counts.items() if n >= LEAST and 2 * n > len(marks)}
 
 
-def quoted(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
+def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
     """Return the sets of which a text is a stem, or has a run of telling words."""
     words = kept_words(text)
-    marks = {_mark(b"stem", b"".join(words), key), *_alone([words], key), *_runs(words, key)}
-    return [name for name, its in sets.items() if not marks.isdisjoint(_cut(its.wholes) | _cut(its.parts))]
+    marks = {_mark(b"stem", b"".join(words), key), *_text_marks([words], key), *_run_marks(words, key)}
+    return [name for name, own in sets.items() if not marks.isdisjoint(_cut(own.wholes) | _cut(own.parts))]
 
 
 @dataclass(slots=True, repr=False)
-class Known:
+class KnownItems:
     """Items of one set that are known: `exact` ones, and edited ones, which share the `seen` parts with it."""
 
     wholes: set[bytes]
@@ -119,9 +131,9 @@ class Known:
         """Count an item with these marks."""
         if not self.wholes.isdisjoint(wholes):
             self.exact += 1
-        elif known := self.parts & parts:
+        elif shared_parts := self.parts & parts:
             self.edited += 1
-            self.seen |= known
+            self.seen |= shared_parts
 
     @property
     def n(self) -> int:
@@ -138,18 +150,18 @@ class Known:
 class _Words:
     """Folded words of an item: of its passage, if any, and its question, of each choice, and of its topic."""
 
-    asked: list[list[bytes]]
+    stem_parts: list[list[bytes]]
     choices: list[list[bytes]]
     topic: list[bytes]
 
     @classmethod
     def of(cls, item: Item) -> "_Words":
-        at = item.sealed.question_at
-        asked = [item.stem[:at], item.stem[at:]] if at else [item.stem]
-        return cls(list(map(kept_words, asked)), list(map(kept_words, item.choices)), kept_words(item.topic))
+        start = item.sealed.question_at
+        texts = [item.stem[:start], item.stem[start:]] if start else [item.stem]
+        return cls(list(map(kept_words, texts)), list(map(kept_words, item.choices)), kept_words(item.topic))
 
 
-def unspaced(text: str) -> bytes:
+def joined_words(text: str) -> bytes:
     """Return the folded words of a text as one."""
     return b"".join(fold(narrow(text)).split())
 
@@ -160,17 +172,17 @@ def telling_words(text: str) -> list[bytes]:
 
 
 def _cut(marks: bytes) -> set[bytes]:
-    return {marks[at : at + SIZE] for at in range(0, len(marks), SIZE)}
+    return {marks[start : start + SIZE] for start in range(0, len(marks), SIZE)}
 
 
 def _mark(kind: bytes, text: bytes, key: bytes) -> bytes:
     return hashlib.blake2b(kind + b"\n" + text, key=key, digest_size=SIZE).digest()
 
 
-def _wholes(read: _Words, key: bytes) -> Iterator[bytes]:
-    stem = b"".join(b"".join(words) for words in read.asked)
-    options = b"\n".join(sorted(map(b"".join, read.choices)))
-    for text in {stem, *map(b"".join, (*read.asked, read.topic))}:
+def _whole_marks(item: _Words, key: bytes) -> Iterator[bytes]:
+    stem = b"".join(b"".join(words) for words in item.stem_parts)
+    options = b"\n".join(sorted(map(b"".join, item.choices)))
+    for text in {stem, *map(b"".join, (*item.stem_parts, item.topic))}:
         if len(text) >= _STEM:
             yield _mark(b"stem", text, key)
     if len(options) >= _CHOICES:
@@ -179,26 +191,26 @@ def _wholes(read: _Words, key: bytes) -> Iterator[bytes]:
         yield _mark(b"item", stem + b"\n" + options, key)
 
 
-def _fewer(read: _Words, key: bytes) -> Iterator[bytes]:
+def _choice_marks(item: _Words, key: bytes) -> Iterator[bytes]:
     """Yield the marks of all choices, and of all but each one, which also recognise a choice more."""
-    texts = sorted(map(b"".join, read.choices))
-    for some in (texts, *(texts[:at] + texts[at + 1 :] for at in range(len(texts)))):
-        if sum(map(len, some)) >= LONG:
-            yield _mark(b"choices", b"\n".join(some), key)
+    texts = sorted(map(b"".join, item.choices))
+    for choices in (texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))):
+        if sum(map(len, choices)) >= LONG:
+            yield _mark(b"choices", b"\n".join(choices), key)
 
 
-def _alone(texts: Iterable[list[bytes]], key: bytes) -> Iterator[bytes]:
+def _text_marks(texts: Iterable[list[bytes]], key: bytes) -> Iterator[bytes]:
     yield from (_mark(b"alone", text, key) for text in map(b"".join, texts) if len(text) >= LONG)
 
 
-def _named(name: str, key: bytes) -> Iterator[bytes]:
+def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
     """Yield the mark of an ID, unless it has only numbers, short words, and words such as `test`."""
     words = re.findall(r"[^\W\d_]{4,}", name)
     if len(name) >= 2 * SIZE or not _NAMING.issuperset(fold(word).strip() for word in words):
         yield _mark(b"id", re.sub(r"[\W_]", "", name.casefold()).encode("utf-8", "replace"), key)
 
 
-def _runs(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
+def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
     """Yield the marks of runs of telling words, each just long enough: from every word, or side by side if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0

@@ -25,23 +25,26 @@ from robustify.restricted.ids import Split, items_in, read_split
 def open_for(split: Split, adapter: str) -> Access:
     """Return the permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, the split
     has another key, or is smaller than a cell, and `DataError` if it belongs to another set or version."""
-    found = find_adapter(adapter)
-    manifest = found.manifest
+    loaded = find_adapter(adapter)
+    manifest = loaded.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
         raise DataError(
             f"split {split.name} belongs to {split.dataset} version {split.version}, but the adapter of {manifest.id} has "
-            f"version {manifest.version}. Use the adapter of the split's set and version."
+            f"version {manifest.version}. Use the adapter of the split's set and version.",
+            code="other-set-split",
         )
-    access = admitted(manifest.id, found, None)
+    access = admitted(manifest.id, loaded, None)
     if split.key_id != access.key.id:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset} was made with key {split.key_id}, but your key is {access.key.id}. "
-            "Set $ROBUSTIFY_KEY_FILE to the key of the split."
+            "Set $ROBUSTIFY_KEY_FILE to the key of the split.",
+            code="other-split-key",
         )
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset} has fewer than {manifest.min_cell} IDs, so it could reveal single "
-            "items. Use a split that a run wrote."
+            "items. Use a split that a run wrote.",
+            code="small-split",
         )
     return access
 
@@ -85,14 +88,19 @@ def documents(
     """Return the items of some splits in the order of the data, with the fields that task files read."""
     sets = {(s.dataset, s.version) for s in splits}
     if len(sets) != 1:
-        raise DataError(f"Found splits of {len(sets)} sets; expected hashed splits of one set.")
+        raise DataError(
+            f"Found splits of {len(sets)} sets; expected hashed splits of one set.", code="several-sets"
+        )
     copy = [open_for(split, split.dataset) for split in splits][-1].read().items
     wanted = {item.id for split in splits for item in items_in(split, copy)}
     match cloze:
         case "cross-ref" | "strict":
             wanted -= set(excluded(copy, ClozeSettings(profile=cloze)))
         case str():
-            raise DataError(f"cloze: {cloze[:40]!a} is not a profile; expected cross-ref or strict.")
+            raise DataError(
+                f"cloze: {cloze[:40]!a} is not a profile; expected cross-ref or strict.",
+                code="unknown-cloze-profile",
+            )
     return [item_row(i) for i in copy if i.id in wanted and not (passages and i.question is None)]
 
 
@@ -101,7 +109,8 @@ def require_silence(argv: Sequence[str]) -> None:
     answers. A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked."""
     if logging.getLogger("lm_eval.api.task").isEnabledFor(logging.DEBUG):
         raise AuthorisationError(
-            "The log level of lm-eval is DEBUG, which logs text of a restricted set. Use INFO or above."
+            "The log level of lm-eval is DEBUG, which logs text of a restricted set. Use INFO or above.",
+            code="lm-eval-debug-log",
         )
     if not argv or not any(name in argv[0] for name in ("lm_eval", "lm-eval")):
         return
@@ -111,5 +120,6 @@ def require_silence(argv: Sequence[str]) -> None:
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None
         if (full and any(o.startswith(name) for o in _WRITES)) or (short and set(_SHORT) & set(name)):
             raise AuthorisationError(
-                f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option."
+                f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option.",
+                code="lm-eval-saves-text",
             )

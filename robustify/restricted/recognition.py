@@ -6,13 +6,13 @@ contain counts and names of sets, but no content.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from robustify.base.errors import AuthorisationError
+from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
@@ -27,6 +27,11 @@ _MOST_READ = 20_000
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
 _BLOCK, _OVERLAP = 8 << 20, 256
+_SignCode = Literal["S1", "S2", "S3", "S4", "S5"]
+_CODES: Mapping[_SignCode, str] = {
+    "S1": "registered-file", "S2": "known-canary", "S3": "known-items", "S4": "restricted-name", "S5": "controlled-words",
+}  # fmt: skip
+"""Code of the message of each sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Sign:
     set. S5: records contain words of the reviewed lexicon.
     """
 
-    code: Literal["S1", "S2", "S3", "S4", "S5"]
+    code: _SignCode
     says: str
 
     @property
@@ -64,7 +69,7 @@ def require_ordinary_files(
 ) -> None:
     """Raise `AuthorisationError` if items from logs, or the `ids` of items without texts, have signs of sensitivity. No
     attestation applies to them."""
-    _refuse(name, [*_signs(items, list(files), list(names)), *_of_accepted((), ids)])
+    _refuse(name, [*_signs(items, list(files), list(names)), *_copy_signs((), ids)])
 
 
 def by_name(source: Source) -> NamedSet:
@@ -78,22 +83,22 @@ def by_name(source: Source) -> NamedSet:
 
 def _require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path]) -> None:
     """Raise `AuthorisationError` if names of data, in any spelling, or files are those of a restricted set."""
-    known = _restricted()
-    written = {_joined(word) for word in words}
-    named = [
-        one.id for one in known if any(own in text for own in map(_joined, _names(one)) for text in written)
-    ]
+    manifests = _restricted()
+    spellings = {_spelling(word) for word in words}
+    set_names = {manifest.id: [*map(_spelling, _names(manifest))] for manifest in manifests}
+    named = [set_id for set_id, own in set_names.items() if any(n in text for n in own for text in spellings)]
     if named:
         raise AuthorisationError(
             f"{name}: this name, or one in its files, contains that of {', '.join(named)}, so nothing was loaded. Use the "
-            "adapter of the set (`robustify restricted adapter list`)."
+            "adapter of the set (`robustify restricted adapter list`).",
+            code="restricted-name",
         )
-    _refuse(name, [sign for file in files for sign in _in_a_file(file, known)])
+    _refuse(name, [sign for file in files for sign in _file_signs(file, manifests)])
 
 
 def refuse_copy(name: str, items: Sequence[Item]) -> None:
     """Raise `AuthorisationError` if items of a public run belong to a restricted set whose terms were accepted."""
-    _refuse(name, list(_of_accepted(items)))
+    _refuse(name, list(_copy_signs(items)))
 
 
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
@@ -103,35 +108,37 @@ def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = 
     return list(_signs(bench.items, paths, called))
 
 
-def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
+def not_attested(signs: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
     """Return the signs that the adapter's attestation for this content does not lift."""
-    word = None if adapter is None else find_adapter(adapter).manifest.attest.get("not_sensitive")
-    vouched = word is not None and word.content_sha256 == bench.sha256
-    return [sign for sign in found if not (vouched and sign.attestable)]
+    attestation = None if adapter is None else find_adapter(adapter).manifest.attest.get("not_sensitive")
+    attested = attestation is not None and attestation.content_sha256 == bench.sha256
+    return [sign for sign in signs if not (attested and sign.attestable)]
 
 
 def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -> Iterator[Sign]:
-    known = _restricted()
+    manifests = _restricted()
     for path in paths:
         # A downloaded set is a folder.
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
-            yield from _in_a_file(file, known)
-    yield from _of_accepted(items)
-    called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
-    called += map(_spaced, names)
-    own = {one.id: {*map(_spaced, _names(one))} for one in known}
-    named = [name for name, words in own.items() if any(one in text for one in words for text in called)]
+            yield from _file_signs(file, manifests)
+    yield from _copy_signs(items)
+    names_given = [_spaced(name) for path in paths for name in (path.name, path.absolute().parent.name)]
+    names_given += map(_spaced, names)
+    set_names = {manifest.id: {*map(_spaced, _names(manifest))} for manifest in manifests}
+    named = [
+        set_id for set_id, own in set_names.items() if any(n in text for n in own for text in names_given)
+    ]
     if named:
         yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
-    some = items[:: -(-len(items) // _MOST_READ) or 1]
-    texts = ("\n".join((item.stem, *item.choices)) for item in some)
+    sample = items[:: -(-len(items) // _MOST_READ) or 1]
+    texts = ("\n".join((item.stem, *item.choices)) for item in sample)
     n = sum(terms_named(text) >= LEAST_TERMS for text in texts)
-    if n >= FEW and n >= LEXICON_SHARE * len(some):
-        yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
+    if n >= FEW and n >= LEXICON_SHARE * len(sample):
+        yield Sign("S5", f"{n:,} of {len(sample):,} records name controlled categories")
 
 
-def _of_accepted(items: Sequence[Item], ids: Iterable[str] = ()) -> Iterator[Sign]:
+def _copy_signs(items: Sequence[Item], ids: Iterable[str] = ()) -> Iterator[Sign]:
     listed = list(ids)
     for name, n in copied_sets(items, listed).items():
         yield Sign("S3", f"{n:,} of {len(items) or len(listed):,} records are in {name}, or edited from it")
@@ -139,40 +146,40 @@ def _of_accepted(items: Sequence[Item], ids: Iterable[str] = ()) -> Iterator[Sig
 
 def _restricted() -> list[Manifest]:
     """Return the manifests of all restricted sets that are found by name, or were accepted and still exist."""
-    places = [Path(row.folder) for row in accepted() if row.folder]
-    mine = [find_adapter(str(place)).manifest for place in places if (place / FILE).is_file()]
-    found = {one.id: one for one in (*mine, *(adapter.manifest for adapter in require_every()))}
-    return [one for one in found.values() if one.restricted]
+    folders = [Path(row.folder) for row in accepted() if row.folder]
+    adapters = [find_adapter(str(folder)) for folder in folders if (folder / FILE).is_file()]
+    manifests = {adapter.manifest.id: adapter.manifest for adapter in (*adapters, *require_every())}
+    return [manifest for manifest in manifests.values() if manifest.restricted]
 
 
-def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
-    canaries = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
-    columns = {name.encode() for manifest in known for name in manifest.columns}
-    pins = [(file.sha256, manifest.id) for manifest in known for file in manifest.data.files]
+def _file_signs(file: Path, manifests: Sequence[Manifest]) -> Iterator[Sign]:
+    canaries = {digest: manifest.id for manifest in manifests for digest in manifest.canary_sha256}
+    columns = {name.encode() for manifest in manifests for name in manifest.columns}
+    pins = [(file.sha256, manifest.id) for manifest in manifests for file in manifest.data.files]
     pins += [(pin.sha256, row.id) for row in accepted() if row.items for pin in row.files.values()]
-    digest, found, there, tail = hashlib.sha256(), set[str](), set[bytes](), b""
+    digest, token_digests, columns_found, tail = hashlib.sha256(), set[str](), set[bytes](), b""
     with file.open("rb") as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
             # Tokens across the end of a block are found with the next block.
             raw, tail = tail + block, block[-_OVERLAP:]
             tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
-            found |= {hashlib.sha256(token).hexdigest() for token in tokens}
-            there |= {name for name in columns - there if name in raw}
+            token_digests |= {hashlib.sha256(token).hexdigest() for token in tokens}
+            columns_found |= {name for name in columns - columns_found if name in raw}
     for name in sorted({name for pin, name in pins if pin == digest.hexdigest()}):
         yield Sign("S1", f"a file is registered as part of {name}")
-    for manifest in known:
-        if manifest.columns and {name.encode() for name in manifest.columns} <= there:
+    for manifest in manifests:
+        if manifest.columns and {name.encode() for name in manifest.columns} <= columns_found:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
-    for name in sorted({canaries[one] for one in canaries.keys() & found}):
+    for name in sorted({canaries[token_digest] for token_digest in canaries.keys() & token_digests}):
         yield Sign("S2", f"a file contains the canary of {name}")
 
 
 def _names(manifest: Manifest) -> list[str]:
-    return [name for name in (manifest.id, *manifest.names) if _joined(name)]
+    return [name for name in (manifest.id, *manifest.names) if _spelling(name)]
 
 
-def _joined(name: str) -> bytes:
+def _spelling(name: str) -> bytes:
     """Return the letters and digits of a name in their plain form, in which spellings do not differ."""
     return b"".join(fold(narrow(unquote(name))).split())
 
@@ -182,12 +189,13 @@ def _spaced(name: str) -> str:
     return f" {' '.join(_WORDS.findall(name.lower()))} "
 
 
-def _refuse(name: str, found: Sequence[Sign]) -> None:
+def _refuse(name: str, signs: Sequence[Sign]) -> None:
     remedy = (
         "Use an adapter for a restricted set, or attest this content with attest.not_sensitive in a manifest."
-        if all(sign.attestable for sign in found)
+        if all(sign.attestable for sign in signs)
         else "Use the adapter of the set (`robustify restricted adapter list`)."
     )
-    lines = [f"{name} looks sensitive (sign {sign.code}): {sign.says}. {remedy}" for sign in found]
-    if lines:
-        raise AuthorisationError(*lines)
+    if signs:
+        lines = (f"{name} looks sensitive (sign {sign.code}): {sign.says}. {remedy}" for sign in signs)
+        codes = (_CODES[sign.code] for sign in signs)
+        raise AuthorisationError(*(Notice(line, code=code) for line, code in zip(lines, codes, strict=True)))

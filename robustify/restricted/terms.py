@@ -21,7 +21,7 @@ from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.item_marks import Marks, copied, copied_ids, marks_of, quoted
+from robustify.restricted.item_marks import Marks, mark_items, sets_copied_by, sets_quoted_by, sets_with_ids
 
 _MOST_BYTES = 64 << 20
 
@@ -59,8 +59,10 @@ class Acceptance:
 
     def with_marks(self, marks: Marks) -> "Acceptance":
         """Return the acceptance with these marks."""
-        whole, parts = (base64.b64encode(some).decode() for some in (marks.wholes, marks.parts))
-        return replace(self, items=whole, parts=parts)
+        wholes, parts = (
+            base64.b64encode(marks_of_kind).decode() for marks_of_kind in (marks.wholes, marks.parts)
+        )
+        return replace(self, items=wholes, parts=parts)
 
 
 class _Accepted(Settings):
@@ -86,12 +88,12 @@ def copied_sets(items: Sequence[Item], ids: Iterable[str] = ()) -> dict[str, int
     """Return the accepted restricted sets of which the items are a copy, by their texts, or by their IDs and these `ids` of
     items without texts, and how many of them are in each."""
     key, sets = _marked_sets()
-    return copied(items, key, sets) or copied_ids([*(item.id for item in items), *ids], key, sets)
+    return sets_copied_by(items, key, sets) or sets_with_ids([*(item.id for item in items), *ids], key, sets)
 
 
 def quoted_sets(text: str) -> list[str]:
     """Return the accepted restricted sets of which a text repeats an item."""
-    return quoted(text, *_marked_sets())
+    return sets_quoted_by(text, *_marked_sets())
 
 
 def _marked_sets() -> tuple[bytes, dict[str, Marks]]:
@@ -99,7 +101,7 @@ def _marked_sets() -> tuple[bytes, dict[str, Marks]]:
     record, sets = _record(), dict[str, Marks]()
     for row in record.accepted:
         if row.items:
-            sets[row.id] = sets.get(row.id, Marks()).joined(row.marks)
+            sets[row.id] = sets.get(row.id, Marks()).union(row.marks)
     return bytes.fromhex(record.key), sets
 
 
@@ -112,7 +114,8 @@ def _record() -> _Accepted:
     except (UsageError, ValidationError):
         raise AuthorisationError(
             f"{file} is not a record of accepted terms as robustify writes it. Move it away and accept the terms again "
-            "with `robustify restricted licence show ID`."
+            "with `robustify restricted licence show ID`.",
+            code="invalid-terms-record",
         ) from None
 
 
@@ -120,43 +123,51 @@ def require(adapter: Adapter) -> Acceptance:
     """Return the current acceptance of a set's terms. Raise `AuthorisationError` if there is none, or the terms or the
     manifest changed afterwards."""
     name, digest = adapter.manifest.id, _digest(adapter)
-    mine = [row for row in accepted() if row.id == name]
-    same = [row for row in mine if row.licence_sha256 == digest]
+    acceptances = [row for row in accepted() if row.id == name]
+    current = [row for row in acceptances if row.licence_sha256 == digest]
     paths = {file.path for file in adapter.manifest.data.files}
-    for row in same:
+    for row in current:
         if row.manifest_sha256 == adapter.sha256 and paths <= row.files.keys():
             return row
-    why = "have changed since they were accepted" if mine else "are not accepted"
-    if same:
-        why = "were accepted before its manifest changed, or by a version that did not pin its data"
+    reason = "have changed since they were accepted" if acceptances else "are not accepted"
+    if current:
+        reason = "were accepted before its manifest changed, or by a version that did not pin its data"
     raise AuthorisationError(
-        f"{name} is a restricted set, and its terms {why}. To read and accept them, run `robustify restricted licence "
-        f"show {name}`."
+        f"{name} is a restricted set, and its terms {reason}. To read and accept them, run `robustify restricted licence "
+        f"show {name}`.",
+        code="terms-not-accepted",
     )
 
 
-def accept(adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequence[Item]) -> Acceptance:
+def record_acceptance(
+    adapter: Adapter, name: str, files: Mapping[str, Pin], items: Sequence[Item]
+) -> Acceptance:
     """Record that a person accepts the current terms of a set with these files and items. Raise `UsageError` if the
     name is empty, too long or not printable, and `ResourceError` if the record cannot be written."""
-    called = " ".join(name.split())
-    if not called or not called.isprintable() or len(called) > 100:
-        raise UsageError("The name is empty, too long or not printable; expected the name of a person.")
+    person = " ".join(name.split())
+    if not person or not person.isprintable() or len(person) > 100:
+        raise UsageError(
+            "The name is empty, too long or not printable; expected the name of a person.",
+            code="invalid-person",
+        )
     record, digest = _record(), _digest(adapter)
-    same = [row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)]
-    marks = marks_of(items, bytes.fromhex(record.key)) if adapter.manifest.restricted else Marks()
-    for row in same:
-        marks = marks.joined(row.marks)
+    replaced = [
+        row for row in record.accepted if (row.id, row.licence_sha256) == (adapter.manifest.id, digest)
+    ]
+    marks = mark_items(items, bytes.fromhex(record.key)) if adapter.manifest.restricted else Marks()
+    for row in replaced:
+        marks = marks.union(row.marks)
     new = Acceptance(
         id=adapter.manifest.id,
         licence_sha256=digest,
-        name=called,
+        name=person,
         at=utc_now(),
         robustify=__version__,
         manifest_sha256=adapter.sha256,
         folder=str(adapter.folder.resolve()),
         files=files,
     ).with_marks(marks)
-    _write(record, (*(row for row in record.accepted if row not in same), new))
+    _write(record, (*(row for row in record.accepted if row not in replaced), new))
     return new
 
 
@@ -165,8 +176,8 @@ def renew(name: str, items: Sequence[Item]) -> None:
     `ResourceError` if the record cannot be written."""
     record = _record()
     old = [row for row in record.accepted if row.id == name and not row.parts]
-    if old and (marks := marks_of(items, bytes.fromhex(record.key))).parts:
-        renewed = (row.with_marks(row.marks.joined(marks)) for row in old)
+    if old and (marks := mark_items(items, bytes.fromhex(record.key))).parts:
+        renewed = (row.with_marks(row.marks.union(marks)) for row in old)
         _write(record, [*(row for row in record.accepted if row not in old), *renewed])
 
 

@@ -17,7 +17,7 @@ import robustify as rb
 from robustify.base.errors import AuthorisationError
 from robustify.items.item import Item
 from robustify.restricted import terms
-from robustify.restricted.item_marks import SIZE, copied_ids, marks_of
+from robustify.restricted.item_marks import SIZE, mark_items, sets_with_ids
 from tests.restricted.conftest import edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support.command import invoked
@@ -230,17 +230,17 @@ def test_a_phrase_that_two_sets_share_makes_no_copy(mock: Path) -> None:
 @pytest.mark.parametrize("ids", [["q1", "test-12", "0007"], ["river-1", "river-2"]])
 def test_ids_that_say_nothing_are_of_no_set(ids: list[str]) -> None:
     key, rows = b"k" * 32, [f"{name}{i}" for i in range(20) for name in ids]
-    own = marks_of([Item(name, "Which?", ("a", "b"), 0) for name in rows], key)
+    own = mark_items([Item(name, "Which?", ("a", "b"), 0) for name in rows], key)
     telling = ids[0].startswith("river")
-    assert copied_ids(rows, key, {"set": own}) == ({"set": len(rows)} if telling else {})
-    assert copied_ids([f"lake-{i}" for i in range(20)], key, {"set": own}) == {}
+    assert sets_with_ids(rows, key, {"set": own}) == ({"set": len(rows)} if telling else {})
+    assert sets_with_ids([f"lake-{i}" for i in range(20)], key, {"set": own}) == {}
 
 
 @pytest.mark.parametrize("n", [6, 12, 40])
 def test_runs_of_a_registered_stem_do_not_overlap(n: int) -> None:
     """Overlapping runs could be guessed one word after the other."""
     words = [f"word{chr(97 + i % 26)}{i}" for i in range(n)]
-    own = marks_of([Item("1", " ".join(words), ("a", "b"), 0)], b"k" * 32)
+    own = mark_items([Item("1", " ".join(words), ("a", "b"), 0)], b"k" * 32)
     assert 0 < len(own.parts) // SIZE <= n // 3
 
 

@@ -18,7 +18,7 @@ from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.ids import evaluator_key
-from robustify.restricted.terms import accept, accepted
+from robustify.restricted.terms import accepted, record_acceptance
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
@@ -153,7 +153,7 @@ def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
 
 
 def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> None:
-    accept(find_adapter("wmdp-bio"), "Somebody", {}, ())
+    record_acceptance(find_adapter("wmdp-bio"), "Somebody", {}, ())
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from robustify.items.item import Item
-from robustify.restricted.item_marks import telling_words, unspaced
+from robustify.restricted.item_marks import joined_words, telling_words
 
 LONGEST, MOST_WORDS = 60, 8
 """Maximum number of characters and words in a name. A longer name may be text and is replaced."""
@@ -29,7 +29,7 @@ class ItemWords:
     def of(cls, items: Iterable[Item], listed: Collection[str]) -> "ItemWords":
         """Return the words of these items."""
         texts = [text for item in items for text in (item.stem, *item.choices)]
-        return cls(frozenset().union(*map(_words, texts)), listed, b" ".join(map(unspaced, texts)))
+        return cls(frozenset().union(*map(_words, texts)), listed, b" ".join(map(joined_words, texts)))
 
     def shown(self, name: str, instead: str) -> str:
         """Return a name if it may leave, and otherwise `instead`."""
@@ -48,9 +48,13 @@ class ItemWords:
 
     def _lacks(self, name: str) -> bool:
         """Return whether no item contains a word of a name, or all of it without blanks, nor it a long word of an item."""
-        joined, words = unspaced(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
-        inside = len(joined) >= LONG and joined in self.texts
-        return not (inside or words & self.words or any(len(w) >= LONG and w in joined for w in self.words))
+        bare_name, words = joined_words(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
+        inside = len(bare_name) >= LONG and bare_name in self.texts
+        return not (
+            inside
+            or words & self.words
+            or any(len(word) >= LONG and word in bare_name for word in self.words)
+        )
 
 
 def _words(text: str) -> set[bytes]:

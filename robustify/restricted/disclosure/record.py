@@ -27,7 +27,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from robustify.base.errors import AuthorisationError, UsageError, counted
+from robustify.base.errors import AuthorisationError, Notice, UsageError, counted
 from robustify.base.files import locked, writable, write_atomic
 from robustify.base.git import repository_around
 from robustify.base.key_file import Key, read_private
@@ -76,18 +76,25 @@ class Release:
 
     def related(self, others: Sequence["Release"]) -> list["Release"]:
         """Return the other releases of the same set and version, or with at least `cell` items in common."""
-        mine, name = set(self.of.digests), (self.dataset, self.version)
+        digests, set_version = set(self.of.digests), (self.dataset, self.version)
         return [
-            one
-            for one in others
-            if (one.dataset, one.version) == name or len(mine & set(one.of.digests)) >= self.cell
+            other
+            for other in others
+            if (other.dataset, other.version) == set_version
+            or len(digests & set(other.of.digests)) >= self.cell
         ]
 
     def room(self, earlier: Sequence["Release"]) -> tuple[float, set[str]]:
         """Return the bits that earlier releases leave, and the digests of numbers that cost nothing again, whatever their
         values. Records of earlier versions have only the digests with the values."""
-        known = [one.codes or [mark for mark, _ in one.numbers] for one in earlier if one.of == self.of]
-        return (self.budget or 0.0) - sum(one.bits for one in self.related(earlier)), set().union(*known)
+        paid_for = [
+            release.codes or [mark for mark, _ in release.numbers]
+            for release in earlier
+            if release.of == self.of
+        ]
+        return (self.budget or 0.0) - sum(release.bits for release in self.related(earlier)), set().union(
+            *paid_for
+        )
 
 
 _RELEASE = TypeAdapter(Release)
@@ -106,7 +113,7 @@ def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> Sp
 
 def digest(key: Key, content: object) -> str:
     """Return the keyed digest of published content. Equal content has equal digests."""
-    return hmac.new(key.derived("releases"), _written(content).encode(), "sha256").hexdigest()
+    return hmac.new(key.derived("releases"), _compact_json(content).encode(), "sha256").hexdigest()
 
 
 def _folded(choice: str) -> str:
@@ -114,24 +121,34 @@ def _folded(choice: str) -> str:
     return "".join(c for c in text.casefold() if unicodedata.category(c)[0] not in "PZ") or text
 
 
-def refusal(new: Release, earlier: Sequence[Release]) -> str | None:
+def refusal(new: Release, earlier: Sequence[Release]) -> Notice | None:
     """Return the reason why `new` must not be published after the earlier releases, or None if it may."""
-    named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
-    if any(one.of.items != new.of.items for one in named):
-        return "This version was released with other items. Release the same items, or use another version."
+    same_version = [
+        release for release in earlier if (release.dataset, release.version) == (new.dataset, new.version)
+    ]
+    if any(release.of.items != new.of.items for release in same_version):
+        fault = "This version was released with other items. Release the same items, or use another version."
+        return Notice(fault, code="other-items-released")
     related, k = new.related(earlier), new.cell
-    same = [one for one in related if one.of.digests == new.of.digests or one.of.items == new.of.items]
-    if any(one.of.split != new.of.split for one in same):
-        return "The set was released with another split, and only one is allowed. Use the same criterion and voters."
-    sets = [set(digests) for digests in dict.fromkeys(one.of.digests for one in (new, *related))]
-    parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))
+    same_items = [
+        release
+        for release in related
+        if release.of.digests == new.of.digests or release.of.items == new.of.items
+    ]
+    if any(release.of.split != new.of.split for release in same_items):
+        fault = "The set was released with another split, and only one is allowed. Use the same criterion and voters."
+        return Notice(fault, code="other-split-released")
+    sets = [set(digests) for digests in dict.fromkeys(release.of.digests for release in (new, *related))]
+    parts = Counter(tuple(member in digests for digests in sets) for member in set().union(*sets))
     if len(sets) > 1 and min(parts.values()) < k:
-        return f"The set differs from an earlier release by fewer than {k} items, which would reveal single items."
-    spent, budget = sum(one.bits for one in related), new.budget or 0.0
+        fault = f"The set differs from an earlier release by fewer than {k} items, which would reveal single items."
+        return Notice(fault, code="few-items-differ")
+    spent, budget = sum(release.bits for release in related), new.budget or 0.0
     if spent + new.bits > budget + 0.01 and new.bits:
-        return (
+        return Notice(
             f"The release exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and it needs "
-            f"{new.bits:.0f}. Publish fewer numbers with `--only`."
+            f"{new.bits:.0f}. Publish fewer numbers with `--only`.",
+            code="over-budget",
         )
     return None
 
@@ -144,51 +161,56 @@ def record(
     `AuthorisationError` if it must not be published, or the record is damaged, and `ResourceError` if the record cannot
     be written."""
     with _writing(file):
-        lines, earlier = _read(key, file)
-        for one in earlier:
-            if (one.of, one.content) == (release.of, release.content):
-                return replace(one, bits=0.0)
-        known = {mark for one in earlier if one.of == release.of for mark, _ in one.numbers}
-        unknown = [bits for mark, bits in release.numbers if known.isdisjoint((mark, *former.get(mark, ())))]
-        bits = round(sum(unknown), 2)
-        new = replace(release, bits=bits)
-        why = refusal(new, earlier)
-        if why is not None:
-            raise AuthorisationError(f"{new.dataset} {new.version}, {new.what}: {why}")
-        at, content = utc_now(), asdict(new)
+        lines, earlier = _read_record(key, file)
+        same_split = [other for other in earlier if other.of == release.of]
+        for other in same_split:
+            if other.content == release.content:
+                return replace(other, bits=0.0)
+        paid_for = {mark for other in same_split for mark, _ in other.numbers}
+        prices = [
+            bits for mark, bits in release.numbers if paid_for.isdisjoint((mark, *former.get(mark, ())))
+        ]
+        new = replace(release, bits=round(sum(prices), 2))
+        objection = refusal(new, earlier)
+        if objection is not None:
+            raise AuthorisationError(
+                f"{new.dataset} {new.version}, {new.what}: {objection}", code=objection.code
+            )
+        recorded_at, content = utc_now(), asdict(new)
         del content["at"]
-        line = _line(key, {"at": at, "release": content}, lines[-1])
+        line = _sealed_line(key, {"at": recorded_at, "release": content}, lines[-1])
         write_atomic(file, "".join((*lines, line)).encode(), private=True)
-    return replace(new, at=at)
+    return replace(new, at=recorded_at)
 
 
 def releases_of(key: Key, file: Path) -> list[Release]:
     """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, not private, or of
     another key."""
-    return _read(key, file)[1]
+    return _read_record(key, file)[1]
 
 
 def remember(key: Key, file: Path, run: Path) -> None:
     """Write the number of releases under a key into the folder of a run."""
     n = len(releases_of(key, file))
-    write_atomic(run / _COUNT, _written([n, digest(key, ["releases", n])]).encode(), private=True)
+    write_atomic(run / _COUNT, _compact_json([n, digest(key, ["releases", n])]).encode(), private=True)
 
 
 def require_newest(key: Key, file: Path, run: Path, page: Path | None = None, signature: str = "") -> None:
     """Raise `AuthorisationError` if a run, or a page of the same data beside `page`, knows more releases than the record.
     The keyed digest of the data is in the `signature`."""
-    known, data = [0], {part for part in signature.split("|") if part.startswith("data:")}
+    counts, data = [0], {part for part in signature.split("|") if part.startswith("data:")}
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
         n, mac = json.loads((run / _COUNT).read_text(encoding="utf-8"))
-        known += [n] if hmac.compare_digest(digest(key, ["releases", n]), mac) else []
+        counts += [n] if hmac.compare_digest(digest(key, ["releases", n]), mac) else []
     others = () if page is None else page.absolute().parent.glob("*/summary.json")
     for path in filter(Path.is_file, others):
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
             tree = json.loads(path.read_text(encoding="utf-8"))
-            known += [int(tree["releases"])] if data & set(tree["signature"].split("|")) else []
-    if (n := len(releases_of(key, file))) < max(known):
+            counts += [int(tree["releases"])] if data & set(tree["signature"].split("|")) else []
+    if (n := len(releases_of(key, file))) < max(counts):
         raise AuthorisationError(
-            f"{file} has {counted(n, 'release')}, but there were {max(known)}. Restore the newest copy of this record."
+            f"{file} has {counted(n, 'release')}, but there were {max(counts)}. Restore the newest copy of this record.",
+            code="outdated-release-record",
         )
 
 
@@ -197,13 +219,17 @@ def begin(key: Key, file: Path) -> None:
     `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if it cannot be written."""
     if repository_around(file.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
+            f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
+            code="inside-work-tree",
         )
     with _writing(file):
         if os.path.lexists(file):
-            raise UsageError(f"{file} already exists. A record of releases is never overwritten.")
+            raise UsageError(
+                f"{file} already exists. A record of releases is never overwritten.",
+                code="release-record-exists",
+            )
         head = {"format": _FORMAT, "key_id": key.id, "at": utc_now()}
-        write_atomic(file, _line(key, head, "").encode(), private=True)
+        write_atomic(file, _sealed_line(key, head, "").encode(), private=True)
 
 
 def record_file(key_file: Path | None = None) -> Path:
@@ -212,24 +238,28 @@ def record_file(key_file: Path | None = None) -> Path:
     return file.with_name(f"{file.name}.releases")
 
 
-def _read(key: Key, file: Path) -> tuple[list[str], list[Release]]:
+def _read_record(key: Key, file: Path) -> tuple[list[str], list[Release]]:
     if not os.path.lexists(file):
         raise AuthorisationError(
             f"{file}, the record of releases for key {key.id}, does not exist. Restore it. If nothing was published "
-            f"with this key, run `{_BEGIN}`."
+            f"with this key, run `{_BEGIN}`.",
+            code="missing-release-record",
         )
     lines = read_private(str(file), str(file), _MOST_BYTES).splitlines(keepends=True)
     rows: list[Any] = []
     for n, (before, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
-        row = _opened(key, line, before)
+        row = _verified_row(key, line, before)
         if row is None or not line.endswith("\n"):
             raise AuthorisationError(
                 f"{file}:{n}: The line was edited, a line before it is missing, or the key is not {key.id}. "
-                "Restore the record as robustify wrote it."
+                "Restore the record as robustify wrote it.",
+                code="edited-release-record",
             )
         rows.append(row)
     if not rows or rows[0].get("format") != _FORMAT:
-        raise AuthorisationError(f"{file} is not a record of releases ({_FORMAT}). Restore it.")
+        raise AuthorisationError(
+            f"{file} is not a record of releases ({_FORMAT}). Restore it.", code="invalid-release-record"
+        )
     return lines, [_RELEASE.validate_python({**row["release"], "at": row["at"]}) for row in rows[1:]]
 
 
@@ -239,12 +269,12 @@ def _writing(file: Path) -> Iterator[None]:
         yield
 
 
-def _line(key: Key, row: Mapping[str, object], before: str) -> str:
+def _sealed_line(key: Key, row: Mapping[str, object], before: str) -> str:
     bare = {**row, "before": _sha256(before)}
-    return _written({**bare, "mac": digest(key, bare)}) + "\n"
+    return _compact_json({**bare, "mac": digest(key, bare)}) + "\n"
 
 
-def _opened(key: Key, line: str, before: str) -> Any:
+def _verified_row(key: Key, line: str, before: str) -> Any:
     """Return the content of a line of the record, or None if its seal or its link to the previous line is wrong."""
     try:
         row = json.loads(line)
@@ -255,7 +285,7 @@ def _opened(key: Key, line: str, before: str) -> Any:
     return row if sound else None
 
 
-def _written(row: object) -> str:
+def _compact_json(row: object) -> str:
     return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 

@@ -236,30 +236,30 @@ class Candidates(BaseModel):
     codes: tuple[str, ...] = ()
 
     def shown(
-        self, groups: Sequence[str] = (), room: float | None = None, known: Collection[str] = ()
+        self, groups: Sequence[str] = (), room: float | None = None, paid_for: Collection[str] = ()
     ) -> list[int]:
         """Return which numbers of the given groups, or of all by default, fit into the `room` in bits, or into the budget.
         Those whose codes or marks are `known` cost nothing. Only order and bits decide, because a choice by value would
         be information."""
-        left = (self.page.available or 0.0) - self.page.owed if room is None else room
-        fit = list[int]()
-        for i in self._of(groups) if self.enough else ():
-            ids = {*self.marks[i], self.codes[i]} if known else set()
-            price = self.numbers[i].bits if ids.isdisjoint(known) else 0.0
-            if len(fit) < MOST and price <= left + 0.01:
-                fit.append(i)
-                left -= price
-        return fit
+        bits_left = (self.page.available or 0.0) - self.page.owed if room is None else room
+        fitting = list[int]()
+        for i in self._positions_in(groups) if self.enough else ():
+            identities = {*self.marks[i], self.codes[i]} if paid_for else set()
+            price = self.numbers[i].bits if identities.isdisjoint(paid_for) else 0.0
+            if len(fitting) < MOST and price <= bits_left + 0.01:
+                fitting.append(i)
+                bits_left -= price
+        return fitting
 
     def filled(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
         """Return the page with the numbers of the given groups that fit."""
         fit = self.shown(groups) if fit is None else fit
-        shown = [self.numbers[i] for i in fit]
+        numbers = [self.numbers[i] for i in fit]
         return self.page.model_copy(
             update={
-                "numbers": tuple(one for one in shown if isinstance(one, ReleasedNumber)),
-                "topics": next((one for one in shown if isinstance(one, ReleasedTopics)), None),
-                "withheld": tuple(self.numbers[i].name for i in self._of(groups) if i not in fit),
+                "numbers": tuple(number for number in numbers if isinstance(number, ReleasedNumber)),
+                "topics": next((number for number in numbers if isinstance(number, ReleasedTopics)), None),
+                "withheld": tuple(self.numbers[i].name for i in self._positions_in(groups) if i not in fit),
             }
         )
 
@@ -268,8 +268,8 @@ class Candidates(BaseModel):
         update = {"release_level": "published", "failed": (), "halting": (), "replaced": ()}
         return self.filled(groups, fit).model_copy(update=update)
 
-    def _of(self, groups: Sequence[str]) -> list[int]:
-        return [i for i, one in enumerate(self.numbers) if not groups or one.group in groups]
+    def _positions_in(self, groups: Sequence[str]) -> list[int]:
+        return [i for i, number in enumerate(self.numbers) if not groups or number.group in groups]
 
 
 def candidates(summary: Summary, label: Label, words: ItemWords, min_cell: int = CELL) -> Candidates:
@@ -328,9 +328,9 @@ class _Page:
         self, summary: Summary, label: Label, words: ItemWords
     ) -> list[ReleasedNumber | ReleasedTopics]:
         """Return all numbers that may be shown, the most important first."""
-        place = {name: i for i, name in enumerate(summary.models, 1)}
-        models = words.models(place)
-        found: list[tuple[tuple[int, int], ReleasedNumber | ReleasedTopics]] = []
+        position_of_model = {name: i for i, name in enumerate(summary.models, 1)}
+        models = words.models(position_of_model)
+        ranked: list[tuple[tuple[int, int], ReleasedNumber | ReleasedTopics]] = []
         for measure in MEASURES:
             disclosed = measure.disclosure
             if disclosed is None:
@@ -338,31 +338,36 @@ class _Page:
             for subject, parts in measure.of(summary).items():
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
-                i = place[subject] if measure.scope == "model" else 0
+                i = position_of_model[subject] if measure.scope == "model" else 0
                 printed = models[subject] if i else subject
                 numbering = Numbering(measure, disclosed, printed, label(measure.name))
                 if disclosed.only_state:
                     numbers = iter((self._state(numbering, summary.models[subject].looks),))
                 else:
-                    numbers = self._of(numbering, parts)
-                found += (((disclosed.rank, i), number) for number in numbers)
+                    numbers = self._numbers_of(numbering, parts)
+                ranked += (((disclosed.rank, i), number) for number in numbers)
         if summary.topics is not None and self.screened:
-            found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step, words)))
-        return [number for _, number in sorted(found, key=lambda one: one[0])]
+            ranked.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step, words)))
+        return [number for _, number in sorted(ranked, key=lambda ranked_number: ranked_number[0])]
 
-    def _of(self, numbering: Numbering, parts: Measured) -> Iterator[ReleasedNumber]:
+    def _numbers_of(self, numbering: Numbering, parts: Measured) -> Iterator[ReleasedNumber]:
         """Yield the released numbers of a measure on all or kept items. Sizes are rounded down if some items were not
         answered. Points, which may be smaller than the rounding, are never released."""
         measure = numbering.measure
         if measure.unit == "points":
             return
         answered = (parts.all and parts.all.n) or 0
-        whole = measure.scope == "set" or answered == self.n
-        size = self.n if whole else answered // self.k * self.k
-        found = {"all": (parts.all, size), "kept": (parts.kept, size * self.kept // self.n if self.n else 0)}
+        all_answered = measure.scope == "set" or answered == self.n
+        size = self.n if all_answered else answered // self.k * self.k
+        score_and_size = {
+            "all": (parts.all, size),
+            "kept": (parts.kept, size * self.kept // self.n if self.n else 0),
+        }
         for part in numbering.disclosed.parts:
             if part == "all" or measure.scope == "set" or self.screened:
-                yield self._number("p" if measure.unit == "p" else "share", numbering, part, *found[part])
+                yield self._number(
+                    "p" if measure.unit == "p" else "share", numbering, part, *score_and_size[part]
+                )
 
     def _state(self, numbering: Numbering, looks: Looks | None) -> ReleasedNumber:
         """Return whether a model's looks are claimed (1 or 0), which is unknown if the run cannot tell."""

@@ -106,6 +106,6 @@ def _name(scope: Scope, label: str, subject: str, part: PartName, kind: Kind) ->
 
 def _former_names(measure: str, subject: str, part: PartName, kind: Kind) -> tuple[str, ...]:
     """Return the names under which records of earlier versions may contain a number."""
-    scopes = {known.name: known.scope for known in MEASURES}
+    scopes = {measured.name: measured.scope for measured in MEASURES}
     labels = _FORMER_LABELS.get(measure, ())
     return tuple(_name(scopes[measure], label, subject, part, kind) for label in labels)
