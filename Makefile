@@ -94,9 +94,9 @@ slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 
-video: $(VENV)/.run ## make a silent film of the slides, less than two minutes long; writes runs/talk/slides.mp4
-	$(PIP) 'typst>=0.13' 'imageio-ffmpeg>=0.6'
-	$(BIN)/python -m tools.slides --video runs/talk/slides.mp4
+video: $(VENV)/.dev ## make a silent film of the tutorial: command line, report, and comparison (requires chromium); writes runs/talk/film.mp4
+	$(PIP) playwright 'imageio-ffmpeg>=0.6'
+	$(BIN)/python -m tools.film
 
 torture: $(VENV)/.dev ## test kills, changed inputs, and odd surroundings (about an hour); writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture

@@ -10,7 +10,7 @@ import yaml
 
 from robustify.pipeline.config import parse
 from tests.support.command import commands
-from tools import docs, slides
+from tools import docs, film, slides
 
 ROOT = docs.ROOT
 PAGES = docs.pages()
@@ -209,3 +209,13 @@ def test_every_example_of_a_config_can_be_read() -> None:
     for example in examples:
         needed = {"name": "quiz", "sensitivity": "public", "data": "quiz.csv"}
         assert parse({**needed, **yaml.safe_load(example)}, "example")
+
+
+def test_the_film_shows_the_commands_of_the_tutorial_in_order() -> None:
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    shown = [command for command, _ in film.commands(text)]
+    assert shown[0] == "python make_sums.py"
+    assert [command for command in shown if command in film.PAGES] == list(film.PAGES)
+    states = list(film.typed("ls", ["one", "two"]))
+    assert [state for state, _ in states][-1] == "$ ls\none\ntwo"
+    assert all(seconds > 0 for _, seconds in states)

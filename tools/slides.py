@@ -1,15 +1,13 @@
 """Write the talk as a PDF of ten slides, with text from docs/slides.typ and figures from results/.
 
-Usage: `python -m tools.slides [-o FILE] [--png FOLDER] [--video FILE]`. `--png` also writes every page as an image, and
-`--video` a silent film of them. Requires the typst compiler (`pip install typst`), and for a film imageio-ffmpeg.
+Usage: `python -m tools.slides [-o FILE] [--png FOLDER]`. `--png` also writes every page as an image. Requires the typst
+compiler (`pip install typst`).
 """
 
 import argparse
 import importlib
 import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,6 @@ from tools.planted import CLEAN, by_rule
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "slides.typ"
 OUT = ROOT / "runs" / "talk" / "slides.pdf"
-SECONDS = 11
-"""Time for which a film shows each slide."""
 ATLAS = ROOT / "results" / "atlas" / "index.json"
 
 
@@ -62,29 +58,14 @@ def built(out: Path, pictures: Path | None = None) -> Path:
     return out
 
 
-def filmed(pictures: Path, out: Path) -> Path:
-    """Write a film of the images of a folder to `out` (MP4, H.264, no sound), each for `SECONDS`."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    read = ("-framerate", f"1/{SECONDS}", "-i", str(pictures / "slide-%02d.png"))
-    write = ("-vf", "scale=1280:-2", "-r", "5", "-c:v", "libx264", "-pix_fmt", "yuv420p", str(out))
-    program = package("imageio-ffmpeg").get_ffmpeg_exe()
-    subprocess.run([program, "-loglevel", "error", "-y", *read, *write], check=True)
-    return out
-
-
 def main(arguments: list[str]) -> int:
     """Write the slides and print their path."""
     parser = argparse.ArgumentParser(prog="python -m tools.slides", description=__doc__)
     parser.add_argument("-o", dest="out", type=Path, default=OUT)
     parser.add_argument("--png", type=Path, help="also write every page as an image to this folder")
-    parser.add_argument("--video", type=Path, help="also write a film of the pages to this file")
-    asked = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            pictures = asked.png or Path(folder)
-            out = built(asked.out, pictures if asked.png or asked.video else None)
-            if asked.video:
-                print(f"video: {filmed(pictures, asked.video)}")
+        out = built(given.out, given.png)
     except RobustifyError as error:
         print("\n".join(error.lines), file=sys.stderr)
         return error.exit_code
