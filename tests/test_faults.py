@@ -328,7 +328,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "nothing": (["validate", ""], 2, "is empty"),
     "an unknown model": (["models", "pull", "smollm"], 2, "smollm2-135m"),
     "a restricted set": (["wmdp_bio.yaml"], 4, "restricted"),
-    "a restricted set in a demo": (["wmdp_bio.yaml", "--safe-demo"], 4, "restricted"),
+    "a restricted set in a demo": (["wmdp_bio.yaml", "--safe-demo"], 4, "no-safe-demo"),
     "an unknown option": (["--nope"], 2, "--nope"),
     "no map": (["validate", "one.csv", "--map", "stem"], 2, "expected PART=COLUMN"),
     "a map of no part": (["validate", "one.csv", "--map", "stm=Question"], 2, "expected PART=COLUMN"),

@@ -43,7 +43,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @HIDDEN
 @ENCODER
 @option("--limit", "Audit only the first N items.", type=click.IntRange(min=1))
-@option("--safe-demo", "Refuse to run on a restricted set.")
+@option("--safe-demo", "Refuse to run on a restricted set [also: SAFE_DEMO=1].", envvar="SAFE_DEMO")
 @option("--device TEXT", "Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
 @STRICT
@@ -79,7 +79,10 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     settings = configs.with_models(settings, models, given["device"])
     if given["safe_demo"] and settings.sensitivity != "public":
         kind = f"{settings.name} is a {settings.sensitivity} set"
-        raise AuthorisationError(f"{kind}, but --safe-demo runs only public sets. Use a public set.")
+        raise AuthorisationError(
+            f"{kind}, but --safe-demo (or SAFE_DEMO=1) runs only public sets. Use a public set.",
+            code="no-safe-demo",
+        )
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
         found = steps.foretold(settings, folder, cache, force=given["force"])
