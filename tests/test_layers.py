@@ -18,10 +18,11 @@ FLOORS: list[set[str]] = [
     {"reading", "models", "gate"},
     {"judging"},
     {"restricted"},
-    {"freeform", "runs", "composing"},
+    {"freeform", "runs"},
     {"report"},
     {"export"},
     {"pipeline"},
+    {"composing"},
     {"api"},
     {"cli", "__main__"},
 ]

@@ -237,7 +237,7 @@ def _compose(
     data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, *, strict: bool
 ) -> int:
     """Write and print a composed set. Raise `GuardrailError` if the state of its proof ends the command with 7."""
-    from robustify.export import composed_folder as folder
+    from robustify.composing import composed_folder as folder
     from robustify.runs.state import exit_code
 
     if not pooling.keys() & {"pool", "shown", "writer"}:

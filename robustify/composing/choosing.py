@@ -16,10 +16,9 @@ from scipy.special import log_softmax
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.composing.pool import Pool
 from robustify.composing.refitting import CandidateSets, Probes, candidate_sets
-from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
-from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
+from robustify.judging.baselines.near_duplicates import content_hashes
 from robustify.judging.readers.chance import gains
 from robustify.judging.summary.scored import Gain
 
@@ -173,22 +172,3 @@ def _credits(scores: Floats, sets: CandidateSets) -> Floats:
     """Return 1 if a key scores highest in its set, a share of 1 if it ties, or else 0. The result is (n, S)."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)
-
-
-def placed(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
-    """Return the items with their options in an order that depends only on texts and the seed.
-
-    Items with equally many options are ranked by a hash, and the key's place is the rank modulo that number, so that each
-    place has equally many keys. The other options follow in the order of their hashes. Placing the result again changes
-    nothing.
-    """
-    marks = unit_hashes([f"{seed}\0{item.stem}\0" + "\0".join(sorted(item.choices)) for item in items])
-    rank: dict[int, int] = {}
-    found: dict[int, Item] = {}
-    for at in np.argsort(marks, kind="stable").tolist():
-        item = items[at]
-        rank[item.k] = place = rank.get(item.k, -1) + 1
-        mixed = unit_hashes([f"{seed}\0{item.stem}\0{choice}" for choice in item.choices])
-        others = [one for one in np.argsort(mixed, kind="stable").tolist() if one != item.key]
-        found[at] = item.permuted([*others[: place % item.k], item.key, *others[place % item.k :]])
-    return tuple(found[at] for at in range(len(items)))

@@ -14,10 +14,11 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints
 from robustify.base.errors import UsageError
 from robustify.base.redaction import HoldsText
-from robustify.composing.choosing import Choosing, Composition, chosen, placed
+from robustify.composing.choosing import Choosing, Composition, chosen
 from robustify.composing.consulting import Consulted
 from robustify.composing.pool import OWN, Candidate, Pool
 from robustify.composing.writers import Bound, CandidateRequest, bounds, requests
+from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
@@ -162,7 +163,7 @@ def compose(
     found = chosen(some, how, vectors)
     picks = {at: tuple(pools[at].candidates[j] for j in js) for at, js in zip(free, found.picks, strict=True)}
     after = [pool.item for pool in pools]
-    shown = placed([_shown(pools[at].item, picks[at]) for at in free], how.seed)
+    shown = place_keys([_shown(pools[at].item, picks[at]) for at in free], how.seed)
     for at, item in zip(free, shown, strict=True):
         after[at] = item
     before = [_cut(one, other.k, how.seed) for one, other in zip(items, after, strict=True)]

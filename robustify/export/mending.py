@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 
+import numpy as np
+
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import QUOTED, move_up, neutral, staging, writable
-from robustify.composing.choosing import placed
 from robustify.items.item import Item, item_row
+from robustify.judging.baselines.near_duplicates import unit_hashes
 from robustify.judging.cloze import keeps_order
 from robustify.reading.loaders import UNREVIEWED, Source, load
 from robustify.runs.run import write_lines
@@ -37,13 +39,35 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     plain = [item.in_plain_characters() for item in trimmed]
     bound = tuple(at for at, item in enumerate(items) if keeps_order(item))
     free = [at for at in range(len(items)) if at not in bound]
-    moved = dict(zip(free, placed([plain[at] for at in free], seed), strict=True))
+    moved = dict(zip(free, place_keys([plain[at] for at in free], seed), strict=True))
     return Mended(
         items=tuple(moved.get(at, item) for at, item in enumerate(plain)),
         bound=bound,
         trimmed=sum(one.choices != item.choices for one, item in zip(trimmed, items, strict=True)),
         plain=sum(one.choices != item.choices for one, item in zip(plain, trimmed, strict=True)),
     )
+
+
+def place_keys(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
+    """Return the items with their options in an order that depends only on texts and the seed.
+
+    Items with equally many options are ranked by a hash, and the key's place is the rank modulo that number, so that each
+    place has equally many keys. The other options follow in the order of their hashes. Placing the result again changes
+    nothing.
+    """
+    item_hashes = unit_hashes([f"{seed}\0{item.stem}\0" + "\0".join(sorted(item.choices)) for item in items])
+    n_placed: dict[int, int] = {}
+    placed: dict[int, Item] = {}
+    for at in np.argsort(item_hashes, kind="stable").tolist():
+        item = items[at]
+        rank = n_placed.get(item.k, 0)
+        n_placed[item.k], place = rank + 1, rank % item.k
+        choice_hashes = unit_hashes([f"{seed}\0{item.stem}\0{choice}" for choice in item.choices])
+        others = [
+            choice for choice in np.argsort(choice_hashes, kind="stable").tolist() if choice != item.key
+        ]
+        placed[at] = item.permuted([*others[:place], item.key, *others[place:]])
+    return tuple(placed[at] for at in range(len(items)))
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from robustify.composing.choosing import Choosing, Composition, chosen, placed
+from robustify.composing.choosing import Choosing, Composition, chosen
 from robustify.composing.pool import Candidate, Pool, pooled
 from robustify.composing.refitting import boosted_logits, candidate_sets, coded_form
+from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.readers import compared
@@ -139,9 +140,9 @@ def test_the_form_of_a_set_is_what_its_auditor_sees() -> None:
 
 def test_placing_is_balanced_and_repeats_itself() -> None:
     items = [pool.item for pool in _pools(41)]
-    found = placed(items, 3)
+    found = place_keys(items, 3)
     assert sorted(np.bincount([item.key for item in found])) == [10, 10, 10, 11]
     assert all(set(a.choices) == set(b.choices) for a, b in zip(found, items, strict=True))
-    assert [item.choices for item in placed(found, 3)] == [item.choices for item in found]
-    assert [item.choices for item in placed(found[::-1], 3)][::-1] == [item.choices for item in found]
-    assert [item.key for item in placed(items, 4)] != [item.key for item in found]
+    assert [item.choices for item in place_keys(found, 3)] == [item.choices for item in found]
+    assert [item.choices for item in place_keys(found[::-1], 3)][::-1] == [item.choices for item in found]
+    assert [item.key for item in place_keys(items, 4)] != [item.key for item in found]
