@@ -43,13 +43,13 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
 
     context = click.get_current_context()
 
-    def fetched(name: str) -> Path:
+    def pull(name: str) -> Path:
         with context.scope(cleanup=False):  # `say` reads --quiet from the context
             return pull_model(name, cache, say)
 
     # One model is converted while the others are downloaded.
     with ThreadPoolExecutor() as pool:
-        return print_lines(*pool.map(fetched, names))
+        return print_lines(*pool.map(pull, names))
 
 
 @models.command("info")

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from robustify.base.arrays import tied_best
-from robustify.base.errors import DataError, RequestError, UnaskableError
+from robustify.base.errors import DataError, Notice, RequestError, UnaskableError, notice_code
 from robustify.base.redaction import muted
 from robustify.base.settings_files import Settings
 from robustify.items import orders
@@ -51,29 +51,29 @@ class Asking(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _full_view_of_the_mode(cls, given: object) -> object:
-        if isinstance(given, dict) and given.get("mode") == "text" and "views" not in given:
+    def _use_full_view_of_mode(cls, fields: object) -> object:
+        if isinstance(fields, dict) and fields.get("mode") == "text" and "views" not in fields:
             views = [FULL_OF["text"] if view == FULL_OF["letter"] else view for view in DEFAULT_VIEWS]
-            return {**given, "views": views}
-        return given
+            return {**fields, "views": views}
+        return fields
 
     @field_validator("views", "letter_templates")
     @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
             raise ValueError("a name is listed twice; list each name only once")
         return names
 
     def templates(self) -> tuple[Template, ...]:
         """Return the prompt templates of all views, in the order in which they are used."""
-        named: dict[View, tuple[str, ...]] = {
+        names: dict[View, tuple[str, ...]] = {
             "choices_only": self.letter_templates,
             "choices_only_text": (self.text_template,),
             "full": (self.full_template,),
             "full_text": (self.full_text_template,),
             "cloze": (self.cloze_template,),
         }
-        return tuple(template(view, name) for view in self.views for name in named[view])
+        return tuple(template(view, name) for view in self.views for name in names[view])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,48 +89,54 @@ class Planned:
 
 def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
     """Return all planned questions, view by view. The plan depends only on the items and the settings."""
-    several = _asked_in_several_orders(items, asking)
+    reordered_ids = _reordered_ids(items, asking)
     return [
-        _planned(items, item, words, order, asking.shots)
-        for words in asking.templates()
+        _plan_question(items, item, prompt, order, asking.shots)
+        for prompt in asking.templates()
         for item in items
-        for order in _orders(item, words.view, asking, item.id in several)
+        for order in _orders(item, prompt.view, asking, item.id in reordered_ids)
     ]
 
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
     """Yield one answer row per planned question, in the order of the plan. Raise `UnaskableError` with items and views if
     prompts do not fit into the model, and `ModelError` if it returned values that are not log-probabilities."""
+    requests = [request for question in planned for request in question.requests]
     try:
         # Engines run third-party code, which could print item text.
         with muted():
-            scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
+            scores = iter(scorer.loglikelihoods(requests, progress))
     except RequestError as error:
-        raise _unaskable(planned, error, scorer.name) from None
-    for p in planned:
-        yield _row(p, scorer.name, [next(scored) for _ in p.requests])
+        raise _unaskable_error(planned, error, scorer.name) from None
+    for question in planned:
+        yield _answer_row(question, scorer.name, [next(scores) for _ in question.requests])
 
 
-def _unaskable(planned: Sequence[Planned], error: RequestError, model: str) -> UnaskableError:
+def _unaskable_error(planned: Sequence[Planned], error: RequestError, model: str) -> UnaskableError:
     """Return an error that names the first fault of each item under each template. Its `counted` line has no IDs or
     lengths, because a length can identify an item of a restricted set."""
-    owners = [p for p in planned for _ in p.requests]
-    first: dict[str, str] = {}
-    items: dict[str, set[str]] = {}
+    owners = [question for question in planned for _ in question.requests]
+    first_faults: dict[str, str] = {}
+    ids_by_view: dict[str, set[str]] = {}
     for position, fault in error.faults.items():
-        item, words = owners[position].item, owners[position].template
-        first.setdefault(f"item {item.id}, {words.view} ({words.name})", fault)
-        items.setdefault(words.view, set()).add(item.id)
-    lines = DataError.gather([f"{name}: {fault}" for name, fault in first.items()] or error.lines).lines
-    counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
+        item, prompt = owners[position].item, owners[position].template
+        first_faults.setdefault(f"item {item.id}, {prompt.view} ({prompt.name})", fault)
+        ids_by_view.setdefault(prompt.view, set()).add(item.id)
+    faults = [
+        Notice(f"{asking}: {fault}", code=notice_code(fault) or "unaskable-item")
+        for asking, fault in first_faults.items()
+    ]
+    lines = DataError.gather(faults or error.lines).lines
+    counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in ids_by_view.items()) or "some"
     return UnaskableError(
         *lines,
         counted=f"{model}: some items are too long for the model or have no tokens: {counts}. Use a model with a longer "
         "context, or fewer shots.",
+        code="unaskable-items",
     )
 
 
-def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
+def _reordered_ids(items: Sequence[Item], asking: Asking) -> set[str]:
     if asking.orders == 1:
         return set()
     # Select items by a hash of the ID, because the first items of a file often have the same topic.
@@ -140,15 +146,15 @@ def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
     return {item.id for item in drawn[: asking.order_items]}
 
 
-def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Order, ...]:
+def _orders(item: Item, view: View, asking: Asking, is_reordered: bool) -> tuple[Order, ...]:
     match view:
         case "choices_only":
             base = orders.base(item.id, item.k)
             return orders.rotations(base) if asking.rotations == "all" else (base,)
-        case "full" | "full_text" if several:
+        case "full" | "full_text" if is_reordered:
             orders_of = orders.spread_and_turned if asking.full_rotations else orders.spread
             return orders_of(item.id, item.k, asking.orders)
-        case "cloze" if several:
+        case "cloze" if is_reordered:
             # The same requests are repeated, so the engine computes nothing new. If the rows differ, choices were
             # put back incorrectly, or the engine answers by position instead of by request.
             return orders.own(item.k), orders.own(item.k)[::-1]
@@ -156,39 +162,40 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
             return (orders.own(item.k),)
 
 
-def _planned(items: Sequence[Item], item: Item, words: Template, order: Order, shots: int) -> Planned:
-    if not words.can_ask(item):
-        return Planned(item, words, order, (), refusal="no_passage")
-    if not words.by_letter and not all(c.strip() for c in item.choices):
-        return Planned(item, words, order, (), refusal="empty_choice")
+def _plan_question(items: Sequence[Item], item: Item, prompt: Template, order: Order, shots: int) -> Planned:
+    if not prompt.can_ask(item):
+        return Planned(item, prompt, order, (), refusal="no_passage")
+    if not prompt.by_letter and not all(choice.strip() for choice in item.choices):
+        return Planned(item, prompt, order, (), refusal="empty_choice")
     # Nearly all items share the first others as a header, which an engine can thus compute once.
     others = [other for other in items[: shots + 1] if other.id != item.id][:shots]
-    return Planned(item, words, order, words.requests(item, order, others))
+    return Planned(item, prompt, order, prompt.requests(item, order, others))
 
 
-def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
-    asked = Asked(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key)
-    if p.refusal is not None:
-        return unanswered(asked, p.refusal)
-    shown = [s.total for s in scored if s.n_tokens]
-    at_most = max((s.total for s in scored if not s.n_tokens), default=None)
-    why = "no_letter_in_replies" if NO_LETTER in scored else None
+def _answer_row(question: Planned, model: str, scores: Sequence[Logprob]) -> Answer:
+    item, prompt = question.item, question.template
+    asking = Asked(item.id, prompt.view, model, question.order, prompt.name, item.key)
+    if question.refusal is not None:
+        return unanswered(asking, question.refusal)
+    shown = [score.total for score in scores if score.n_tokens]
+    at_most = max((score.total for score in scores if not score.n_tokens), default=None)
+    reason = "no_letter_in_replies" if NO_LETTER in scores else None
     # If one shown letter is more likely than any letter not shown can be, it is the pick.
     if at_most is not None and (not shown or tied_best([max(shown), at_most]) != (0,)):
-        why = "letter_not_shown"
-    if why is not None:
-        return unanswered(asked, why)
-    back = sorted(range(p.item.k), key=p.order.__getitem__)
-    totals = [scored[j].total if scored[j].n_tokens else -math.inf for j in back]
-    n_chars = [len(c) for c in p.item.choices]
-    per_char = None if p.template.by_letter else per_character(totals, n_chars)
+        reason = "letter_not_shown"
+    if reason is not None:
+        return unanswered(asking, reason)
+    back = sorted(range(item.k), key=question.order.__getitem__)
+    totals = [scores[place].total if scores[place].n_tokens else -math.inf for place in back]
+    n_chars = [len(choice) for choice in item.choices]
+    per_char = None if prompt.by_letter else per_character(totals, n_chars)
     return answer(
-        asked,
+        asking,
         [math.nan if total == -math.inf else total for total in totals],
         ranked_by=totals if per_char is None else per_char,
         n_chars=n_chars,
-        n_bytes=[len(c.encode("utf-8", "surrogatepass")) for c in p.item.choices],
-        n_tokens=[scored[j].n_tokens for j in back],
-        draws=scored[0].draws or None,
+        n_bytes=[len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices],
+        n_tokens=[scores[place].n_tokens for place in back],
+        draws=scores[0].draws or None,
         at_most=at_most,
     )

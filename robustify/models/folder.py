@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import ModelError
+from robustify.base.errors import ModelError, Notice
 from robustify.base.files import sha256, write_atomic
-from robustify.models.names import known
+from robustify.models.names import embedded_model
 
 RECORD = "robustify-model.json"
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
@@ -57,14 +57,15 @@ def read_record(folder: Path) -> ModelRecord | None:
         return ModelRecord(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as e:
         raise ModelError(
-            f"{path}: the file is not a model record. Delete its folder and pull the model again."
+            f"{path}: the file is not a model record. Delete its folder and pull the model again.",
+            code="damaged-model-record",
         ) from e
 
 
 def model_info(name: str, cache: Path) -> dict[str, Any]:
     """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled. Raise
     `UsageError` if no embedded model has this name, and `ModelError` if its record is damaged."""
-    model = known(name)
+    model = embedded_model(name)
     folder = models_folder(cache) / model.name
     record = read_record(folder)
     return {
@@ -88,29 +89,41 @@ def check_folder(folder: Path) -> None:
     if ".safetensors" not in endings:
         if not endings.isdisjoint(_PICKLES):
             raise ModelError(
-                f"{folder}: the weights are pickled, and pickles are never loaded. Convert them to safetensors."
+                f"{folder}: the weights are pickled, and pickles are never loaded. Convert them to safetensors.",
+                code="pickled-weights",
             )
-        raise ModelError(f"{folder}: no *.safetensors found. Choose a folder with the weights of a model.")
+        raise ModelError(
+            f"{folder}: no *.safetensors found. Choose a folder with the weights of a model.",
+            code="missing-weights",
+        )
     if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder}: no config.json found. Choose a complete model folder.")
+        raise ModelError(
+            f"{folder}: no config.json found. Choose a complete model folder.", code="missing-model-config"
+        )
     for name in ("config.json", "tokenizer_config.json"):
         if "auto_map" in _object_in(folder / name):
             raise ModelError(
                 f"{folder / name}: the model needs custom code (auto_map), and such code is never loaded. Use a model that "
-                "transformers supports."
+                "transformers supports.",
+                code="custom-model-code",
             )
     if (record := read_record(folder)) is None:
         return
     mend = f"To restore it, run `robustify models pull {record.name}`."
     if missing := [name for name in sorted(record.files) if not (folder / name).is_file()]:
-        raise ModelError(f"{folder}: files are missing ({', '.join(missing)}). {mend}")
-    wrong = [
-        f"{folder / name}: found sha256 {digest[:12]}..., expected {record.files[name][:12]}... {mend}"
+        raise ModelError(
+            f"{folder}: files are missing ({', '.join(missing)}). {mend}", code="missing-model-files"
+        )
+    changed = [
+        Notice(
+            f"{folder / name}: found sha256 {digest[:12]}..., expected {record.files[name][:12]}... {mend}",
+            code="changed-model-file",
+        )
         for name, digest in digests(folder, sorted(record.files)).items()
         if digest != record.files[name]
     ]
-    if wrong:
-        raise ModelError(*wrong)
+    if changed:
+        raise ModelError(*changed)
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -127,14 +140,14 @@ def file_digests(folder: Path) -> dict[str, str]:
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     weights = [name for name in names if name.endswith(".safetensors")]
     tokenizer = [name for name in names if name.startswith(_TOKENIZER)]
-    known_now = digests(folder, {*weights, *tokenizer, "config.json"})
+    sums = digests(folder, {*weights, *tokenizer, "config.json"})
 
     def joint(files: list[str]) -> str:
         if len(files) == 1:
-            return known_now[files[0]]
-        return hashlib.sha256("".join(f"{name} {known_now[name]}\n" for name in files).encode()).hexdigest()
+            return sums[files[0]]
+        return hashlib.sha256("".join(f"{name} {sums[name]}\n" for name in files).encode()).hexdigest()
 
-    return {"weights": joint(weights), "config": known_now["config.json"], "tokenizer": joint(tokenizer)}
+    return {"weights": joint(weights), "config": sums["config.json"], "tokenizer": joint(tokenizer)}
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -145,17 +158,17 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
         key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
         path = cache_folder() / "digests" / f"{key}.json"
     try:
-        seen = dict(json.loads(path.read_text(encoding="utf-8")))
+        stored = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        seen = {}
+        stored = {}
     stats = {name: (folder / name).stat() for name in names}
     stamps = {name: f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats.items()}
-    fresh = {stamp: seen.get(stamp) or sha256(folder / name) for name, stamp in stamps.items()}
-    if not fresh.items() <= seen.items():
+    fresh = {stamp: stored.get(stamp) or sha256(folder / name) for name, stamp in stamps.items()}
+    if not fresh.items() <= stored.items():
         # If the cache cannot be written, the files are hashed every time.
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, json.dumps({**seen, **fresh}, sort_keys=True).encode(), sync=False)
+            write_atomic(path, json.dumps({**stored, **fresh}, sort_keys=True).encode(), sync=False)
     return {name: fresh[stamp] for name, stamp in stamps.items()}
 
 
@@ -164,5 +177,7 @@ def _object_in(path: Path) -> dict[str, Any]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as e:
-        raise ModelError(f"{path}: the file is not valid JSON. Copy it again from its source.") from e
+        raise ModelError(
+            f"{path}: the file is not valid JSON. Copy it again from its source.", code="invalid-json-file"
+        ) from e
     return tree if isinstance(tree, dict) else {}

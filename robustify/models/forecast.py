@@ -43,11 +43,11 @@ _FEWEST = 20
 SPEEDS = "speeds.json"
 
 
-class Left(NamedTuple):
+class Remaining(NamedTuple):
     """Numbers of planned and unanswered requests of a model. The latter take `seconds`, or None if unknown."""
 
     requests: int
-    left: int
+    n_unanswered: int
     seconds: float | None
 
 
@@ -96,22 +96,28 @@ def forecast(
 ) -> Forecast:
     """Return the estimated requests, tokens, and cost of asking these models about these items.
     For a restricted set, no number of tokens is given, because it depends on the texts."""
-    some = items[:: max(1, math.ceil(len(items) / SAMPLE))]
-    many = len(items) / max(1, len(some))
-    order_items = asking.order_items if asking.order_items is None else round(asking.order_items / many)
-    planned = plan(some, asking.model_copy(update={"order_items": order_items}))
-    whole = [r.context + r.continuation for p in planned for r in p.requests]
-    requests, distinct = round(many * len(whole)), round(many * _distinct(whole) / CHARS_A_BRANCH)
+    sample = items[:: max(1, math.ceil(len(items) / SAMPLE))]
+    factor = len(items) / max(1, len(sample))
+    order_items = asking.order_items if asking.order_items is None else round(asking.order_items / factor)
+    planned = plan(sample, asking.model_copy(update={"order_items": order_items}))
+    texts = [request.context + request.continuation for p in planned for request in p.requests]
+    requests, n_branch_tokens = round(factor * len(texts)), round(factor * _distinct(texts) / CHARS_A_BRANCH)
     # All letters of a prompt are sent in one request.
-    sends = [r.context for p in planned for r in (p.requests[:1] if p.template.by_letter else p.requests)]
-    n_sends, sent = round(many * len(sends)), round(many * sum(map(len, sends)) / CHARS_A_TOKEN)
-    longest = max(map(len, sends), default=0)
+    prompts = [
+        request.context
+        for p in planned
+        for request in (p.requests[:1] if p.template.by_letter else p.requests)
+    ]
+    n_prompts, n_prompt_tokens = (
+        round(factor * size) for size in (len(prompts), sum(map(len, prompts)) / CHARS_A_TOKEN)
+    )
+    longest = max(map(len, prompts), default=0)
 
     def need(model: ModelSettings) -> Need:
         # A probe is at most as long as the longest prompt and a question.
-        every = sent + round(model.probes * (longest + _PROBE) / CHARS_A_TOKEN)
-        cost = model.cost(every, 0, letters=n_sends + model.probes)
-        tokens = every if model.sends_prompts else distinct
+        n_sent_tokens = n_prompt_tokens + round(model.probes * (longest + _PROBE) / CHARS_A_TOKEN)
+        cost = model.cost(n_sent_tokens, 0, letters=n_prompts + model.probes)
+        tokens = n_sent_tokens if model.sends_prompts else n_branch_tokens
         return Need(model.name, requests, tokens, cost, megabytes(model.reference, cache), model.probes)
 
     needs = list(map(need, models))
@@ -121,44 +127,48 @@ def forecast(
 
 
 def with_words(
-    known: Forecast, models: Iterable[ModelSettings], prompts: Sequence[str], most: int
+    base: Forecast, models: Iterable[ModelSettings], prompts: Sequence[str], max_tokens: int
 ) -> Forecast:
-    """Return the forecast plus the cost of prompts that the models answer with at most `most` tokens each."""
-    sent, written = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(prompts) * most
-    asked = {model.name: model for model in models}
+    """Return the forecast plus the cost of prompts that the models answer with at most `max_tokens` tokens each."""
+    n_prompt_tokens, n_written = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(prompts) * max_tokens
+    writers = {model.name: model for model in models}
     needs = []
-    for need in known.needs:
-        if (model := asked.get(need.model)) is not None:
-            cost = model.cost(sent, written)
+    for need in base.needs:
+        if (model := writers.get(need.model)) is not None:
+            cost = model.cost(n_prompt_tokens, n_written)
             need = replace(
                 need,
                 requests=need.requests + len(prompts),
-                tokens=None if need.tokens is None else need.tokens + sent,
+                tokens=None if need.tokens is None else need.tokens + n_prompt_tokens,
                 cost=need.cost if need.cost is None or cost is None else need.cost + cost,
             )
         needs.append(need)
-    return replace(known, needs=tuple(needs))
+    return replace(base, needs=tuple(needs))
 
 
-def with_left(known: Forecast, left: Mapping[str, Left]) -> Forecast:
-    """Return a copy of the forecast with the remaining requests in `left`, a mapping by model name."""
-    needs = (replace(n, **left[n.model]._asdict()) if n.model in left else n for n in known.needs)
-    return replace(known, needs=tuple(needs))
+def with_remaining(base: Forecast, remaining: Mapping[str, Remaining]) -> Forecast:
+    """Return a copy of the forecast with the remaining requests of each model, a mapping by model name."""
+    needs = list(base.needs)
+    for i, need in enumerate(needs):
+        if (counts := remaining.get(need.model)) is not None:
+            requests, n_unanswered, seconds = counts
+            needs[i] = replace(need, requests=requests, left=n_unanswered, seconds=seconds)
+    return replace(base, needs=tuple(needs))
 
 
 def megabytes(reference: str, cache: Path) -> int:
     """Return the size in MB of the download that a model needs, or 0 if it needs none from the registry."""
-    known = KNOWN.get(reference)
-    return 0 if known is None or (models_folder(cache) / known.name / RECORD).is_file() else known.megabytes
+    model = KNOWN.get(reference)
+    return 0 if model is None or (models_folder(cache) / model.name / RECORD).is_file() else model.megabytes
 
 
 def _distinct(texts: Sequence[str]) -> int:
     """Return the number of characters of the texts, counting shared prefixes once."""
-    whole = sorted(texts)
-    return sum(len(b) - _shared(a, b) for a, b in zip(["", *whole], whole, strict=False))
+    ordered = sorted(texts)
+    return sum(len(b) - _common_prefix(a, b) for a, b in zip(["", *ordered], ordered, strict=False))
 
 
-def _shared(a: str, b: str) -> int:
+def _common_prefix(a: str, b: str) -> int:
     """Return the length of the common prefix of two texts."""
     ends = range(1, min(len(a), len(b)) + 1)
     return bisect_left(ends, True, key=lambda end: a[:end] != b[:end])
@@ -199,27 +209,30 @@ class Stopwatch:
         return self.seconds / self.done if self.done >= _FEWEST else None
 
 
-def left_of(scorer: Scorer, planned: Sequence[Planned], model: ModelSettings, cache: Path) -> Left:
+def remaining_requests(
+    scorer: Scorer, planned: Sequence[Planned], model: ModelSettings, cache: Path
+) -> Remaining:
     """Count the requests that a model has not answered, and estimate their time. Raise the errors of `Scorer`."""
-    every = [request for one in planned for request in one.requests]
-    left = len(every) - max(0, _until(scorer, planned, 0.0).cached)
-    if left and not model.sends_prompts:
-        remember(_until(scorer, planned[:: max(1, len(planned) // _SAMPLE)], SECONDS), model, cache)
-    pace = _remembered(cache).get(_pace_key(model)) if left else 0.0
-    return Left(len(every), left, None if pace is None else left * pace)
+    n_requests = sum(len(question.requests) for question in planned)
+    n_unanswered = n_requests - max(0, _run_until(scorer, planned, 0.0).cached)
+    if n_unanswered and not model.sends_prompts:
+        sample = planned[:: max(1, len(planned) // _SAMPLE)]
+        store_pace(_run_until(scorer, sample, SECONDS), model, cache)
+    pace = _stored_paces(cache).get(_pace_key(model)) if n_unanswered else 0.0
+    return Remaining(n_requests, n_unanswered, None if pace is None else n_unanswered * pace)
 
 
-def remember(watch: Stopwatch, model: ModelSettings, cache: Path) -> None:
+def store_pace(watch: Stopwatch, model: ModelSettings, cache: Path) -> None:
     """Store the seconds per request of a model in the cache folder, if enough requests were scored."""
     if watch.pace is not None:
         with suppress(OSError):
-            write_json(cache / SPEEDS, {**_remembered(cache), _pace_key(model): float(f"{watch.pace:.2g}")})
+            write_json(cache / SPEEDS, {**_stored_paces(cache), _pace_key(model): float(f"{watch.pace:.2g}")})
 
 
-def _until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> Stopwatch:
+def _run_until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> Stopwatch:
     watch = Stopwatch(limit=seconds)
     with suppress(_EnoughError), muted():
-        scorer.loglikelihoods([request for one in planned for request in one.requests], watch)
+        scorer.loglikelihoods([request for question in planned for request in question.requests], watch)
     return watch
 
 
@@ -228,9 +241,9 @@ def _pace_key(model: ModelSettings) -> str:
     return hashlib.sha256(f"{model.name}\0{model.identity}".encode()).hexdigest()[:16]
 
 
-def _remembered(cache: Path) -> dict[str, float]:
+def _stored_paces(cache: Path) -> dict[str, float]:
     with suppress(OSError, ValueError):
-        read = json.loads((cache / SPEEDS).read_text(encoding="utf-8"))
-        if isinstance(read, dict):
-            return {name: pace for name, pace in read.items() if isinstance(pace, float) and pace > 0}
+        tree = json.loads((cache / SPEEDS).read_text(encoding="utf-8"))
+        if isinstance(tree, dict):
+            return {name: pace for name, pace in tree.items() if isinstance(pace, float) and pace > 0}
     return {}

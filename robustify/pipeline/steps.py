@@ -18,13 +18,13 @@ from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Metered, Watch
 from robustify.models.forecast import (
     Forecast,
-    Left,
+    Remaining,
     Stopwatch,
     forecast,
-    left_of,
     megabytes,
-    remember,
-    with_left,
+    remaining_requests,
+    store_pace,
+    with_remaining,
     with_words,
 )
 from robustify.models.replies import Replies
@@ -99,10 +99,10 @@ def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) 
         bench = _read(folder, policy, force=force)
         here = tuple(m for m in config.models if not megabytes(m.reference, cache))
         require_models(config.model_copy(update={"models": here}), cache)
-        planned, left = plan(bench.items, config.asking) if here else [], dict[str, Left]()
+        planned, left = plan(bench.items, config.asking) if here else [], dict[str, Remaining]()
         for model in here:
             with open_scorer(model, cache, seal=policy.cache_key) as scorer:
-                left[model.name] = left_of(scorer, planned, model, cache)
+                left[model.name] = remaining_requests(scorer, planned, model, cache)
         return _forecast(bench, cache, policy, left)
 
 
@@ -126,11 +126,11 @@ def _read(folder: Path, policy: SetPolicy, *, force: bool) -> Loaded:
 
 
 def _forecast(
-    bench: Loaded, cache: Path, policy: SetPolicy, left: Mapping[str, Left] = MappingProxyType({})
+    bench: Loaded, cache: Path, policy: SetPolicy, left: Mapping[str, Remaining] = MappingProxyType({})
 ) -> Forecast:
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
-    scored = with_left(scored, left)
+    scored = with_remaining(scored, left)
     if free is None:
         return scored
     asked = [model for model in config.models if not free.models or model.name in free.models]
@@ -243,7 +243,7 @@ def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy
             ):
                 timed = Stopwatch(progress)
                 tables.append(Answers.of(ask(planned, scorer, timed)))
-                remember(timed, model, cache)
+                store_pace(timed, model, cache)
                 if free is not None:
                     free.ask(model.name, scorer, watch)
                 if asks is not None:

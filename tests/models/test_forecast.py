@@ -16,8 +16,8 @@ from robustify.models.forecast import (
     SPEEDS,
     Stopwatch,
     forecast,
-    left_of,
-    remember,
+    remaining_requests,
+    store_pace,
 )
 from robustify.report.opening import forecast_lines
 
@@ -102,28 +102,31 @@ def test_what_an_interrupted_run_left_is_counted_and_only_a_model_on_this_machin
     model: Any, tmp_path: Path
 ) -> None:
     planned, scorer = plan(ITEMS, Asking()), Paced(100)
-    found = left_of(scorer, planned, model, tmp_path)  # type: ignore[arg-type]
-    assert (found.requests, found.left) == (sum(len(p.requests) for p in planned), found.requests - 100)
+    found = remaining_requests(scorer, planned, model, tmp_path)  # type: ignore[arg-type]
+    assert (found.requests, found.n_unanswered) == (
+        sum(len(p.requests) for p in planned),
+        found.requests - 100,
+    )
     assert (scorer.scored > 0, found.seconds is not None) == (model is LOCAL, model is LOCAL)
-    assert left_of(Paced(10**6), planned, model, tmp_path).seconds == 0.0  # type: ignore[arg-type]
+    assert remaining_requests(Paced(10**6), planned, model, tmp_path).seconds == 0.0  # type: ignore[arg-type]
 
 
 def test_a_server_s_pace_is_remembered_without_its_address(tmp_path: Path) -> None:
     watch = Stopwatch()
     for n in (7, *[1] * 30):
         watch(n)
-    remember(watch, SERVER, tmp_path)
-    found = left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path)  # type: ignore[arg-type]
-    assert found.seconds == pytest.approx(found.left * (watch.pace or 0), rel=0.06)
+    store_pace(watch, SERVER, tmp_path)
+    found = remaining_requests(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path)  # type: ignore[arg-type]
+    assert found.seconds == pytest.approx(found.n_unanswered * (watch.pace or 0), rel=0.06)
     assert "example" not in (tmp_path / SPEEDS).read_text()
     (tmp_path / SPEEDS).write_text("[1]")
-    assert left_of(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path).seconds is None  # type: ignore[arg-type]
+    assert remaining_requests(Paced(0), plan(ITEMS, Asking()), SERVER, tmp_path).seconds is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0.2, "1 s"), (89, "89 s"), (240, "4 min"), (9000, "2.5 h")])
 def test_a_time_is_said_in_one_unit(seconds: float, said: str) -> None:
     known = forecast("cups", ITEMS, Asking(), [LOCAL], Path("nowhere"))
-    left = forecasts.with_left(known, {LOCAL.name: forecasts.Left(500, 400, seconds)})
+    left = forecasts.with_remaining(known, {LOCAL.name: forecasts.Remaining(500, 400, seconds)})
     assert (
         f"about 500 requests, {left.needs[0].tokens:,} tokens, 400 left (about {said})"
         in forecast_lines(left)[1]

