@@ -31,8 +31,9 @@ from bench.results import RESULTS, Tree, measure, publish, rounded
 from robustify.base.arrays import Floats
 from robustify.cli.composing import PREFERENCE
 from robustify.composing.choosing import Choosing
-from robustify.composing.composed import AFTER, Composed, Proof, Vectors, compose
-from robustify.composing.pool import Candidate, Pool, pools_of
+from robustify.composing.composed_set import Composed, compose
+from robustify.composing.pool import Candidate, Pool, make_pools
+from robustify.composing.proof import AFTER, Proof, Vectors
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
@@ -113,13 +114,13 @@ def audited(found: Proof) -> Tree:
 def chosen(name: str, *writers: str, seeds: Sequence[int] = SEEDS, prefer_own: float = 0.0) -> list[Tree]:
     """Choose from the pools of a file of `distractors`, once for each seed."""
     items, offered = read(name, *writers)
-    pools = pools_of(items, offered)
+    pools = make_pools(items, offered)
     return [measured(items, pools, Choosing(seed=seed, prefer_own=prefer_own))[1] for seed in seeds]
 
 
 def clean() -> Tree:
     """Count alarms in composed redraws of a clean set, in which any of the seven texts of an item may be called the key."""
-    pools, least = pools_of(*read("arc", "people", "gpt52"))[:CLEAN], list[float]()
+    pools, least = make_pools(*read("arc", "people", "gpt52"))[:CLEAN], list[float]()
     found: dict[str, list[float]] = {}
     for seed in range(REDRAWS):
         rng, items, offered = np.random.default_rng(seed), list[Item](), list[list[Candidate]]()
@@ -127,7 +128,7 @@ def clean() -> Tree:
             texts = [pool.texts[at] for at in rng.permutation(len(pool.texts)).tolist()]
             items.append(pool.item.with_choices(tuple(texts[:4]), 0))
             offered.append([Candidate(text, "others") for text in texts[4:]])
-        composed = compose(items, pools_of(items, offered), Choosing(seed=seed), blind)
+        composed = compose(items, make_pools(items, offered), Choosing(seed=seed), blind)
         for one in composed.proof.auditors:
             found.setdefault(one.name, []).append(one.gain[AFTER].p)
         least.append(min(holm([p[-1] for p in found.values()])))
@@ -143,7 +144,7 @@ def clean() -> Tree:
 def published() -> Tree:
     """Choose four options of each item of MMLU-Pro, as they are typed, because the task shows them so."""
     items = [item.trimmed() for item in items_at(*ITEMS) if item.k >= SHOWN]
-    pools = pools_of(items, [()] * len(items), same_typography=False)
+    pools = make_pools(items, [()] * len(items), same_typography=False)
     usable = [at for at, pool in enumerate(pools) if len(pool.texts) >= SHOWN]
     items, of = [items[at] for at in usable], [pools[at] for at in usable]
     found, result = measured(items, of, Choosing(), blind)

@@ -15,7 +15,7 @@ from robustify.cli.options import DIR, option, together
 from robustify.cli.terminal import print_result, say, watcher
 
 if TYPE_CHECKING:
-    from robustify.composing.composed import Composed
+    from robustify.composing.composed_set import Composed
     from robustify.composing.consulting import Consulting
     from robustify.composing.pool import Candidate, Pool
     from robustify.composing.writers import Grow
@@ -78,7 +78,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     or `DataError` if it cannot be read."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from robustify.composing import choosing, composed, consulting, writers
+    from robustify.composing import choosing, composed_set, consulting, writers
     from robustify.models.folder import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
     from robustify.report.opening import forecast_lines
@@ -100,7 +100,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     how, vectors = choosing.Choosing(shown, seed, own, meaning), partial(text_vectors, cache=cache, keep=True)
     proving = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
     with threadpool_limits(1, "blas"):
-        found = composed.compose(bench.items, advice.pools, how, vectors, **proving)
+        found = composed_set.compose(bench.items, advice.pools, how, vectors, **proving)
     return replace(found, consulted=advice)
 
 
@@ -127,20 +127,20 @@ def _consulting(pooling: Mapping[str, Any]) -> "Consulting":
 
 def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
     """Build pools from files. Return them, and a function that adds a writer's candidates. Raises as `compose_set`."""
-    from robustify.composing.candidates import offered
+    from robustify.composing.candidates import read_candidates
     from robustify.composing.consulting import whole_questions
-    from robustify.composing.pool import pools_of
+    from robustify.composing.pool import make_pools
     from robustify.reading.loaders import Source
     from robustify.restricted.recognition import require_ordinary_files
 
     files = [Source(path=path) for path in pooling.get("pool", ())]
-    found, unmatched = offered(bench.items, files, pooling.get("candidates", ()))
+    found, unmatched = read_candidates(bench.items, files, pooling.get("candidates", ()))
     for name, n in unmatched.items():
         say(f"{name}: {counted(n, 'row')} left out, because no item has the question or ID.")
 
     def grow(more: "Sequence[Sequence[Candidate]]") -> "tuple[Pool, ...]":
         every = [(*one, *other) for one, other in zip(found, more, strict=True)]
-        return pools_of(bench.items, every, same_typography="as_typed" not in pooling)
+        return make_pools(bench.items, every, same_typography="as_typed" not in pooling)
 
     pools = grow([()] * len(bench.items))
     require_ordinary_files(bench.name, [*whole_questions(pools)], [Path(source.path) for source in files])

@@ -35,7 +35,7 @@ _Row = tuple[str, str, tuple[Candidate, ...]]
 """ID, question, and candidates of a row."""
 
 
-def offered(
+def read_candidates(
     items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()
 ) -> tuple[list[list[Candidate]], dict[str, int]]:
     """Read candidates from files. Return those for each item, in order, and the number of rows by file that match no item.
@@ -46,40 +46,41 @@ def offered(
         UsageError: a file does not exist, or lacks a column of `columns`.
         DataError: a file contains no candidates, faulty rows, or no row for an item.
     """
-    found: list[list[Candidate]] = [[] for _ in items]
+    candidates: list[list[Candidate]] = [[] for _ in items]
     unmatched: Counter[str] = Counter()
-    place = _finder(items)
+    find_positions = _position_finder(items)
     for source in files:
         rows, name = list(_rows(source, columns)), Path(source.path).name
-        for row_id, question, candidates in rows:
-            at = place(row_id, question)
-            unmatched[name] += not at
-            for one in at:
-                found[one] += candidates
+        for row_id, question, row_candidates in rows:
+            positions = find_positions(row_id, question)
+            unmatched[name] += not positions
+            for position in positions:
+                candidates[position] += row_candidates
         if unmatched[name] == len(rows):
             raise DataError(
                 f"{name}: none of {counted(len(rows), 'row')} has the question or the ID of an item. Expected candidates "
-                "for the items of the set."
+                "for the items of the set.",
+                code="no-matching-row",
             )
-    return found, dict(+unmatched)
+    return candidates, dict(+unmatched)
 
 
-def _finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
+def _position_finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
     """Return a function that finds the items with the ID or question of a row. It returns the item with the ID, or all
     items with the question."""
-    by_id, by_stem = {item.id: at for at, item in enumerate(items)}, defaultdict[str, list[int]](list)
-    for at, item in enumerate(items):
+    by_id, by_stem = {item.id: i for i, item in enumerate(items)}, defaultdict[str, list[int]](list)
+    for position, item in enumerate(items):
         for stem in {_form(item.stem), _form(item.question or item.stem)}:
-            by_stem[stem].append(at)
+            by_stem[stem].append(position)
 
-    def of(row_id: str, question: str) -> list[int]:
+    def find(row_id: str, question: str) -> list[int]:
         named, alike = by_id.get(row_id), by_stem.get(_form(question), []) if question else []
         if named is None or (alike and named not in alike):
             return alike
         resembles = likeness_by_words(question, items[named].stem) >= LEAST_LIKENESS["meaning"]
         return [named] * (not question or named in alike or resembles)
 
-    return of
+    return find
 
 
 def _form(question: str) -> str:
@@ -112,23 +113,31 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
     names = dict.fromkeys(name for row in table.rows for name in row.cells)
     if missing := [column for column in columns if column not in names]:
         raise UsageError(
-            f"{file.name} has no column {missing[0]!r}. Name columns of candidates with --candidates."
+            f"{file.name} has no column {missing[0]!r}. Name columns of candidates with --candidates.",
+            code="unknown-column",
         )
-    by, stem_of = (next(iter(usual_names(names, ranks)), "") for ranks in (NAMES["id"], NAMES["stem"]))
-    if not by and not stem_of:
-        raise DataError(f"{file.name} has neither IDs nor questions. Add a column `id` or `question`.")
+    id_column, stem_column = (
+        next(iter(usual_names(names, ranks)), "") for ranks in (NAMES["id"], NAMES["stem"])
+    )
+    if not id_column and not stem_column:
+        fault = f"{file.name} has neither IDs nor questions. Add a column `id` or `question`."
+        raise DataError(fault, code="no-id-or-question")
     writers = {name: file.stem if _CANDIDATES.search(name_key(name)) else name for name in columns}
 
-    def row(_: SourceRow, cells: Cells) -> _Row:
-        who, question = cell_label(cells, "writer"), cells.get(stem_of)
+    def read_row(_: SourceRow, cells: Cells) -> _Row:
+        who, question = cell_label(cells, "writer"), cells.get(stem_column)
         texts = ((name, text) for name in columns for text in _texts(cells.get(name), name))
-        found = tuple(Candidate(text, who or writers[name]) for name, text in texts)
-        return cell_label(cells, by), "" if question is None else asked_text(cells, stem_of), found
+        candidates = tuple(Candidate(text, who or writers[name]) for name, text in texts)
+        return (
+            cell_label(cells, id_column),
+            "" if question is None else asked_text(cells, stem_column),
+            candidates,
+        )
 
-    made, faults = rows_or_faults(((one, one.cells) for one in table.rows), row)
+    numbered_rows, faults = rows_or_faults(((row, row.cells) for row in table.rows), read_row)
     if faults := [*table.faults, *faults]:
         raise DataError.gather(fault_lines(file.name, faults))
-    yield from (one for _, one in made)
+    yield from (row for _, row in numbered_rows)
 
 
 def _texts(cell: object, name: str) -> tuple[str, ...]:

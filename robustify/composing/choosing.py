@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.composing.pool import Pool
-from robustify.composing.refitting import CandidateSets, Probes, candidate_sets
+from robustify.composing.probes import CandidateSets, Probes, candidate_sets
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes
@@ -65,8 +65,8 @@ class Composition:
     least: Mapping[str, float]
 
 
-def chosen(
-    pools: Sequence[Pool], how: Choosing, vectors: Callable[[Sequence[str]], Floats | None]
+def choose_distractors(
+    pools: Sequence[Pool], settings: Choosing, vectors: Callable[[Sequence[str]], Floats | None]
 ) -> Composition:
     """Choose distractors for the items of pools. With fewer than 50 items, no probe is fitted, and only rules are balanced.
 
@@ -75,21 +75,21 @@ def chosen(
     if not pools:
         return Composition((), (), {})
     order = np.argsort(content_hashes([pool.item for pool in pools]), kind="stable").tolist()
-    sorted_pools = [pools[at] for at in order]
-    sets = candidate_sets(sorted_pools, how.shown, how.seed)
-    game = _Game(Probes(sorted_pools, sets, vectors(sets.texts) if how.meaning else None), how)
-    option = sets.option[np.arange(len(order)), game.played()].tolist()
-    picks = {at: tuple(one - 1 for one in row if one) for at, row in zip(order, option, strict=True)}
-    return Composition(tuple(picks[at] for at in range(len(pools))), tuple(game.trace), game.least)
+    sorted_pools = [pools[i] for i in order]
+    sets = candidate_sets(sorted_pools, settings.shown, settings.seed)
+    game = _Game(Probes(sorted_pools, sets, vectors(sets.texts) if settings.meaning else None), settings)
+    options = sets.option[np.arange(len(order)), game.played()].tolist()
+    picks = {i: tuple(option - 1 for option in row if option) for i, row in zip(order, options, strict=True)}
+    return Composition(tuple(picks[i] for i in range(len(pools))), tuple(game.trace), game.least)
 
 
 class _Game:
     """Game in which probes look for the keys, and the weights of candidate sets change in response."""
 
-    def __init__(self, probes: Probes, how: Choosing) -> None:
-        self._probes, self._sets, self._how = probes, probes.sets, how
-        self._log_weight = np.where(self._sets.open, how.prefer_own * self._sets.own, -np.inf)
-        self._rng = np.random.default_rng(how.seed)
+    def __init__(self, probes: Probes, settings: Choosing) -> None:
+        self._probes, self._sets, self._settings = probes, probes.sets, settings
+        self._log_weight = np.where(self._sets.open, settings.prefer_own * self._sets.own, -np.inf)
+        self._rng = np.random.default_rng(settings.seed)
         self._moments: deque[Floats] = deque(maxlen=_ROUNDS_KEPT * 2 * len(probes.readers))
         self.trace: list[Mapping[str, Gain]] = []
         self.least: dict[str, float] = {}
@@ -98,30 +98,30 @@ class _Game:
     def played(self) -> Ints:
         """Change the weights until the probes find no keys, and return the index of each item's final set (n,)."""
         quiet, fitted = 0, len(self._log_weight) >= FEWEST_ITEMS and bool((self._sets.k > 1).any())
-        while fitted and quiet < QUIET_ROUNDS and len(self.trace) < self._how.rounds:
+        while fitted and quiet < QUIET_ROUNDS and len(self.trace) < self._settings.rounds:
             self.trace.append(self._round(len(self.trace) + 1))
-            quiet = quiet + 1 if all(one.p > LOUD for one in self.trace[-1].values()) else 0
+            quiet = quiet + 1 if all(gain.p > LOUD for gain in self.trace[-1].values()) else 0
         return self._settled()
 
     def _round(self, number: int) -> dict[str, Gain]:
-        picked, seed = self._drawn(), 1_000 * self._how.seed + number
-        at, sets, won = np.arange(len(picked)), self._sets, dict[str, Floats]()
-        change, there, key = np.zeros(self._log_weight.shape), sets.there, np.zeros_like(picked)
+        picked, seed = self._drawn(), 1_000 * self._settings.seed + number
+        rows, sets, credits_by_reader = np.arange(len(picked)), self._sets, dict[str, Floats]()
+        change, exists, key = np.zeros(self._log_weight.shape), sets.exists, np.zeros_like(picked)
         for reader in self._probes.readers:
-            logits = centred(self._probes.scores(reader, picked, seed), there)
-            slope = _sharpness(logits[at, picked], there[at, picked], key)
-            log_p = log_softmax(np.where(there, slope * logits, -np.inf), axis=2)[:, :, 0]
+            logits = centred(self._probes.scores(reader, picked, seed), exists)
+            slope = _sharpness(logits[rows, picked], exists[rows, picked], key)
+            log_p = log_softmax(np.where(exists, slope * logits, -np.inf), axis=2)[:, :, 0]
             change += log_p + np.log(sets.k)
             credits = _credits(logits, sets)
             self._moments += [credits - 1 / sets.k, np.exp(log_p) - 1 / sets.k]
-            won[reader] = credits[at, picked]
+            credits_by_reader[reader] = credits[rows, picked]
             # The least credits of best replies to the mean of recent probes are a bound, as in any game of two players.
             recent = self._recent.get(reader, credits)
             self._recent[reader] = recent + _NEW * (credits - recent)
             least = np.where(sets.open, self._recent[reader], np.inf).min(axis=1)
             self.least[reader] = max(self.least.get(reader, 0.0), float(least.mean()))
         self._log_weight = np.where(sets.open, self._log_weight - STEP * change, -np.inf)
-        return gains(won, sets.k[at, picked])
+        return gains(credits_by_reader, sets.k[rows, picked])
 
     def _drawn(self) -> Ints:
         """Draw a set for each item in proportion to its weight. Return the indices (n,). This is the Gumbel trick."""
@@ -144,19 +144,19 @@ class _Game:
         total = moments[np.arange(n), picked].sum(axis=0) - np.sign(expected) * beyond
         for slack in _SLACKS:
             for i in self._rng.permutation(n).tolist():
-                rest = total - moments[i, picked[i]]
-                fit = self._log_weight[i] - ((rest + moments[i]) ** 2).sum(axis=1) / (slack * n)
+                without_item = total - moments[i, picked[i]]
+                fit = self._log_weight[i] - ((without_item + moments[i]) ** 2).sum(axis=1) / (slack * n)
                 picked[i] = (fit + self._rng.gumbel(size=len(fit))).argmax()
-                total = rest + moments[i, picked[i]]
+                total = without_item + moments[i, picked[i]]
         return picked
 
 
-def _sharpness(logits: Floats, there: Bools, key: Ints) -> float:
+def _sharpness(logits: Floats, exists: Bools, key: Ints) -> float:
     """Return the inverse temperature, from 0 to 3, at which the logits predict the keys best."""
     from scipy.optimize import minimize_scalar  # loaded only when needed
 
     def loss(scale: float) -> float:
-        return -float(log_probabilities(scale * logits, there)[np.arange(len(key)), key].sum())
+        return -float(log_probabilities(scale * logits, exists)[np.arange(len(key)), key].sum())
 
     return float(minimize_scalar(loss, bounds=(0, _SHARPEST), method="bounded").x)
 
@@ -164,8 +164,8 @@ def _sharpness(logits: Floats, there: Bools, key: Ints) -> float:
 def _rules(sets: CandidateSets) -> list[Floats]:
     """Return each rule's gain over chance (n, S). A rule picks the longest or shortest option, by characters or words."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
-    found = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
-    return [_credits(sign * size, sets) - 1 / sets.k for size in found for sign in (1, -1)]
+    amounts = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
+    return [_credits(sign * amount, sets) - 1 / sets.k for amount in amounts for sign in (1, -1)]
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:

@@ -12,8 +12,9 @@ from typing import Any
 
 from robustify.base.errors import DataError
 from robustify.base.files import QUOTED, neutral, write_json, write_text
-from robustify.composing.composed import AFTER, BEFORE, PEOPLE, Composed, Finder
+from robustify.composing.composed_set import Composed
 from robustify.composing.consulting import review_sheet
+from robustify.composing.proof import AFTER, BEFORE, PEOPLE, Finder
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
 from robustify.judging.summary.quantity import Quantity

@@ -76,51 +76,54 @@ class Pool(HoldsText):
     @property
     def texts(self) -> tuple[str, ...]:
         """Texts of the key and of all candidates, the key first."""
-        return (self.item.choices[self.item.key], *(one.text for one in self.candidates))
+        return (self.item.choices[self.item.key], *(candidate.text for candidate in self.candidates))
 
     def by(self, writer: str) -> list[Candidate]:
         """Return the candidates of a writer."""
-        return [one for one in self.candidates if one.writer == writer]
+        return [candidate for candidate in self.candidates if candidate.writer == writer]
 
 
 def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
     """Return the distractors of an item as candidates of a writer, in the order of the item."""
-    return tuple(Candidate(text, writer) for at, text in enumerate(item.choices) if at != item.key)
+    return tuple(Candidate(text, writer) for index, text in enumerate(item.choices) if index != item.key)
 
 
-def pooled(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection[str] = ()) -> Pool:
+def make_pool(item: Item, offered: Iterable[Candidate] = (), other_keys: Collection[str] = ()) -> Pool:
     """Return the pool of an item: its own distractors and the `offered` candidates, without unsuitable ones.
 
     `other_keys` are keys that other items have to the same question, and may be right here too.
     """
-    known = {same_form(text): "other_key" for text in other_keys}
-    found, aside = list[Candidate](), list[str]()
-    for one in (*own_candidates(item), *offered):
-        form, core = same_form(one.text), _without_marks(one.text)
-        if why := _fault(item, one.text) or known.get(form, "") or known.get(core, ""):
-            aside.append(why)
+    reasons = {same_form(text): "other_key" for text in other_keys}
+    candidates, aside = list[Candidate](), list[str]()
+    for candidate in (*own_candidates(item), *offered):
+        form, core = same_form(candidate.text), _without_marks(candidate.text)
+        if reason := _fault(item, candidate.text) or reasons.get(form, "") or reasons.get(core, ""):
+            aside.append(reason)
         else:
-            found.append(one)
-            known |= {form: "repeated", core: "repeated"}
-    return Pool(item, tuple(found), tuple(aside))
+            candidates.append(candidate)
+            reasons |= {form: "repeated", core: "repeated"}
+    return Pool(item, tuple(candidates), tuple(aside))
 
 
-def pools_of(
+def make_pools(
     items: Sequence[Item], offered: Sequence[Sequence[Candidate]], *, same_typography: bool = True
 ) -> tuple[Pool, ...]:
     """Return the pools of items, given the candidates `offered` for each. Items with the same question share their keys.
 
     If `same_typography`, the options and candidates of each item get the same typography.
     """
-    made, keys = list[tuple[Item, Sequence[Candidate]]](), dict[str, set[str]]()
-    for item, more in zip(items, offered, strict=True):
-        texts = (*item.choices, *(one.text for one in more))
-        texts = alike(texts) if same_typography else texts
-        dressed = item.with_choices(texts[: item.k], item.key)
-        made.append((dressed, [replace(one, text=t) for one, t in zip(more, texts[item.k :], strict=True)]))
-        keys.setdefault(same_form(item.stem), set()).add(dressed.choices[item.key])
+    retyped, keys = list[tuple[Item, Sequence[Candidate]]](), dict[str, set[str]]()
+    for item, candidates in zip(items, offered, strict=True):
+        texts = (*item.choices, *(candidate.text for candidate in candidates))
+        texts = unify_typography(texts) if same_typography else texts
+        retyped_item, new_texts = item.with_choices(texts[: item.k], item.key), texts[item.k :]
+        retyped.append(
+            (retyped_item, [replace(c, text=t) for c, t in zip(candidates, new_texts, strict=True)])
+        )
+        keys.setdefault(same_form(item.stem), set()).add(retyped_item.choices[item.key])
     return tuple(
-        pooled(item, more, keys[same_form(item.stem)] - {item.choices[item.key]}) for item, more in made
+        make_pool(item, candidates, keys[same_form(item.stem)] - {item.choices[item.key]})
+        for item, candidates in retyped
     )
 
 
@@ -129,31 +132,31 @@ def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
     because no item may be lost."""
     out = []
     for pool in pools:
-        spared = OWN if sum(not one.doubt for one in pool.candidates) < fewest else None
-        gone = [one for one in pool.candidates if one.doubt and one.writer != spared]
-        left = tuple(one for one in pool.candidates if one not in gone)
-        out.append(replace(pool, candidates=left, aside=(*pool.aside, *(one.doubt for one in gone))))
+        spared = OWN if sum(not candidate.doubt for candidate in pool.candidates) < fewest else None
+        doubtful = [c for c in pool.candidates if c.doubt and c.writer != spared]
+        remaining = tuple(c for c in pool.candidates if c not in doubtful)
+        out.append(replace(pool, candidates=remaining, aside=(*pool.aside, *(c.doubt for c in doubtful))))
     return tuple(out)
 
 
 def _fault(item: Item, text: str) -> str:
     """Return the reason why a text cannot be a distractor beside an item's key, or "" if it can."""
     key = item.choices[item.key]
-    one, other = same_form(text), same_form(key)
-    if is_blank(text) or not one:
+    form, key_form = same_form(text), same_form(key)
+    if is_blank(text) or not form:
         return "blank"
-    if one == other:
+    if form == key_form:
         return "repeats_key"
     if cross_reference(item.with_choices((key, text), 0)):
         return "refers_to_options"
-    return "contains_key" if _within(other, one) else "in_key" if _within(one, other) else ""
+    return "contains_key" if _within(key_form, form) else "in_key" if _within(form, key_form) else ""
 
 
-def _within(part: str, whole: str) -> bool:
+def _within(part: str, text: str) -> bool:
     # A part without a word, such as a number or a formula, does not count: 5 is no answer that contains 0.5 or 5x.
-    if len(part) >= len(whole) or _WORD.search(part) is None:
+    if len(part) >= len(text) or _WORD.search(part) is None:
         return False
-    return re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", whole) is not None
+    return re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", text) is not None
 
 
 def typed_plainly(text: str) -> str:
@@ -175,20 +178,22 @@ def _without_marks(text: str) -> str:
     return _MARKS.sub("", same_form(text)) or text
 
 
-def alike(options: Sequence[str]) -> tuple[str, ...]:
+def unify_typography(options: Sequence[str]) -> tuple[str, ...]:
     """Return options in the same typography.
 
     If any option begins with a capital, all do, unless one begins with a unit or symbol such as pH or kg. Final periods
     are taken off, because adding one would lengthen a key.
     """
-    same = tuple(_ENDED.sub("", typed_plainly(option)) or option for option in options)
-    small = [one for one in same if one[:1].islower()]
-    if len(small) < sum(one[:1].isalpha() for one in same) and all(map(_is_word_first, small)):
-        return tuple(one[:1].upper() + one[1:] if one[:1].islower() else one for one in same)
-    return same
+    retyped = tuple(_ENDED.sub("", typed_plainly(option)) or option for option in options)
+    small = [option for option in retyped if option[:1].islower()]
+    if len(small) < sum(option[:1].isalpha() for option in retyped) and all(map(_is_word_first, small)):
+        return tuple(
+            option[:1].upper() + option[1:] if option[:1].islower() else option for option in retyped
+        )
+    return retyped
 
 
 def _is_word_first(text: str) -> bool:
-    found = _SMALL.match(text)
-    word = found[1] if found else ""
+    match = _SMALL.match(text)
+    word = match[1] if match else ""
     return word in FUNCTION_WORDS or (len(word) > 2 and word not in _SYMBOLS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from robustify.composing.consulting import read_votes, review_sheet, reviewed
-from robustify.composing.pool import Candidate, Pool, pools_of
+from robustify.composing.pool import Candidate, Pool, make_pools
 from robustify.items.item import Item
 from robustify.report.explorer import page as printed
 from tests.browser.conftest import AXE, PHONE, Open
@@ -14,7 +14,7 @@ from tests.browser.conftest import AXE, PHONE, Open
 
 def pools() -> tuple[Pool, ...]:
     items = [Item(f"i{at}", f"What is <b>{at}</b>?", (f"right {at}", f"own {at}"), 0) for at in range(2)]
-    return pools_of(
+    return make_pools(
         items, [[Candidate(f"=new {at}", "w"), Candidate("última \u00e9", "w")] for at in range(2)]
     )
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError, UsageError
-from robustify.composing.candidates import offered
-from robustify.composing.pool import OWN, Candidate, alike, pooled, pools_of, same_form
+from robustify.composing.candidates import read_candidates
+from robustify.composing.pool import OWN, Candidate, make_pool, make_pools, same_form, unify_typography
 from robustify.items.item import Item
 from robustify.reading.loaders import Source
 
@@ -21,7 +21,7 @@ LEMON = ITEMS[0].stem
 
 def _read(path: Path, text: str, *columns: str) -> list[list[tuple[str, str]]]:
     path.write_text(text)
-    found, _ = offered(ITEMS, [Source(path=str(path))], columns)
+    found, _ = read_candidates(ITEMS, [Source(path=str(path))], columns)
     return [[(one.text, one.writer) for one in of] for of in found]
 
 
@@ -65,7 +65,7 @@ def test_an_id_decides_only_where_the_question_does_not(tmp_path: Path) -> None:
     )
     found = [[text for text, _ in of] for of in _read(tmp_path / "a.jsonl", rows)]
     assert found == [["by question", "edited"], ["for twins"], ["by both", "for twins"]]
-    assert offered(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))])[1] == {"a.jsonl": 1}
+    assert read_candidates(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))])[1] == {"a.jsonl": 1}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ FROST = Item("frost", "What covers the grass at dawn?", ("Rain falls.", "A thin 
     ],
 )
 def test_what_is_no_candidate_is_set_aside_with_its_reason(text: str, why: str) -> None:
-    pool = pooled(FROST, [Candidate(text, "file")])
+    pool = make_pool(FROST, [Candidate(text, "file")])
     assert pool.aside == ((why,) if why else ())
     assert [one.writer for one in pool.candidates] == [OWN, OWN, *["file"] * (not why)]
 
@@ -123,12 +123,12 @@ def test_what_is_no_candidate_is_set_aside_with_its_reason(text: str, why: str) 
 )
 def test_a_number_a_formula_or_a_part_of_a_word_is_a_candidate(key: str, text: str) -> None:
     item = Item("x", "Which one?", (key, "other"), 0)
-    assert pooled(item, [Candidate(text, "file")]).texts == (key, "other", text)
+    assert make_pool(item, [Candidate(text, "file")]).texts == (key, "other", text)
 
 
 def test_the_key_of_another_item_with_the_same_question_is_no_candidate() -> None:
     twin = Item("twin", FROST.stem, ("Dew drops", "Warm sand"), 0)
-    pools = pools_of([FROST, twin], [[Candidate("dew drops.", "file")], []])
+    pools = make_pools([FROST, twin], [[Candidate("dew drops.", "file")], []])
     assert [pool.aside for pool in pools] == [("other_key",), ()]
     assert "frost" not in f"{pools!r} {pools[0].candidates!r}"
 
@@ -149,8 +149,8 @@ def test_the_key_of_another_item_with_the_same_question_is_no_candidate() -> Non
     ],
 )  # fmt: skip
 def test_options_get_the_same_typography_and_keep_it(options: tuple[str, ...], same: tuple[str, ...]) -> None:
-    assert alike(options) == same
-    assert alike(same) == same
+    assert unify_typography(options) == same
+    assert unify_typography(same) == same
     assert [same_form(one) for one in options] == [same_form(one) for one in same]
 
 
@@ -171,6 +171,6 @@ def test_candidates_that_differ_in_an_article_or_a_quote_are_never_chosen_togeth
     one: str, other: str, same: bool
 ) -> None:
     for first, second in ((one, other), (other, one)):
-        made = pooled(Item("i", "Which?", ("green moss", first), 0), [Candidate(second, "w")])
+        made = make_pool(Item("i", "Which?", ("green moss", first), 0), [Candidate(second, "w")])
         assert made.aside == (("repeated",) if same else ())
         assert len(made.candidates) == 2 - same

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from robustify.composing.choosing import Choosing, Composition, chosen
-from robustify.composing.pool import Candidate, Pool, pooled
-from robustify.composing.refitting import boosted_logits, candidate_sets, coded_form
+from robustify.composing.choosing import Choosing, Composition, choose_distractors
+from robustify.composing.pool import Candidate, Pool, make_pool
+from robustify.composing.probes import boosted_logits, candidate_sets, coded_form
 from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES, amounts
@@ -30,12 +30,12 @@ def _pools(n: int, seed: int = 0) -> list[Pool]:
         key, *own = (_text(rng, size) for size in sizes)
         item = Item(f"q{at}", f"What is the {at}th {_text(rng, 3)}?", (key, *own), 0)
         more = [Candidate(_text(rng, sizes[0] + 3 + rng.randint(0, 2)), "machine") for _ in range(4)]
-        found.append(pooled(item, more))
+        found.append(make_pool(item, more))
     return found
 
 
 def _chosen(pools: Sequence[Pool], how: Choosing) -> Composition:
-    return chosen(pools, how, lambda _: None)
+    return choose_distractors(pools, how, lambda _: None)
 
 
 def _shortest(pools: Sequence[Pool], found: Composition) -> float:
@@ -67,7 +67,7 @@ def test_a_pool_that_cannot_hide_its_keys_has_a_bound() -> None:
     for at in range(150):
         key, *others = (_text(rng, size) for size in (2, 5, 6, 5, 6, 7))
         item = Item(f"q{at}", f"What is the {at}th?", (key, *others[:3]), 0)
-        pools.append(pooled(item, [Candidate(text, "machine") for text in others[3:]]))
+        pools.append(make_pool(item, [Candidate(text, "machine") for text in others[3:]]))
     found = _chosen(pools, Choosing(rounds=2))
     assert found.least["form"] > 0.9
 
@@ -96,13 +96,13 @@ def test_sets_have_the_options_asked_for_or_all_that_a_pool_has(
 
 def test_a_pool_without_candidates_has_no_picks() -> None:
     item = Item("q", "Which?", ("a word", "a word"), 0)
-    pools = [*_pools(60), pooled(item)]
+    pools = [*_pools(60), make_pool(item)]
     assert _chosen(pools, Choosing(rounds=1)).picks[-1] == ()
 
 
 def test_many_candidates_are_sampled_and_the_own_set_stays() -> None:
     item = Item("q", "Which?", ("key", "one", "two", "three"), 0)
-    pool = pooled(item, [Candidate(f"candidate {at}", "machine") for at in range(90)])
+    pool = make_pool(item, [Candidate(f"candidate {at}", "machine") for at in range(90)])
     sets = candidate_sets([pool], (4, 4), 0)
     assert sets.option.shape[1:] == (126, 4)
     assert (0, 1, 2, 3) in set(map(tuple, sets.option[0].tolist()))
@@ -130,7 +130,7 @@ def test_the_form_of_a_set_is_what_its_auditor_sees() -> None:
             pool.item.with_choices(tuple(pool.texts[at] for at in [0, *filter(None, option)]), 0)
             for pool, option in zip(pools, sets.option[:, nth].tolist(), strict=True)
         ]
-        there = sets.there[:, nth]
+        there = sets.exists[:, nth]
         seen = compared(by_item(amounts(items), there), there)
         for f in range(seen.shape[2]):
             place, levels = np.unique(seen[there][:, f], return_inverse=True)

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from robustify.base.errors import AuthorisationError, GuardrailError, UsageError
 from robustify.cli import cli
-from robustify.composing import composed
+from robustify.composing import composed_set
 from robustify.composing.choosing import Choosing, Composition
-from robustify.composing.pool import Candidate, Pool, pooled
+from robustify.composing.pool import Candidate, Pool, make_pool
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
 from robustify.reading.loaders import Source, load
@@ -39,7 +39,7 @@ def _no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composed, "chosen", _first)
+    monkeypatch.setattr(composed_set, "choose_distractors", _first)
 
 
 def _items(n: int) -> list[Item]:
@@ -148,10 +148,10 @@ def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: No
     items = _items(60)
     pools = []
     for item in items:
-        pool = pooled(item, [Candidate(f"a stone {item.id}", "file")])
+        pool = make_pool(item, [Candidate(f"a stone {item.id}", "file")])
         seen = zip(pool.candidates, (0.9, 0.9, 0.2, 0.2), strict=True)
         pools.append(replace(pool, candidates=tuple(replace(one, ratio=ratio) for one, ratio in seen)))
-    found = composed.compose(items, pools, Choosing(), lambda _: None)
+    found = composed_set.compose(items, pools, Choosing(), lambda _: None)
     (models,) = (one for one in found.proof.readers if one.name == "models")
     assert models.change["before"].value == pytest.approx(1 / 2.3 - 1 / 3.0)
     assert (models.finds_more, found.proof.plausible) == (True, "failed")

@@ -22,7 +22,7 @@ from robustify.composing.consulting import (
     second_keys,
     whole_questions,
 )
-from robustify.composing.pool import OWN, Candidate, Pool, pools_of, without_doubtful
+from robustify.composing.pool import OWN, Candidate, Pool, make_pools, without_doubtful
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan
@@ -40,7 +40,7 @@ def pools(extra: int = 3, n: int = N) -> tuple[Pool, ...]:
         Item(f"i{at}", f"Which thing is number {at}?", (f"wrong {at}", f"right {at}"), 1) for at in range(n)
     ]
     offered = [[Candidate(f"extra {at} {number}", "file") for number in range(extra)] for at in range(n)]
-    return pools_of(items, offered)
+    return make_pools(items, offered)
 
 
 def knows(prefers: str = "") -> FakeScorer:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
-from robustify.composing.composed import AFTER, BEFORE, Finder, Proof, proof
+from robustify.composing.proof import AFTER, BEFORE, Finder, Proof, prove
 from robustify.items.item import Item
 from robustify.judging.summary.scored import Gain
 from robustify.report.printing import markdown
@@ -58,7 +58,7 @@ def _of_others(items: Sequence[Item]) -> list[Item]:
 
 def _proof(after: Sequence[Item], before: Sequence[Item], **more: Sequence[Item | None]) -> Proof:
     kinds = {"words": False, "characters": True}
-    return proof({BEFORE: before, AFTER: after, **more}, kinds, _no_encoder)  # type: ignore[arg-type]
+    return prove({BEFORE: before, AFTER: after, **more}, kinds, _no_encoder)  # type: ignore[arg-type]
 
 
 def _no_encoder(_texts: Sequence[str]) -> Floats | None:
@@ -126,7 +126,7 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
         return np.array([known[text] / np.linalg.norm(known[text]) for text in texts])
 
     items, right = _items(120), np.ones(120)
-    found = proof(
+    found = prove(
         {BEFORE: items, AFTER: items}, {"meaning": True}, vectors, {BEFORE: right * 0.5, AFTER: right}
     )
     assert [one.name for one in found.auditors] == ["meaning"]
@@ -137,6 +137,6 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
 def test_in_a_large_set_auditors_that_took_part_see_only_the_composed_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("robustify.composing.composed.MOST_ENCODED", 59)
+    monkeypatch.setattr("robustify.composing.proof.MOST_ENCODED", 59)
     words, characters = _proof(_items(60), _items(60)).auditors
     assert ({*words.gain}, {*characters.gain}) == ({AFTER}, {BEFORE, AFTER})

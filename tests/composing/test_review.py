@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.composing.composed_folder import write_sheet
 from robustify.composing.consulting import Votes, code_of, read_votes, review_sheet, reviewed
-from robustify.composing.pool import VERDICTS, Candidate, Pool, pools_of
-from robustify.export.composed_folder import write_sheet
+from robustify.composing.pool import VERDICTS, Candidate, Pool, make_pools
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item
 from robustify.report.explorer import page
@@ -20,7 +20,7 @@ def pools(n: int = 3) -> tuple[Pool, ...]:
     items = [
         Item(f"i{at}", f"Which of these is number {at}?", (f"right {at}", f"own {at}"), 0) for at in range(n)
     ]
-    return pools_of(
+    return make_pools(
         items, [[Candidate(f"=new {at}", "gpt"), Candidate(f"last {at}", "gpt")] for at in range(n)]
     )
 
@@ -124,7 +124,7 @@ def test_verdicts_of_the_page_fit_a_pool_that_has_grown_and_was_retyped(tmp_path
 
 def test_the_page_holds_its_texts_as_data_and_names_no_writer() -> None:
     item = Item("i", "Is <b>this</b> </script> a question?", ("a", "b"), 0)
-    some = pools_of([item], [[Candidate("<img src=x>", "gpt")]])
+    some = make_pools([item], [[Candidate("<img src=x>", "gpt")]])
     written = page(review_sheet(some, [some[0].candidates[1:]], "a & b"), "review")
     assert "a &amp; b: review" in written
     assert written.count("</script>") == 2

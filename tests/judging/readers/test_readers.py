@@ -10,8 +10,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from robustify.base.arrays import Floats, Ints
 from robustify.base.errors import UsageError
 from robustify.composing.choosing import Choosing
-from robustify.composing.composed import AFTER, BEFORE, compose, proof
-from robustify.composing.pool import pooled
+from robustify.composing.composed_set import compose
+from robustify.composing.pool import make_pool
+from robustify.composing.proof import AFTER, BEFORE, prove
 from robustify.items.item import Item
 from robustify.items.scoring import credit
 from robustify.judging.readers import READERS, Reader, ReaderFits, independent_readers
@@ -224,6 +225,6 @@ def test_a_reader_that_is_added_to_the_table_audits_composed_sets(monkeypatch: p
     assert gain(items, "last letter")[0] > 0.4
     assert independent_readers() == ["characters", "meaning", "last letter"]
     with pytest.raises(UsageError, match="characters, meaning, last letter"):
-        compose(items, [pooled(item) for item in items], Choosing(), lambda _: None, ["probe"])
-    found = proof({BEFORE: items, AFTER: items}, {"last letter": True}, lambda _: None)
+        compose(items, [make_pool(item) for item in items], Choosing(), lambda _: None, ["probe"])
+    found = prove({BEFORE: items, AFTER: items}, {"last letter": True}, lambda _: None)
     assert (found.worst.name, found.hidden) == ("last letter", "failed")

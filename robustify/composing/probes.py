@@ -56,14 +56,14 @@ class CandidateSets(HoldsText):
         return np.asarray(self.start[:, None, None] + self.option)
 
     @property
-    def there(self) -> Bools:
+    def exists(self) -> Bools:
         """Whether each option exists (n, S, K). The key always does."""
         return np.asarray((self.option > 0) | (np.arange(self.option.shape[2]) == 0))
 
     @property
     def k(self) -> Ints:
         """Number of options of each set (n, S), at least 1."""
-        return np.asarray(self.there.sum(axis=2))
+        return np.asarray(self.exists.sum(axis=2))
 
 
 def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> CandidateSets:
@@ -76,14 +76,14 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
     chosen = [_sets(len(pool.candidates), shown, limit, rng) for pool in pools]
     size = max((len(sets) for sets in chosen), default=1), max((len(s) for x in chosen for s in x), default=1)
     option = np.zeros((len(pools), *size), dtype=np.int64)
-    for at, sets in enumerate(chosen):
-        for nth, one in enumerate(sets):
-            option[at, nth, : len(one)] = one
+    for i, sets in enumerate(chosen):
+        for nth, options in enumerate(sets):
+            option[i, nth, : len(options)] = options
     is_open = np.arange(size[0]) < np.array([len(sets) for sets in chosen], dtype=np.int64)[:, None]
     start = np.cumsum([0, *(len(pool.texts) for pool in pools)])[:-1]
-    own = np.array([own for p in pools for own in (False, *(one.writer == OWN for one in p.candidates))])
+    is_own = np.array([own for p in pools for own in (False, *(c.writer == OWN for c in p.candidates))])
     texts = tuple(text for pool in pools for text in pool.texts)
-    return CandidateSets(texts, start, option, is_open, own[start[:, None, None] + option].sum(axis=2))
+    return CandidateSets(texts, start, option, is_open, is_own[start[:, None, None] + option].sum(axis=2))
 
 
 def _sets(
@@ -92,17 +92,17 @@ def _sets(
     """Return sets of numbers: 0 for the key, and some from 1 to `candidates`. Each size gets an equal share of `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
-    found: dict[tuple[int, ...], None] = {}
+    sets: dict[tuple[int, ...], None] = {}
     for size in sizes:
         room = limit // len(sizes)
         if math.comb(candidates, size) <= room:
-            found |= dict.fromkeys(combinations(range(1, candidates + 1), size))
+            sets |= dict.fromkeys(combinations(range(1, candidates + 1), size))
             continue
-        found[tuple(range(1, size + 1))] = None
+        sets[tuple(range(1, size + 1))] = None
         drawn = rng.random((2 * room, candidates)).argsort(axis=1)[:, :size] + 1
         distinct = dict.fromkeys(map(tuple, np.sort(drawn, axis=1).tolist()))
-        found |= dict.fromkeys(list(distinct)[: room - 1])
-    return [(0, *one) for one in found]
+        sets |= dict.fromkeys(list(distinct)[: room - 1])
+    return [(0, *others) for others in sets]
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
@@ -110,29 +110,30 @@ def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
 
     The features are those of the auditor `form`, as if each set were an item.
     """
-    (n, s, k), there = sets.option.shape, sets.there
-    at, nth = np.nonzero(sets.k > 1)
-    sample = np.unique(np.linspace(0, len(at) - 1, min(_SAMPLED, len(at)), dtype=np.int64))
-    seen = np.concatenate([x[there[i, j]] for i, j, x in _form(pools, sets, at[sample], nth[sample])])
+    (n, s, k), exists = sets.option.shape, sets.exists
+    items, set_numbers = np.nonzero(sets.k > 1)
+    sample = np.unique(np.linspace(0, len(items) - 1, min(_SAMPLED, len(items)), dtype=np.int64))
+    sampled = _form(pools, sets, items[sample], set_numbers[sample])
+    seen = np.concatenate([features[exists[i, j]] for i, j, features in sampled])
     cuts = [np.unique(np.quantile(column, np.linspace(0, 1, _LEVELS))) for column in seen.T]
     out = np.zeros((n, FEATURES, s, k), dtype=np.uint8)
-    for i, j, x in _form(pools, sets, at, nth):
+    for i, j, features in _form(pools, sets, items, set_numbers):
         for f, cut in enumerate(cuts):
-            out[i, f, j] = np.searchsorted(cut, x[:, :, f])
+            out[i, f, j] = np.searchsorted(cut, features[:, :, f])
     return out
 
 
 def _form(
-    pools: Sequence[Pool], sets: CandidateSets, at: Ints, nth: Ints
+    pools: Sequence[Pool], sets: CandidateSets, items: Ints, set_numbers: Ints
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield the features of some candidate sets in parts: their items (q,), sets (q,), and features (q, K, features)."""
-    parts, row, there = math.ceil(len(at) / CHUNK), sets.row, sets.there
-    for i, j in zip(np.array_split(at, parts), np.array_split(nth, parts), strict=True):
-        shown = zip(i.tolist(), row[i, j].tolist(), there[i, j].sum(axis=1).tolist(), strict=True)
-        items = [
-            pools[one].item.with_choices(tuple(sets.texts[r] for r in rows[:k]), 0) for one, rows, k in shown
+    parts, row, exists = math.ceil(len(items) / CHUNK), sets.row, sets.exists
+    for i, j in zip(np.array_split(items, parts), np.array_split(set_numbers, parts), strict=True):
+        shown = zip(i.tolist(), row[i, j].tolist(), exists[i, j].sum(axis=1).tolist(), strict=True)
+        shown_items = [
+            pools[n].item.with_choices(tuple(sets.texts[r] for r in rows[:k]), 0) for n, rows, k in shown
         ]
-        yield i, j, compared(by_item(amounts(items), there[i, j]), there[i, j])
+        yield i, j, compared(by_item(amounts(shown_items), exists[i, j]), exists[i, j])
 
 
 class Probes:
@@ -154,7 +155,7 @@ class Probes:
         sets, out = self.sets, np.zeros(self.sets.option.shape)
         for f in np.unique(fold).tolist():
             train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            rows, mask = sets.row[train, picked[train]], sets.there[train, picked[train]]
+            rows, mask = sets.row[train, picked[train]], sets.exists[train, picked[train]]
             # The first option of each set is the key.
             options, every = (
                 OptionTable(mask.sum(axis=1), np.zeros_like(train)),
@@ -170,7 +171,7 @@ class Probes:
                 if reader == "form"
                 else model.logits(self._of_texts(reader))[sets.row[test]]
             )
-        return np.where(sets.there, out, 0.0)
+        return np.where(sets.exists, out, 0.0)
 
     @cached_property
     def _codes(self) -> Codes:
@@ -187,10 +188,10 @@ class Probes:
 def boosted_logits(model: Any, x: Codes) -> Floats:
     """Return the logits that a boosted model gives each option, up to a constant. They are (n, S, K), `x` is (n, f, S, K).
 
-    `model` is a fitted `HistGradientBoostingClassifier` of codes from 0 to 254, with at most 16 leaves a tree, which its
-    library applies row by row in 15 times as long. Here, a tree is a few comparisons of whole columns (QuickScorer,
-    Lucchese et al. 2015): each split that sends a row to the right rules out the leaves on its left, and the first leaf
-    left is the row's.
+    `model` is a fitted `HistGradientBoostingClassifier` of codes from 0 to 254, with at most 16 leaves a tree. Its library
+    gives no public access to the trees, and its `decision_function`, row by row, takes 25 times as long. Here, a tree is a
+    few comparisons of whole columns (QuickScorer, Lucchese et al. 2015): each split that sends a row to the right rules
+    out the leaves on its left, and the first remaining leaf is the row's.
     """
     n, features, s, k = x.shape
     trees = [_splits(tree.nodes) for (tree,) in model._predictors]
@@ -200,8 +201,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
         columns = np.ascontiguousarray(np.moveaxis(x[start : start + step], 0, 1)).reshape(features, -1)
         for splits, value in trees:
             ruled_out = np.zeros(columns.shape[1], dtype=np.uint16)
-            for feature, highest, left in splits:
-                ruled_out |= (columns[feature] > highest) * np.uint16(left)
+            for feature, highest, left_leaves in splits:
+                ruled_out |= (columns[feature] > highest) * np.uint16(left_leaves)
             part += value[ruled_out].reshape(part.shape)
     return out.reshape(n, s, k).astype(np.float64)
 
@@ -211,14 +212,14 @@ def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
     (feature, highest code on the left, leaves there as bits from the left)."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
-    def below(at: int) -> int:
-        node = nodes[at]
+    def below(number: int) -> int:
+        node = nodes[number]
         if node["is_leaf"]:
             leaves.append(float(node["value"]))
             return 1 << (len(leaves) - 1)
-        left, right = below(node["left"]), below(node["right"])
-        splits.append((int(node["feature_idx"]), int(node["num_threshold"]), left))
-        return left | right
+        left_leaves, right_leaves = below(node["left"]), below(node["right"])
+        splits.append((int(node["feature_idx"]), int(node["num_threshold"]), left_leaves))
+        return left_leaves | right_leaves
 
     ruled_out = np.arange(below(0))
     first = np.log2(~ruled_out & (ruled_out + 1)).astype(np.int64)
