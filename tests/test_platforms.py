@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from robustify.base.errors import DISTRIBUTION, AuthorisationError, ResourceError, installing
-from robustify.base.files import opened, writable
+from robustify.base.files import open_descriptor, writable
 from robustify.base.key_file import read_private
 from robustify.reading.logs import parse_log_path
 from robustify.restricted.confinement import require_private
@@ -105,8 +105,8 @@ def test_a_link_and_a_private_file_are_refused_without_the_names_of_posix(
     (tmp_path / "link").symlink_to("file")
     monkeypatch.delattr(os, "O_NOFOLLOW")
     with pytest.raises(OSError, match="symbolic links"):
-        opened(tmp_path / "link", os.O_RDONLY)
-    os.close(opened(tmp_path / "link", os.O_RDONLY, follow=True))
+        open_descriptor(tmp_path / "link", os.O_RDONLY)
+    os.close(open_descriptor(tmp_path / "link", os.O_RDONLY, follow=True))
     monkeypatch.setattr("robustify.base.key_file.OWNED", False)
     monkeypatch.setattr("robustify.restricted.confinement.OWNED", False)
     for refused in (

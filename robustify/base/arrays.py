@@ -14,10 +14,10 @@ ROWS = 1 << 16
 """Rows of a large table that are computed at once, so that intermediate arrays stay small."""
 
 
-def by_rows(of: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
+def by_rows(function: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
     """Apply a function to long tables in blocks of rows, and concatenate its results. It must work row by row."""
     starts = range(0, max(len(tables[0]), 1), ROWS)
-    parts = [of(*(table[start : start + ROWS] for table in tables)) for start in starts]
+    parts = [function(*(table[start : start + ROWS] for table in tables)) for start in starts]
     if len(parts) == 1:
         return parts[0]
     return (
@@ -32,12 +32,12 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
     this uses hashing, which is faster for few distinct values."""
     import pyarrow as pa  # slow to import, so only on use
 
-    found = pa.array(values).dictionary_encode()
-    kinds = np.asarray(found.dictionary)
+    encoded = pa.array(values).dictionary_encode()
+    kinds = np.asarray(encoded.dictionary)
     order = np.argsort(kinds, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
-    return kinds[order], place[np.asarray(found.indices)]
+    return kinds[order], place[np.asarray(encoded.indices)]
 
 
 def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:

@@ -40,6 +40,12 @@ class RobustifyError(Exception):
         self.code = code or next(filter(None, map(notice_code, lines)), "")
 
     @property
+    def reason(self) -> Notice:
+        """First line with its code, for a message that repeats it."""
+        line = self.lines[0] if self.lines else ""
+        return Notice(line, code=notice_code(line) or self.code)
+
+    @property
     def codes(self) -> tuple[str, ...]:
         """Codes of the lines, in order, with the code of the error for a first line without one."""
         first, *others = (notice_code(line) for line in self.lines or ("",))
@@ -132,6 +138,6 @@ def installing(extras: str) -> str:
     return f"`pip install '{DISTRIBUTION}[{extras}]'`"
 
 
-def counted(n: int, one: str) -> str:
+def counted(n: int, noun: str) -> str:
     """Format a count with its noun, such as `1 item` or `1,200 items`."""
-    return f"{n:,} {one}{'s' * (n != 1)}"
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from robustify.base.errors import DataError, ResourceError, UsageError
+from robustify.base.errors import DataError, Notice, ResourceError, UsageError
 
 OTHER_FOLDER = "choose a writable folder with -o DIR"
 """Hint for a results folder that cannot be written."""
@@ -34,7 +34,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
     its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
-        with os.fdopen(opened(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
+        with os.fdopen(open_descriptor(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
             yield file
             file.flush()
             if sync:
@@ -51,8 +51,8 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why, end = error.strerror or type(error).__name__, f"; {hint}" if hint else ""
-        raise ResourceError(f"{what} cannot be written ({why}){end}") from None
+        cause, end = error.strerror or type(error).__name__, f"; {hint}" if hint else ""
+        raise ResourceError(f"{what} cannot be written ({cause}){end}", code="file-not-writable") from None
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
@@ -67,9 +67,11 @@ def write_new(path: Path, text: str) -> None:
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:
-            new = opened(path, _CREATE)
+            new = open_descriptor(path, _CREATE)
         except FileExistsError:
-            raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
+            raise UsageError(
+                f"{name} already exists and is never overwritten. Choose a new file.", code="file-exists"
+            ) from None
         undo.callback(path.unlink, missing_ok=True)
         with os.fdopen(new, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -110,13 +112,13 @@ def write_json(path: Path, value: object) -> None:
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
     """Create a temporary folder inside `folder` for files that are moved up once all are written. Folders of killed
     processes are removed, so the caller must hold a lock on `folder` or be its only writer."""
-    for left in folder.glob(f"{prefix}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    place = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    for abandoned in folder.glob(f"{prefix}*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
     try:
-        yield place
+        yield temporary
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def move_up(place: Path, folder: Path, name: str) -> None:
@@ -125,7 +127,7 @@ def move_up(place: Path, folder: Path, name: str) -> None:
     os.replace(place / name, folder / name)
 
 
-def opened(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
+def open_descriptor(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
     """Open a file in binary mode and return its descriptor. No child process inherits it, and opening a pipe does not
     block. Raise `OSError` for a symbolic link unless `follow` is set."""
     # Windows lacks some of the flags.
@@ -156,7 +158,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
     """Open a file for binary reading. Raise `OSError` with `ELOOP` for a link, unless `follow` is set, and with `EINVAL`
     for a folder, pipe, or device."""
-    file = opened(path, os.O_RDONLY, follow=follow)
+    file = open_descriptor(path, os.O_RDONLY, follow=follow)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -183,14 +185,16 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
     except OSError as error:
         match error.errno:
             case errno.EINVAL:
-                fault = "is a folder, pipe, or device"
+                fault = Notice("is a folder, pipe, or device", code="not-a-regular-file")
             case errno.EFBIG:
-                fault, what = f"is {path.stat().st_size:,} bytes", f"{what} no larger than {most:,} bytes"
+                fault = Notice(f"is {path.stat().st_size:,} bytes", code="file-too-large")
+                what = f"{what} no larger than {most:,} bytes"
             case _ if path.is_symlink():
-                fault = "is a symbolic link"
+                fault = Notice("is a symbolic link", code="symbolic-link")
             case _:
-                fault = f"cannot be opened ({error.strerror or type(error).__name__})"
-        raise UsageError(f"{str(path)!a} {fault}; expected {what}") from None
+                cause = error.strerror or type(error).__name__
+                fault = Notice(f"cannot be opened ({cause})", code="file-not-readable")
+        raise UsageError(f"{str(path)!a} {fault}; expected {what}", code=fault.code) from None
 
 
 def text_lines(path: Path, what: str) -> list[str]:
@@ -199,10 +203,12 @@ def text_lines(path: Path, what: str) -> list[str]:
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise UsageError(f"{path} does not exist; expected {what}") from None
+        raise UsageError(f"{path} does not exist; expected {what}", code="no-such-file") from None
     except (OSError, UnicodeDecodeError) as error:
-        why = type(error).__name__
-        raise DataError(f"{path} cannot be read as UTF-8 text ({why}). Save it as UTF-8.") from None
+        cause = type(error).__name__
+        raise DataError(
+            f"{path} cannot be read as UTF-8 text ({cause}). Save it as UTF-8.", code="not-utf-8"
+        ) from None
 
 
 def sha256(path: Path) -> str:

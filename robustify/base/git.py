@@ -53,12 +53,14 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        found = self._git(("rev-parse", "--git-dir"))
-        if found.returncode:
-            said = [escaped(line.strip()) for line in lines_of(found.stderr)] or ["it said nothing"]
-            remedy = f"If you trust the owner, run `{said[-1]}`." if "safe.directory" in said[-1] else ""
+        done = self._git(("rev-parse", "--git-dir"))
+        if done.returncode:
+            stderr = [escaped(line.strip()) for line in lines_of(done.stderr)] or ["it said nothing"]
+            remedy = f"If you trust the owner, run `{stderr[-1]}`." if "safe.directory" in stderr[-1] else ""
             remedy = remedy or "To scan files outside a Git repository, run `robustify gate FILES`."
-            raise UsageError(f"Git cannot read a repository here ({said[0]}). {remedy}")
+            raise UsageError(
+                f"Git cannot read a repository here ({stderr[0]}). {remedy}", code="no-git-repository"
+            )
 
     def indexed(self, *, changed: bool) -> list[TreeEntry]:
         """Return every path in the index, or only those that the next commit adds or changes."""
@@ -68,8 +70,8 @@ class Repository:
 
     def untracked(self) -> list[str]:
         """Return the paths of files that are neither in the index nor ignored."""
-        found = self._run("ls-files", "-z", "--others", "--exclude-standard")
-        return [os.fsdecode(path) for path in found.split(b"\0") if path]
+        listing = self._run("ls-files", "-z", "--others", "--exclude-standard")
+        return [os.fsdecode(path) for path in listing.split(b"\0") if path]
 
     def named(self, name: str) -> str | None:
         """Return the ID of the object that a revision names, or None if there is none."""
@@ -77,25 +79,33 @@ class Repository:
 
     def commit(self, name: str) -> str:
         """Return the commit ID of a revision. Raise `UsageError` if the revision does not exist."""
-        found = self.named(f"{name}^{{commit}}")
-        if found is None:
-            raise UsageError("This clone lacks a commit of the range. Fetch all commits (fetch-depth: 0).")
-        return found
+        commit = self.named(f"{name}^{{commit}}")
+        if commit is None:
+            raise UsageError(
+                "This clone lacks a commit of the range. Fetch all commits (fetch-depth: 0).",
+                code="missing-commit",
+            )
+        return commit
 
-    def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
-        """Return the commits reachable from `tips` but not from `known`, newest first. Raise `UsageError` if a shallow
+    def commits(self, tips: Iterable[str], excluded: Iterable[str]) -> list[str]:
+        """Return the commits reachable from `tips` but not from `excluded`, newest first. Raise `UsageError` if a shallow
         clone lacks parents of one of them."""
-        given = [*tips, *(f"^{one}" for one in known)]
-        commits = self._run("rev-list", "--stdin", given=given).decode().split()
+        revisions = [*tips, *(f"^{commit}" for commit in excluded)]
+        commits = self._run("rev-list", "--stdin", given=revisions).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
-            raise UsageError("This shallow clone lacks commits. Fetch all commits (fetch-depth: 0).")
+            raise UsageError(
+                "This shallow clone lacks commits. Fetch all commits (fetch-depth: 0).", code="shallow-clone"
+            )
         return commits
 
-    def objects(self, tips: Iterable[str], known: Iterable[str]) -> list[TreeEntry]:
-        """Return the objects (commits, tags, trees, files) reachable from `tips` but not from `known`, with paths."""
-        found = self._run("rev-list", "--objects", "--stdin", given=[*tips, *(f"^{one}" for one in known)])
-        rows = (row.partition(" ") for row in lines_of(found))
+    def objects(self, tips: Iterable[str], excluded: Iterable[str]) -> list[TreeEntry]:
+        """Return the objects (commits, tags, trees, files) reachable from `tips` but not from `excluded`, with paths."""
+        revisions = [*tips, *(f"^{commit}" for commit in excluded)]
+        rows = (
+            row.partition(" ")
+            for row in lines_of(self._run("rev-list", "--objects", "--stdin", given=revisions))
+        )
         return [TreeEntry(path, name) for name, _, path in rows]
 
     def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
@@ -112,9 +122,11 @@ class Repository:
     def refs(self, *folders: str) -> list[tuple[str, str, str]]:
         """Return the refs under the given prefixes as (name, object ID, peeled object ID)."""
         refs = dict[str, tuple[str, str]]()
-        for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").split("\n")):
+        for object_id, _, name in (
+            row.partition(" ") for row in (self.ask("show-ref", "-d") or "").split("\n")
+        ):
             name = name.removesuffix("^{}")
-            refs[name] = (refs.get(name, (one,))[0], one)
+            refs[name] = (refs.get(name, (object_id,))[0], object_id)
         return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
     def known_to(self, remote: str, url: str = "") -> list[str] | None:
@@ -127,10 +139,10 @@ class Repository:
         urls = url or self.ask("remote", "get-url", "--push", "--all", remote) or remote
         theirs = list[set[str]]()
         try:
-            for one in urls.split("\n"):
-                if self._ask_remote("--get-url", "--", one) != [one]:
+            for push_url in urls.split("\n"):
+                if self._ask_remote("--get-url", "--", push_url) != [push_url]:
                     return None
-                theirs.append({row.partition("\t")[0] for row in self._ask_remote("--quiet", "--", one)})
+                theirs.append({row.partition("\t")[0] for row in self._ask_remote("--quiet", "--", push_url)})
         except (OSError, subprocess.SubprocessError):
             return None
         check = self._run("cat-file", "--batch-check", given=sorted(set.intersection(*theirs)))
@@ -154,15 +166,19 @@ class Repository:
                 for head in (process.stdout.readline().split() for _ in names):
                     if len(head) != 3:
                         raise ResourceError(
-                            "An object is damaged or missing (a partial clone?). Run `git fsck`."
+                            "An object is damaged or missing (a partial clone?). Run `git fsck`.",
+                            code="damaged-git-object",
                         )
-                    left, digest, kept = int(head[2]), hashlib.sha256(), list[bytes]()
-                    size, is_small = left, left <= most
-                    while part := process.stdout.read(min(left, _CHUNK)):
-                        left -= len(part)
+                    n_missing, digest, kept = int(head[2]), hashlib.sha256(), list[bytes]()
+                    size, is_small = n_missing, n_missing <= most
+                    while part := process.stdout.read(min(n_missing, _CHUNK)):
+                        n_missing -= len(part)
                         kept.append(part) if is_small else digest.update(part)
-                    if left or process.stdout.read(1) != b"\n":
-                        raise ResourceError("Git returned only a part of an object. Run `git fsck`.")
+                    if n_missing or process.stdout.read(1) != b"\n":
+                        raise ResourceError(
+                            "Git returned only a part of an object. Run `git fsck`.",
+                            code="incomplete-git-object",
+                        )
                     yield head[1].decode(), size, b"".join(kept) if is_small else digest.digest()
 
     def ask(self, *args: str) -> str | None:
@@ -173,7 +189,9 @@ class Repository:
     def _run(self, *args: str, given: Iterable[str] = ()) -> bytes:
         done = self._git(args, "".join(f"{name}\n" for name in given).encode())
         if done.returncode:
-            raise ResourceError(f"`git {args[0]}` ended with code {done.returncode}. Run it to see why.")
+            raise ResourceError(
+                f"`git {args[0]}` ended with code {done.returncode}. Run it to see why.", code="git-failed"
+            )
         return done.stdout
 
     def _git(self, args: Sequence[str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
@@ -181,7 +199,9 @@ class Repository:
         try:
             return subprocess.run(line, cwd=here, env=env, input=given, capture_output=True, check=False)
         except OSError as error:
-            raise ResourceError(f"Git cannot be started ({error.strerror}). Install Git.") from None
+            raise ResourceError(
+                f"Git cannot be started ({error.strerror}). Install Git.", code="git-not-started"
+            ) from None
 
 
 def lines_of(answer: bytes) -> list[str]:

@@ -12,8 +12,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from robustify.base.errors import AuthorisationError
-from robustify.base.files import OWNED, opened
+from robustify.base.errors import AuthorisationError, Notice
+from robustify.base.files import OWNED, open_descriptor
 from robustify.base.git import repository_around
 
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
@@ -63,7 +63,9 @@ def load_key(
         return _parsed(text, f"${variable}") if text else None
     if "rbk1:" in name:
         fault = "A key was given instead of the name of its file, and others may have seen it"
-        raise AuthorisationError(f"{fault}. Make a new key: `robustify restricted key new --out FILE`.")
+        raise AuthorisationError(
+            f"{fault}. Make a new key: `robustify restricted key new --out FILE`.", code="key-given-as-path"
+        )
     source = f"key file {name!a}"
     return _parsed(read_private(name, source, _MOST), source)
 
@@ -72,40 +74,57 @@ def read_private(name: str, source: str, most: int) -> str:
     """Return the ASCII text of a file that only its owner may read. Errors call it `source`. Raise `AuthorisationError` for
     a file that is a link, not regular, of another user, readable by others, or in Git."""
     try:
-        handle = opened(name, os.O_RDONLY)
+        handle = open_descriptor(name, os.O_RDONLY)
     except OSError as error:
-        why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
-        raise AuthorisationError(f"{source} {why}. Expected a file that you own, with mode 0600.") from None
+        cause = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
+        raise AuthorisationError(
+            f"{source} {cause}. Expected a file that you own, with mode 0600.", code="private-file-not-opened"
+        ) from None
     try:
         status = os.fstat(handle)
-        mode, fault = stat.S_IMODE(status.st_mode), ""
-        if not stat.S_ISREG(status.st_mode):
-            fault = "is not a regular file. Expected a regular file with mode 0600."
-        elif not OWNED:
-            fault = "cannot be checked: this system has no file modes. Use Linux, macOS, or WSL."
-        elif status.st_uid != os.geteuid():
-            fault = f"belongs to user {status.st_uid}. Expected a file that you own."
-        elif mode & 0o077:
-            fault = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
-        elif repository_around(Path(name).resolve().parent) is not None:
-            fault = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
-        if fault:
-            raise AuthorisationError(f"{source} {fault}")
+        if (fault := _exposed(status, name)) is not None:
+            raise AuthorisationError(f"{source} {fault}", code=fault.code)
         return os.read(handle, most).decode("ascii", "replace")
     finally:
         os.close(handle)
+
+
+def _exposed(status: os.stat_result, name: str) -> Notice | None:
+    """Return why others may be able to read a file, or None if they cannot."""
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        text, code = "is not a regular file. Expected a regular file with mode 0600.", "not-a-regular-file"
+        return Notice(text, code=code)
+    if not OWNED:
+        text = "cannot be checked: this system has no file modes. Use Linux, macOS, or WSL."
+        return Notice(text, code="no-file-modes")
+    if status.st_uid != os.geteuid():
+        return Notice(
+            f"belongs to user {status.st_uid}. Expected a file that you own.", code="file-of-another-user"
+        )
+    if mode & 0o077:
+        text = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
+        return Notice(text, code="readable-by-others")
+    if repository_around(Path(name).resolve().parent) is not None:
+        text = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
+        return Notice(text, code="private-file-in-git")
+    return None
 
 
 def _parsed(text: str, source: str) -> Key:
     match, new = _FORM.match(text), "`robustify restricted key new`"
     if match is None:
         fault = f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits)"
-        raise AuthorisationError(f"{fault}. To make one, run {new}.")
+        raise AuthorisationError(f"{fault}. To make one, run {new}.", code="no-key-in-file")
     key = Key.of(base64.urlsafe_b64decode(match[2] + "="))
     if len(set(key.secret)) < SIZE // 2:
-        raise AuthorisationError(f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.")
+        raise AuthorisationError(
+            f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.", code="weak-key"
+        )
     if not hmac.compare_digest(key.id, match[1]):
-        raise AuthorisationError(f"{source} is damaged: the ID does not match the secret. Restore it.")
+        raise AuthorisationError(
+            f"{source} is damaged: the ID does not match the secret. Restore it.", code="damaged-key"
+        )
     return key
 
 
@@ -117,7 +136,7 @@ def is_split(tree: object) -> bool:
     names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
     return (
         isinstance(ids, list)
-        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
+        and all(isinstance(id, str) and KEYED_ID.fullmatch(id) for id in ids)
         and ids == sorted(set(ids))
         and tree["n"] == len(ids)
         and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError, notice_code
 
 MOST_BYTES = 1 << 20
 """Maximum size of a settings file in bytes."""
@@ -39,7 +39,7 @@ def is_config(name: str) -> bool:
         return False
     if name.endswith((".yaml", ".yml")):
         return not lists_items(name)
-    return not os.path.exists(name) and f"{name}.yaml" in _known()
+    return not os.path.exists(name) and f"{name}.yaml" in _shipped_configs()
 
 
 def named_set(text: str) -> tuple[str, str] | None:
@@ -85,17 +85,20 @@ def find_config(name: str) -> Path:
     # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
         return Path(name)
-    known = _known()
+    configs = _shipped_configs()
     for candidate in (name, f"{name}.yaml") if not os.path.isdir(name) else ():
-        if candidate in known:
-            return known[candidate]
+        if candidate in configs:
+            return configs[candidate]
     bare = os.path.basename(name) == name and os.path.splitext(name)[1] in ("", ".yaml", ".yml")
     if os.path.isdir(name) or not bare:
         what = "is a folder" if os.path.isdir(name) else "does not exist"
-        raise UsageError(f"{name} {what}; expected a config (a YAML file) or a file of items")
-    near = difflib.get_close_matches(name, known, n=1)
+        raise UsageError(
+            f"{name} {what}; expected a config (a YAML file) or a file of items", code="no-such-config"
+        )
+    near = difflib.get_close_matches(name, configs, n=1)
     others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml."
-    raise UsageError(f"{name} is not a known config. {f'Did you mean {near[0]}?' if near else others}")
+    advice = f"Did you mean {near[0]}?" if near else others
+    raise UsageError(f"{name} is not a known config. {advice}", code="unknown-config")
 
 
 def shipped(name: str = "configs") -> Path:
@@ -104,7 +107,7 @@ def shipped(name: str = "configs") -> Path:
     return packed if packed.is_dir() else packed.parent.parent / name
 
 
-def _known() -> dict[str, Path]:
+def _shipped_configs() -> dict[str, Path]:
     return {path.name: path for path in sorted(shipped().glob("*.yaml"))}
 
 
@@ -117,14 +120,17 @@ def read_yaml(raw: bytes, name: str, what: str = "keys and values", *, texts: bo
     except (yaml.YAMLError, ValueError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         # PyYAML's messages may repeat a word of the file.
-        why = error.problem if isinstance(error, _Refused) else "syntax"
+        problem = error.problem if isinstance(error, _Refused) else "syntax"
         line = f":{mark.line + 1}" if mark else ""
-        raise UsageError(f"{name}{line}: the YAML cannot be read ({why}); expected {what} in UTF-8") from None
+        raise UsageError(
+            f"{name}{line}: the YAML cannot be read ({problem}); expected {what} in UTF-8",
+            code="invalid-yaml",
+        ) from None
 
 
 class _Refused(yaml.MarkedYAMLError):
-    def __init__(self, why: str, mark: Any) -> None:
-        super().__init__(problem=why, problem_mark=mark)
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
 
 
 class _Strict(yaml.SafeLoader):
@@ -161,31 +167,36 @@ class _Texts(_Strict):
 
 
 def faults(
-    error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
-) -> list[str]:
+    error: ValidationError, model: type[BaseModel], root: str, *, prefix: str, also: Sequence[str] = ()
+) -> list[Notice]:
     """Return the first 20 validation errors, one per line, and suggest the closest known key for an unknown
-    one. `whole` is the path of errors without a path, and `also` lists further known keys."""
-    known = {*also, *known_keys(model)}
-    found = error.errors(include_url=False, include_input=False)
+    one. `root` is the path of errors without a path, and `also` lists further known keys. Each line begins with
+    `prefix`."""
+    keys = {*also, *known_keys(model)}
+    errors = error.errors(include_url=False, include_input=False)
     # A list counts as too short if its entries are invalid, which their own errors say.
-    inner = {one["loc"][:at] for one in found for at in range(len(one["loc"]))}
-    found = [one for one in found if one["type"] != "too_short" or one["loc"] not in inner]
-    return list(DataError.gather([_fault(dict(one), known, whole) for one in found]).lines)
+    inner = {fault["loc"][:depth] for fault in errors for depth in range(len(fault["loc"]))}
+    errors = [fault for fault in errors if fault["type"] != "too_short" or fault["loc"] not in inner]
+    lines = DataError.gather([_fault(dict(fault), keys, root) for fault in errors]).lines
+    return [Notice(prefix + line, code=notice_code(line)) for line in lines]
 
 
-def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
+def _fault(fault: dict[str, Any], keys: set[str], root: str) -> Notice:
     steps: Sequence[str | int] = fault["loc"]
-    shown = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
     # A key of several words may be item text.
-    plain = [one if re.fullmatch(r"[\w.\[\]-]{1,60}", one) else ".(a key that is not shown)" for one in shown]
-    where = ascii("".join(plain).lstrip("."))[1:-1] or whole
+    plain = [
+        part if re.fullmatch(r"[\w.\[\]-]{1,60}", part) else ".(a key that is not shown)" for part in parts
+    ]
+    where = ascii("".join(plain).lstrip("."))[1:-1] or root
     match fault["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(str(steps[-1]), known, n=1)
-            return f"{where}: unknown key" + (f". Did you mean {near[0]}?" if near else "")
+            near = difflib.get_close_matches(str(steps[-1]), keys, n=1)
+            advice = f". Did you mean {near[0]}?" if near else ""
+            return Notice(f"{where}: unknown key{advice}", code="unknown-config-key")
         case "missing":
-            return f"{where}: missing. Add this setting."
-    return f"{where}: {str(fault['msg']).removeprefix('Value error, ')}"
+            return Notice(f"{where}: missing. Add this setting.", code="missing-setting")
+    return Notice(f"{where}: {str(fault['msg']).removeprefix('Value error, ')}", code="invalid-setting")
 
 
 def known_keys(annotation: Any) -> Iterator[str]:

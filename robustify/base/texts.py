@@ -99,17 +99,17 @@ def edges(text: str) -> tuple[str, str]:
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
     """Remove the white space that all options share, which comes from a delimiter or label. If the options were
     `cut` from one text, the first has no delimiter before it, and the last has none after it."""
-    before = commonprefix([edges(one)[0] for one in options[cut:]])  # noqa: RUF071 (texts, not paths)
-    after = commonprefix([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]  # noqa: RUF071
-    return tuple(one.removeprefix(before).removesuffix(after) for one in options)
+    before = commonprefix([edges(option)[0] for option in options[cut:]])  # noqa: RUF071 (texts, not paths)
+    after = commonprefix([edges(option)[1][::-1] for option in options[: len(options) - cut]])[::-1]  # noqa: RUF071
+    return tuple(option.removeprefix(before).removesuffix(after) for option in options)
 
 
 def escaped(text: str) -> str:
     """Make a text printable: control and other unprintable characters become escapes such as `\\x1b`."""
-    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_escape, text))
 
 
-def _shown(c: str) -> str:
+def _escape(c: str) -> str:
     hidden = category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and c not in _JOINERS
     return f"\\x{ord(c):02x}" if hidden and ord(c) < 256 else f"\\u{ord(c):04x}" if hidden else c
 

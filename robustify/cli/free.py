@@ -128,7 +128,7 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     try:
         return FreeSettings.model_validate(tree)
     except ValidationError as error:
-        raise UsageError(*(f"free: {line}" for line in faults(error, FreeSettings, "free"))) from None
+        raise UsageError(*faults(error, FreeSettings, "free", prefix="free: ")) from None
 
 
 def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from robustify.base.arrays import Ints
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice
 from robustify.items.item import MOST
 
 ASKING = ("view", "model", "template")
@@ -27,41 +27,44 @@ OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.f
 """Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
 
 
-def checked(path: Path, table: pa.Table) -> pa.Table:
+def as_answer_table(path: Path, table: pa.Table) -> pa.Table:
     """Convert a table to the types of `SCHEMA`. Raise `DataError` if it is not an answer table."""
-    found, fault = table.column_names, None
-    wrong = [name for name in dict.fromkeys((*SCHEMA.names, *found)) if found.count(name) != 1]
+    columns, fault = table.column_names, None
+    wrong = [name for name in dict.fromkeys((*SCHEMA.names, *columns)) if columns.count(name) != 1]
     if wrong:
-        fault = f"columns {', '.join(wrong)} are missing or repeated"
+        text = f"columns {', '.join(wrong)} are missing or repeated"
+        fault = Notice(text, code="missing-answer-column")
     elif empty := [name for name in ("item", *ASKING, "order") if table[name].null_count]:
-        fault = f"column {empty[0]} has empty cells"
+        fault = Notice(f"column {empty[0]} has empty cells", code="empty-answer-cell")
     else:
-        schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
+        schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in columns)])
         try:
             table = table.select(schema.names).cast(schema)
             table.validate(full=True)
             fault = _odd_values(table)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-            fault = "a column has the wrong type"
+            fault = Notice("a column has the wrong type", code="answer-column-type")
     if fault is None:
         return table
-    raise DataError(f"{path}: {fault}; expected an answer table written by robustify. Run the audit again.")
+    expected = "expected an answer table written by robustify. Run the audit again."
+    raise DataError(f"{path}: {fault}; {expected}", code=fault.code)
 
 
-def _odd_values(table: pa.Table) -> str | None:
+def _odd_values(table: pa.Table) -> Notice | None:
     """Describe the first column with a value that no answer can have, or return None."""
     k, pick = ints(pc.list_value_length(table["order"])), ints(table["pick"])
     correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
     order, position = padded(table["order"], np.int16, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
-    right = {
+    valid = {
         "order": (np.sort(order) == np.where(position < k[:, None], position, MOST)).all() and (k >= 2).all(),
         "pick": ((pick >= -1) & (pick < k)).all(),
         "correct": np.where(pick < 0, np.isnan(correct), (correct >= 0) & (correct <= 1)).all(),
     }
     for name in ("scores", *LENGTHS):
         length = ints(pc.list_value_length(table[name]))
-        right[name] = ((length <= 0) | (length == k)).all()
-    return next((f"column {name} has an impossible value" for name, all_ in right.items() if not all_), None)
+        valid[name] = ((length <= 0) | (length == k)).all()
+    wrong = (f"column {name} has an impossible value" for name, all_ in valid.items() if not all_)
+    return next((Notice(text, code="impossible-answer") for text in wrong), None)
 
 
 def ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from robustify.items.answer_columns import (
     PACKED,
     ROTATION,
     SCHEMA,
-    checked,
+    as_answer_table,
     ints,
     padded,
 )
@@ -86,20 +86,34 @@ class Details(TypedDict, total=False):
 
 
 def answer(
-    asked: Asked,
+    asking: Asked,
     scores: Sequence[float],
     ranked_by: Sequence[float] | None = None,
     **details: Unpack[Details],
 ) -> Answer:
     """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores."""
     best = tied_best(scores if ranked_by is None else ranked_by)
-    credit = 1 / len(best) if asked.key in best else 0.0
-    return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
+    credit = 1 / len(best) if asking.key in best else 0.0
+    return Answer(*asking, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
 
 
-def unanswered(asked: Asked, why: str) -> Answer:
+def unanswered(asking: Asked, reason: str) -> Answer:
     """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or kept."""
-    return Answer(*asked, None, None, (), tie=0, error=why)
+    return Answer(*asking, None, None, (), tie=0, error=reason)
+
+
+def _integers(name: str, missing: int = -1) -> "cached_property[Ints]":
+    return cached_property(lambda block: ints(block.read(name), missing))
+
+
+def _numbers(name: str) -> "cached_property[Floats]":
+    return cached_property(
+        lambda block: np.asarray(block.read(name).to_numpy(zero_copy_only=False), dtype=np.float64)
+    )
+
+
+def _rows(name: str) -> "cached_property[Floats]":
+    return cached_property(lambda block: padded(block.read(name), np.float64, block.width, fill=np.nan))
 
 
 class Block:
@@ -110,74 +124,65 @@ class Block:
     scores are known). Shape (r, K): `scores`, `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond k).
     """
 
-    item: Ints
-    key: Ints
-    pick: Ints
-    tie: Ints
-    k: Ints
-    order: Ints
-    draws: Ints
-    rotation: Ints
-    correct: Floats
-    scores: Floats
-    n_chars: Floats
-    n_bytes: Floats
-    n_tokens: Floats
-    at_most: Floats
+    key = _integers("key")
+    pick = _integers("pick")
+    tie = _integers("tie")
+    rotation = _integers("rotation")
+    draws = _integers("draws", missing=0)
+    correct = _numbers("correct")
+    at_most = _numbers("at_most")
+    scores = _rows("scores")
+    n_chars = _rows("n_chars")
+    n_bytes = _rows("n_bytes")
+    n_tokens = _rows("n_tokens")
+
+    @cached_property
+    def k(self) -> Ints:
+        """Number of choices of each row (r,)."""
+        return ints(pc.list_value_length(self.read("order")))
+
+    @cached_property
+    def order(self) -> Ints:
+        """Order of each row, and -1 beyond its choices (r, K)."""
+        return padded(self.read("order"), np.int16, self.width, fill=-1)
 
     def __init__(self, answers: "Answers", rows: slice | Ints, item: Ints, width: int | None = None) -> None:
         """Select rows of an answer table. The items of `rows` (r,) are `item` (r,). `width` is K if known."""
         self.item, self._answers, self.rows = item, answers, rows
-        self._width = int(self.k.max(initial=0)) if width is None else width
+        self.width = int(self.k.max(initial=0)) if width is None else width
 
     def __len__(self) -> int:
         return len(self.item)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in Block.__annotations__:
-            raise AttributeError(name)
-        self.__dict__[name] = values = self._read(name)
-        return values
-
-    def _read(self, name: str) -> npt.NDArray[Any]:
-        source = "order" if name == "k" else name
+    def read(self, name: str) -> pa.ChunkedArray:
+        """Return the rows of a column of the table, which are null if the table lacks the column."""
         # No column is unpacked for a model that was not asked.
-        column = self._answers.column(source) if len(self) else pa.chunked_array([], _ALL.field(source).type)
+        column = self._answers.column(name) if len(self) else None
         if column is None:
-            return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
+            return pa.chunked_array([pa.nulls(len(self), _ALL.field(name).type)])
         if isinstance(self.rows, slice):
-            column = column.slice(self.rows.start if len(self) else 0, len(self))
-        else:
-            column = column.take(pa.array(self.rows))
-        match name:
-            case "k":
-                return ints(pc.list_value_length(column))
-            case "key" | "pick" | "tie" | "rotation" | "draws":
-                return ints(column, 0 if name == "draws" else -1)
-            case "correct" | "at_most":
-                return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-        dtype, fill = (np.int16, -1) if name == "order" else (np.float64, np.nan)
-        return padded(column, dtype, self._width, fill=fill)
+            return column.slice(self.rows.start, len(self))
+        return column.take(pa.array(self.rows))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """Return the rows that a mask (r,) selects."""
-        return self if mask.all() else self._at(np.flatnonzero(mask))
+        return self if mask.all() else self._select(np.flatnonzero(mask))
 
     def parts(self) -> Iterator["Block"]:
         """Yield the rows in blocks that are small enough for many intermediate arrays."""
         for start in range(0, len(self), ROWS):
-            yield self._at(slice(start, start + ROWS))
+            yield self._select(slice(start, start + ROWS))
 
-    def _at(self, at: slice | Ints) -> "Block":
-        if isinstance(self.rows, slice) and isinstance(at, slice):
-            rows: slice | Ints = slice(
-                self.rows.start + at.start, min(self.rows.start + at.stop, self.rows.stop)
-            )
+    def _select(self, places: slice | Ints) -> "Block":
+        if isinstance(self.rows, slice) and isinstance(places, slice):
+            start = self.rows.start
+            rows: slice | Ints = slice(start + places.start, min(start + places.stop, self.rows.stop))
         else:
-            rows = self.rows.start + at if isinstance(self.rows, slice) else self.rows[at]
-        part = Block(self._answers, rows, self.item[at], self._width)
-        known = self.__dict__.keys() & Block.__annotations__.keys()
-        part.__dict__.update({name: self.__dict__[name][at] for name in known})
+            rows = self.rows.start + places if isinstance(self.rows, slice) else self.rows[places]
+        part = Block(self._answers, rows, self.item[places], self.width)
+        # What was read of these rows is not read again.
+        columns = {name: values for name, values in vars(self).items() if name in _COLUMNS}
+        vars(part).update({name: values[places] for name, values in columns.items()})
         return part
 
     def first(self) -> "Block":
@@ -195,6 +200,7 @@ class Block:
         return new
 
 
+_COLUMNS = frozenset(name for name, value in vars(Block).items() if isinstance(value, cached_property))
 _GROUP = 1 << 20
 """Rows of a row group, the standard of Parquet."""
 _ALL = pa.schema([*SCHEMA, *OPTIONAL])
@@ -226,7 +232,7 @@ class Answers:
         """Build a table of the rows, in the given order."""
         answers = list(rows)
         # Build typed columns, because pyarrow would infer the types of nested lists row by row.
-        given = [f for f in OPTIONAL if any(getattr(one, f.name, None) is not None for one in answers)]
+        given = [f for f in OPTIONAL if any(getattr(row, f.name, None) is not None for row in answers)]
         schema = pa.schema([*SCHEMA, *given])
         columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in schema]
         return cls(pa.table(columns, schema=schema))
@@ -247,7 +253,7 @@ class Answers:
                 batches = file.iter_batches(ROWS, use_threads=False)
                 tables = (pa.Table.from_batches([batch]) for batch in batches)
                 for table in chain([file.schema_arrow.empty_table()], tables):
-                    part = checked(path, table)
+                    part = as_answer_table(path, table)
                     if not len(part) and file.metadata.num_rows:
                         continue
                     for asking, own in _runs(part, sum(map(len, parts))).items():
@@ -256,7 +262,8 @@ class Answers:
                     parts.append(part.drop_columns([*ASKING, *PACKED]))
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
-                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
+                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again.",
+                code="unreadable-answer-table",
             ) from None
         table = pa.concat_tables(parts)
         table = table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks())
@@ -294,23 +301,24 @@ class Answers:
         runs = np.concatenate([np.empty((0, 2), np.int64), *self._runs.values()])
         order, kinds = np.argsort(runs[:, 0]), np.arange(len(self._runs), dtype=np.int16)
         kind = np.repeat(kinds, list(map(len, self._runs.values())))[order]
-        asked, start = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0])), 0
+        kind_of_row, start = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0])), 0
         words = dict(zip(ASKING, zip(*self._runs, strict=True), strict=False))
         for packed in self._packed:
-            rest = _unpacked(packed)
-            part = self._table.slice(start, len(rest))
-            which = asked.slice(start, len(rest))
-            columns = {name: part[name] for name in part.column_names} | dict(zip(PACKED, rest, strict=True))
+            unpacked = _unpacked(packed)
+            part = self._table.slice(start, len(unpacked))
+            which = kind_of_row.slice(start, len(unpacked))
+            columns = {name: part[name] for name in part.column_names}
+            columns |= dict(zip(PACKED, unpacked, strict=True))
             columns |= {name: pa.array(words.get(name, ()), pa.string()).take(which) for name in ASKING}
             columns["item"] = part["item"].cast(pa.string())
             yield pa.table([columns[name] for name in self._schema.names], schema=self._schema)
-            start += len(rest)
+            start += len(unpacked)
 
     def column(self, name: str) -> pa.ChunkedArray | None:
         """Return a column of the table, or None if it is an optional column that the table lacks."""
         if name in PACKED and name not in self._table.column_names:
-            whole = pa.concat_tables(_unpacked(packed).select([name]) for packed in self._packed)
-            self._table = self._table.append_column(name, whole[name])
+            unpacked = pa.concat_tables(_unpacked(packed).select([name]) for packed in self._packed)
+            self._table = self._table.append_column(name, unpacked[name])
         return self._table[name] if name in self._table.column_names else None
 
     @cached_property
@@ -333,10 +341,8 @@ class Answers:
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
         """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
-        asked = [
-            r for (v, m, t), r in self._runs.items() if (v, m) == (view, model) and template in (None, t)
-        ]
-        runs = np.concatenate([np.zeros((0, 2), np.int64), *asked])
+        own = [r for (v, m, t), r in self._runs.items() if (v, m) == (view, model) and template in (None, t)]
+        runs = np.concatenate([np.zeros((0, 2), np.int64), *own])
         first, end = runs[np.argsort(runs[:, 0])].T
         if (first[1:] == end[:-1]).all():
             # Contiguous rows are sliced without a copy.

@@ -9,27 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import ItemError, Notice
 from robustify.base.odd_characters import hidden_characters, plainly
 from robustify.base.redaction import HoldsText, ItemText
 from robustify.base.texts import bare, unspaced
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 T = TypeVar("T")
 FEWEST, MOST = 2, 26
-BLANK_STEM = "the stem is empty. Add the text of the question."
-
-
-class _Rest(TypedDict, total=False):
-    """Optional arguments of `Item` that few callers give."""
-
-    group: str
-    question_at: int
-    sealed: ItemText
+BLANK_STEM = Notice("the stem is empty. Add the text of the question.", code="blank-stem")
+NO_ID = Notice("the ID is empty. Give each item a unique ID.", code="empty-id")
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -54,19 +44,20 @@ class Item(HoldsText):
         choices: tuple[str, ...] | None = None,
         key: int = -1,
         topic: str = "",
-        **more: "Unpack[_Rest]",
+        group: str = "",
+        *,
+        question_at: int = 0,
+        sealed: ItemText | None = None,
     ) -> None:
-        group, sealed = more.pop("group", ""), more.pop("sealed", None)
-        question_at = more.pop("question_at", 0)
-        if more:
-            raise TypeError(f"Item() got an unexpected argument: {', '.join(more)}")
-        if sealed is None or stem is not None or choices is not None:
-            old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
-            new_stem = old_stem if stem is None else stem
-            at = sealed.question_at if sealed is not None and stem is None else question_at
-            sealed = ItemText(new_stem, old_choices if choices is None else choices, at)
-        _check(id, sealed, key)
-        for name, value in (("id", id), ("key", key), ("topic", topic), ("group", group), ("sealed", sealed)):
+        before = ItemText("", ()) if sealed is None else sealed
+        own_stem, own_choices = before.open_text()
+        text = ItemText(
+            own_stem if stem is None else stem,
+            own_choices if choices is None else choices,
+            question_at if sealed is None or stem is not None else sealed.question_at,
+        )
+        _check(id, text, key)
+        for name, value in (("id", id), ("key", key), ("topic", topic), ("group", group), ("sealed", text)):
             object.__setattr__(self, name, value)
 
     @property
@@ -77,8 +68,8 @@ class Item(HoldsText):
     @property
     def question(self) -> str | None:
         """Stem without its passage, as plain text, or None if there is no passage."""
-        at = self.sealed.question_at
-        return self.stem[at:] if at else None
+        start = self.sealed.question_at
+        return self.stem[start:] if start else None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -96,7 +87,9 @@ class Item(HoldsText):
     def permuted(self, order: Sequence[int]) -> "Item":
         """Return the item with choice `order[j]` at position j and the key adjusted to match."""
         if sorted(order) != list(range(self.k)):
-            raise ItemError(f"order {tuple(order)} is not a permutation of {self.k} choices")
+            raise ItemError(
+                f"order {tuple(order)} is not a permutation of {self.k} choices", code="not-a-permutation"
+            )
         choices = self.choices
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
@@ -116,7 +109,7 @@ class Item(HoldsText):
 
     def with_choices(self, choices: tuple[str, ...], key: int) -> "Item":
         """Return the item with other choices and another key."""
-        return Item(self.id, None, choices, key, self.topic, group=self.group, sealed=self.sealed)
+        return Item(self.id, None, choices, key, self.topic, self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
         """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""
@@ -136,15 +129,24 @@ def _check(id: str, text: ItemText, key: int) -> None:
     stem, choices = text.open_text()
     n = len(choices)
     if not id:
-        raise ItemError("the ID is empty. Give each item a unique ID.")
+        raise ItemError(NO_ID, code=NO_ID.code)
     if not stem.strip():
-        raise ItemError(BLANK_STEM)
+        raise ItemError(BLANK_STEM, code=BLANK_STEM.code)
     if not FEWEST <= n <= MOST:
-        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {n}")
+        raise ItemError(fault := choice_count_fault(n), code=fault.code)
     if isinstance(key, bool) or not isinstance(key, int):
-        raise ItemError(f"the key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
+        raise ItemError(
+            f"the key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}", code="key-type"
+        )
     if not 0 <= key < n:
-        raise ItemError(f"the key is {key}, but there are only {n} choices (0 to {n - 1})")
+        raise ItemError(
+            f"the key is {key}, but there are only {n} choices (0 to {n - 1})", code="key-out-of-range"
+        )
+
+
+def choice_count_fault(n: int) -> Notice:
+    """Return the fault of an item with too few or too many choices."""
+    return Notice(f"expected {FEWEST} to {MOST} choices, found {n}", code="choice-count")
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":

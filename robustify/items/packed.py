@@ -13,12 +13,12 @@ Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence that stores its values as packed bytes, and rebuilds each with `made` when it is read. Slices are lists."""
+    """Sequence that stores its values as packed bytes, and rebuilds each with `build` when it is read. Slices are lists."""
 
-    __slots__ = ("_made", "_packed")
+    __slots__ = ("_build", "_packed")
 
-    def __init__(self, made: Callable[..., T]) -> None:
-        self._made, self._packed = made, list[bytes | Parts]()
+    def __init__(self, build: Callable[..., T]) -> None:
+        self._build, self._packed = build, list[bytes | Parts]()
 
     def add(self, parts: Parts) -> None:
         """Append the value that consists of these parts."""
@@ -36,12 +36,12 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         return len(self._packed)
 
     def __iter__(self) -> Iterator[T]:
-        return (self._made(*parts) for parts in map(_unpacked, self._packed))
+        return (self._build(*parts) for parts in map(_unpacked, self._packed))
 
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self._made(*parts) for parts in map(_unpacked, self._packed[at])]
-        return self._made(*_unpacked(self._packed[at]))
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._build(*parts) for parts in map(_unpacked, self._packed[index])]
+        return self._build(*_unpacked(self._packed[index]))
 
     def drained(self) -> Iterator[Parts]:
         """Yield the parts of each value and release it, so that new values can take its place in memory."""
@@ -51,14 +51,14 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
 
     def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
         """Apply a function to every value, and return the new sequence. This one is cleared."""
-        out = Packed(self._made)
+        out = Packed(self._build)
         for parts in self.drained():
-            out.add(parts_of(change(self._made(*parts))))
+            out.add(parts_of(change(self._build(*parts))))
         return out
 
     def where(self, keep: Iterable[bool]) -> "Packed[T]":
         """Return the values for which `keep` is true."""
-        out = Packed(self._made)
+        out = Packed(self._build)
         out._packed = [*compress(self._packed, keep)]
         return out
 
@@ -67,24 +67,24 @@ def _unpacked(value: bytes | Parts) -> Parts:
     return marshal.loads(value) if isinstance(value, bytes) else value
 
 
-def made_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
+def builder_of(kind: type[T], slots: Iterable[str]) -> Callable[..., T]:
     """Return a function that rebuilds an object from the values of its slots, without checking them again."""
     places = [getattr(kind, name).__set__ for name in slots]
 
-    def made(*parts: object) -> T:
+    def build(*parts: object) -> T:
         out = object.__new__(kind)
         for place, part in zip(places, parts, strict=True):
             place(out, part)
         return out
 
-    return made
+    return build
 
 
 _id, _key, _topic, _group, _sealed = (getattr(Item, name).__set__ for name in Item.__slots__)
 
 
 def _item(id: str, key: int, topic: str, group: str, *text: Any) -> Item:
-    # Every pass over many items makes them anew, so this names each slot instead of calling `made_of`.
+    # Every pass over many items makes them anew, so this names each slot instead of calling `builder_of`.
     out = object.__new__(Item)
     _id(out, id)
     _key(out, key)
@@ -103,10 +103,10 @@ def packed_items() -> Packed[Item]:
 def repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the index of each repeated hash, with the index of its first occurrence."""
     seen, again = set[int](), set[int]()
-    for one in hashes:
-        (again if one in seen else seen).add(one)
+    for value in hashes:
+        (again if value in seen else seen).add(value)
     del seen
     first: dict[int, int] = {}
-    for at, one in enumerate(hashes):
-        if one in again and (before := first.setdefault(one, at)) != at:
-            yield at, before
+    for index, value in enumerate(hashes):
+        if value in again and (before := first.setdefault(value, index)) != index:
+            yield index, before

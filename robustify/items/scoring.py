@@ -56,9 +56,9 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
     row_of = np.full(int(max(block.item.max(), plain.item.max())) + 1, -1)
     row_of[plain.item] = np.arange(len(plain))
     row = row_of[block.item]
-    there = (row >= 0) & (plain.k[row] == block.k)
+    matched = (row >= 0) & (plain.k[row] == block.k)
     width = min(out.shape[1], plain.scores.shape[1])
-    out[there, :width] = block.scores[there][:, :width] - plain.scores[row[there]][:, :width]
+    out[matched, :width] = block.scores[matched][:, :width] - plain.scores[row[matched]][:, :width]
     return out
 
 
@@ -66,9 +66,9 @@ def best(scores: Floats, k: Ints) -> Bools:
     """Return which choices share the best score of their row, within a relative 1e-6 (r, K). `k` (r,) counts choices.
 
     A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
-    there = np.arange(scores.shape[1]) < k[:, None]
-    whole = ~(np.isnan(scores) & there).any(axis=1) & (k > 0)
-    present = np.where(there & whole[:, None], scores, -np.inf)
+    is_choice = np.arange(scores.shape[1]) < k[:, None]
+    complete = ~(np.isnan(scores) & is_choice).any(axis=1) & (k > 0)
+    present = np.where(is_choice & complete[:, None], scores, -np.inf)
     top = present.max(axis=1, initial=-np.inf)
     readable = np.isfinite(top)
     top = np.where(readable, top, 0.0)
@@ -81,9 +81,9 @@ def credit(best: Bools, key: Ints) -> Floats:
     tie = best.sum(axis=-1)
     if not best.shape[-1]:
         return np.full(tie.shape, np.nan)
-    at = np.maximum(key, 0).reshape(-1, *[1] * (best.ndim - 1))
-    won = np.take_along_axis(best, at, axis=-1)[..., 0]
-    return np.where(tie > 0, won / np.maximum(tie, 1), np.nan)
+    key_index = np.maximum(key, 0).reshape(-1, *[1] * (best.ndim - 1))
+    key_is_best = np.take_along_axis(best, key_index, axis=-1)[..., 0]
+    return np.where(tie > 0, key_is_best / np.maximum(tie, 1), np.nan)
 
 
 def picks(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:

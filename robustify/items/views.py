@@ -109,7 +109,8 @@ def template(view: View, name: str | None = None) -> Template:
     path = files("robustify.items") / "templates" / view / f"{wanted}.yaml"
     if wanted not in names(view):
         raise UsageError(
-            f"template {wanted!r} of view {view} is unknown; expected one of {', '.join(names(view))}"
+            f"template {wanted!r} of view {view} is unknown; expected one of {', '.join(names(view))}",
+            code="unknown-template",
         )
     parts = yaml.safe_load(path.read_bytes())
     hashed = "\0".join([view, parts["description"], parts["context"], parts["continuation"]])

@@ -231,8 +231,8 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
         return Config.model_validate(tree)
     except ValidationError as error:
         of_models = [key for engine in ENGINES.values() for key in known_keys(engine)]
-        lines = faults(error, Config, "config", also=["extends", *of_models])
-        raise UsageError(*(f"{name}: {line}" for line in lines)) from None
+        lines = faults(error, Config, "config", prefix=f"{name}: ", also=["extends", *of_models])
+        raise UsageError(*lines) from None
 
 
 def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
-from robustify.base.errors import AuthorisationError, Notice, RobustifyError, UsageError, notice_code
+from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.base.files import read_expected
 from robustify.base.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, read_yaml, shipped
 from robustify.reading.loaders import FieldMap, Source
@@ -191,10 +191,7 @@ def _parsed(raw: bytes, folder: str) -> Manifest:
         # Strict models take dates and tuples from JSON, not from Python.
         return Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, _WHAT), default=str))
     except ValidationError as error:
-        lines = faults(error, Manifest, "manifest")
-        raise UsageError(
-            *(Notice(f"{folder}/{FILE}: {f}", code=notice_code(f) or "invalid-manifest") for f in lines)
-        ) from None
+        raise UsageError(*faults(error, Manifest, "manifest", prefix=f"{folder}/{FILE}: ")) from None
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:

@@ -51,15 +51,15 @@ def may_be_text(value: str) -> bool:
 
 def withhold(tree: object) -> None:
     """Exclude the long values and keys of a config from all later messages."""
-    left, seen = [tree], set()
-    while left:
-        match one := left.pop():
-            case str() if may_be_text(one):
-                LONG_VALUES.add(one)
+    waiting, seen = [tree], set()
+    while waiting:
+        match branch := waiting.pop():
+            case str() if may_be_text(branch):
+                LONG_VALUES.add(branch)
             # With YAML aliases, a tree may contain itself, or one branch many times.
-            case Mapping() | list() | tuple() if id(one) not in seen:
-                seen.add(id(one))
-                left += [*one, *one.values()] if isinstance(one, Mapping) else one
+            case Mapping() | list() | tuple() if id(branch) not in seen:
+                seen.add(id(branch))
+                waiting += [*branch, *branch.values()] if isinstance(branch, Mapping) else branch
 
 
 def _kind(error: BaseException) -> str:

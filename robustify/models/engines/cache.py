@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.base.errors import ModelError, ResourceError
-from robustify.base.files import locked, opened
+from robustify.base.files import locked, open_descriptor
 from robustify.items.views import Request
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Closing, Logprob, tolerance
@@ -114,7 +114,7 @@ class Database(Closing):
         self.file.parent.mkdir(parents=True, exist_ok=True)
         if self._private:
             # Create the file before SQLite does, because its journal inherits the mode of the file.
-            os.close(opened(self.file, os.O_RDWR | os.O_CREAT))
+            os.close(open_descriptor(self.file, os.O_RDWR | os.O_CREAT))
             self.file.chmod(0o600)
         with contextlib.ExitStack() as undo:
             db = undo.enter_context(contextlib.closing(sqlite3.connect(self.file, timeout=60)))

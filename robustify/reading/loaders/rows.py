@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import UNPRINTABLE
-from robustify.items.packed import Packed, made_of
+from robustify.items.packed import Packed, builder_of
 from robustify.reading.loaders.loaded import KeyKind
 
 V = TypeVar("V")
@@ -109,7 +109,7 @@ raw_parts = attrgetter(*RawItem.__slots__)
 
 def packed_raws() -> Raws:
     """Return an empty sequence of raw items."""
-    return Packed(made_of(RawItem, RawItem.__slots__))
+    return Packed(builder_of(RawItem, RawItem.__slots__))
 
 
 def changed(raws: Raws, change: Callable[[RawItem], RawItem]) -> Raws:
