@@ -10,10 +10,10 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice
 from robustify.base.files import QUOTED, neutral, write_json, write_text
+from robustify.composing.candidate_checks import review_sheet
 from robustify.composing.composed_set import Composed
-from robustify.composing.consulting import review_sheet
 from robustify.composing.proof import AFTER, BEFORE, PEOPLE, Finder
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
@@ -28,31 +28,32 @@ from robustify.runs.run import write_lines
 VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
-def write_composed(found: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
+def write_composed(composed: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
     """Write a composed set into a new or empty folder: as CSV with `as_csv` if no item changes, else as JSON Lines. Return
     the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
     """
     with staged(folder) as place:
         try:
-            write_set(found.items, place / ("composed.csv" if as_csv else "composed.jsonl"), _marks(found))
+            name_of_set = "composed.csv" if as_csv else "composed.jsonl"
+            write_set(composed.items, place / name_of_set, _marks(composed))
         except DataError:
-            write_set(found.items, place / "composed.jsonl", _marks(found))
-        write_json(place / "composed.json", composed_tree(found))
-        write_text(place / "report.html", composed_html(found, name))
-        if any(found.unreviewed):
-            sheet = review_sheet(found.pools, found.unreviewed, name)
-            write_sheet(place / "review.csv", sheet)
+            write_set(composed.items, place / "composed.jsonl", _marks(composed))
+        write_json(place / "composed.json", composed_tree(composed))
+        write_text(place / "report.html", composed_html(composed, name))
+        if any(composed.unreviewed):
+            sheet = review_sheet(composed.pools, composed.unreviewed, name)
+            write_review_sheet(place / "review.csv", sheet)
             write_text(place / "review.html", page(sheet, "review"))
-        if found.requests:
-            rows = list(_requests(found))
+        if composed.requests:
+            rows = list(_requests(composed))
             write_lines(place / "requests.jsonl", rows)
             cells = [[*map(str, {**row, "form": "; ".join(row["form"])}.values()), ""] for row in rows]
-            wanted = (one for row, one in zip(rows, cells, strict=True) for _ in range(row["wanted"]))
-            _write_csv(place / "requests.csv", [[*rows[0], QUOTED], *wanted])
+            repeated = (line for row, line in zip(rows, cells, strict=True) for _ in range(row["wanted"]))
+            _write_csv(place / "requests.csv", [[*rows[0], QUOTED], *repeated])
     return files_of(folder)
 
 
-def write_sheet(path: Path, sheet: Mapping[str, Any]) -> None:
+def write_review_sheet(path: Path, sheet: Mapping[str, Any]) -> None:
     """Write a review sheet as CSV, with a row per candidate and empty columns for its verdict and rater."""
     rows = [["item", "question", "answer", "candidate", "verdict", "rater", "code", "options"]]
     for item in sheet["items"]:
@@ -69,144 +70,146 @@ def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
         csv.writer(file, lineterminator="\n").writerows(list(map(neutral, row)) for row in rows)
 
 
-def composed_tree(found: Composed) -> dict[str, Any]:
+def composed_tree(composed: Composed) -> dict[str, Any]:
     """Return the numbers of a composed set as a JSON object, without text."""
-    proof, marked = found.proof, found.unreviewed
+    proof, unreviewed = composed.proof, composed.unreviewed
     return {
-        "n_items": len(found.items),
-        "left_as_they_were": [found.items[at].id for at in found.stays],
-        "retyped": [found.items[at].id for at in found.retyped],
-        "writers": found.writers,
-        "set_aside": found.set_aside,
-        "unreviewed": {"candidates": sum(map(len, marked)), "items": sum(map(bool, marked))},
-        "consulted": found.consulted and found.consulted.tree(),
+        "n_items": len(composed.items),
+        "left_as_they_were": [composed.items[i].id for i in composed.stays],
+        "retyped": [composed.items[i].id for i in composed.retyped],
+        "writers": composed.writers,
+        "set_aside": composed.set_aside,
+        "unreviewed": {"candidates": sum(map(len, unreviewed)), "items": sum(map(bool, unreviewed))},
+        "consulted": composed.consulted and composed.consulted.tree(),
         "proof": {
             "hidden": proof.hidden,
             "plausible": proof.plausible,
             "worst": proof.worst and proof.worst.name,
-            "auditors": {one.name: _numbers(one) for one in proof.auditors},
-            "readers": {one.name: _numbers(one) for one in proof.readers},
+            "auditors": {finder.name: _numbers(finder) for finder in proof.auditors},
+            "readers": {finder.name: _numbers(finder) for finder in proof.readers},
         },
-        "least": dict(found.composition.least),
-        "bounds": [asdict(one) for one in found.bounds],
-        "requests": len(found.requests),
-        "rounds": [_gains(probes) for probes in found.composition.trace],
+        "least": dict(composed.composition.least),
+        "bounds": [asdict(bound) for bound in composed.bounds],
+        "requests": len(composed.requests),
+        "rounds": [_gains(probes) for probes in composed.composition.trace],
     }
 
 
-def _marks(found: Composed) -> dict[str, str]:
+def _marks(composed: Composed) -> dict[str, str]:
     """Return, for each item, the letters of the options that nobody reviewed."""
     marks = {}
-    for item, some in zip(found.items, found.unreviewed, strict=True):
-        texts = {one.text for one in some}
+    for item, candidates in zip(composed.items, composed.unreviewed, strict=True):
+        texts = {candidate.text for candidate in candidates}
         lettered = zip(ascii_uppercase, item.choices, strict=False)
         marks[item.id] = ", ".join(letter for letter, text in lettered if text in texts)
     return {name: letters for name, letters in marks.items() if letters}
 
 
-def _gains(found: Mapping[str, Gain]) -> dict[str, Any]:
-    return {name: gain.tree() for name, gain in found.items()}
+def _gains(gains: Mapping[str, Gain]) -> dict[str, Any]:
+    return {name: gain.tree() for name, gain in gains.items()}
 
 
-def _numbers(one: Finder) -> dict[str, Any]:
-    changes = {f"since_{version}": change.json() for version, change in one.change.items()}
-    return {"took_part": not one.independent, "gain": _gains(one.gain), **changes}
+def _numbers(finder: Finder) -> dict[str, Any]:
+    changes = {f"since_{version}": change.json() for version, change in finder.change.items()}
+    return {"took_part": not finder.independent, "gain": _gains(finder.gain), **changes}
 
 
-def _requests(found: Composed) -> Iterator[dict[str, Any]]:
+def _requests(composed: Composed) -> Iterator[dict[str, Any]]:
     """Yield a row for each request. Its `candidate` is empty, for a person or a writer to fill."""
-    for one in found.requests:
-        item = found.pools[one.at].item
+    for request in composed.requests:
+        item = composed.pools[request.pool_index].item
         yield {
-            "id": item.id, "question": item.stem, "key": item.choices[item.key], "wanted": one.n, "form": one.form,
-            "candidate": "",
+            "id": item.id, "question": item.stem, "key": item.choices[item.key], "wanted": request.n,
+            "form": request.form, "candidate": "",
         }  # fmt: skip
 
 
-def composed_html(found: Composed, name: str) -> str:
+def composed_html(composed: Composed, name: str) -> str:
     """Return the HTML page of a composed set."""
-    rules = ((one.rule, one.least, one.chance, one.lacking, one.n) for one in found.bounds if one.lacking)
+    bounds = ((b.rule, b.least, b.chance, b.lacking, b.n) for b in composed.bounds if b.lacking)
     rounds = (
-        (str(number), kind, cell(one, "points"), one.p)
-        for number, probes in enumerate(found.composition.trace, start=1)
-        for kind, one in probes.items()
+        (str(number), probe, cell(gain, "points"), gain.p)
+        for number, probes in enumerate(composed.composition.trace, start=1)
+        for probe, gain in probes.items()
     )
-    consulted, unreviewed = found.consulted, [len(some) for some in found.unreviewed if some]
-    checks = [] if consulted is None else consulted.checks
+    consultation = composed.consulted
+    checks = [] if consultation is None else consultation.checks
     models = (
-        (model, Quantity.of(rate), "yes" if model in one.voices else "no")
-        for one in checks for model, rate in one.found.items()
+        (model, Quantity.of(rate), "yes" if model in check.voices else "no")
+        for check in checks for model, rate in check.prefers_key.items()
     )  # fmt: skip
-    pairs = {} if consulted is None else consulted.review.agreements
+    pairs = {} if consultation is None else consultation.review.agreements
     kappas = (
-        (" and ".join(pair), one.n, cell(Quantity.of(one.kappa), "number"), Quantity.of(one.raw))
-        for pair, one in pairs.items()
+        (" and ".join(pair), agreed.n, cell(Quantity.of(agreed.kappa), "number"), Quantity.of(agreed.raw))
+        for pair, agreed in pairs.items()
     )
     return html(
-        "composed.html.j2", name=plain(name), signature="", first=_first(found), found=found,
-        aside=found.set_aside, reasons=catalogue()["set_aside"],
-        candidates=sum(len(pool.candidates) for pool in found.pools) / max(1, len(found.pools)),
-        auditors=_finders("Keys found above chance without the question", found.proof.auditors),
-        readers=_finders("Keys found above chance with the question", found.proof.readers),
-        bounds=table("Bounds", ("Option with", "Found at least", "Chance", "Items that lack", "Items"), rules),
-        unreviewed=unreviewed, consulted=consulted,
+        "composed.html.j2", name=plain(name), signature="", first=_first(composed), found=composed,
+        aside=composed.set_aside, reasons=catalogue()["set_aside"],
+        candidates=sum(len(pool.candidates) for pool in composed.pools) / max(1, len(composed.pools)),
+        auditors=_finders("Keys found above chance without the question", composed.proof.auditors),
+        readers=_finders("Keys found above chance with the question", composed.proof.readers),
+        bounds=table("Bounds", ("Option with", "Found at least", "Chance", "Items that lack", "Items"), bounds),
+        unreviewed=[len(candidates) for candidates in composed.unreviewed if candidates], consulted=consultation,
         models=table("Models that saw the question", ("Model", "Prefers the key", "Has a voice"), models),
         raters=table("Raters", ("Raters", "Candidates", "Kappa", "Raw agreement"), kappas),
-        writers=table("Chosen distractors", ("Writer", "Distractors"), found.writers.items()),
+        writers=table("Chosen distractors", ("Writer", "Distractors"), composed.writers.items()),
         rounds=table("Rounds", ("Round", "Probe", "Keys found above chance", "p"), rounds, names=2),
     )  # fmt: skip
 
 
-def composed_lines(found: Composed) -> Iterator[str]:
+def composed_lines(composed: Composed) -> Iterator[str]:
     """Yield lines for a terminal: the verdict on a composed set, and its checks."""
-    first = _first(found)
+    first = _first(composed)
     yield from filter(None, (first.verdict, first.number))
-    yield from (f"{state}: {said}" if state else said for state, said in first.checks)
+    yield from (f"{state}: {text}" if state else text for state, text in first.checks)
 
 
-def proof_failure(found: Composed) -> str:
+def proof_failure(composed: Composed) -> str:
     """Return in one line which parts of the proof failed and what to do, or "" if none did."""
-    proof = found.proof
+    proof = composed.proof
     parts = (
         ("without the question", "beyond chance", proof.beyond_chance),
-        ("with the question", "more easily than before", [one for one in proof.readers if one.finds_more]),
+        ("with the question", "more easily than before", [r for r in proof.readers if r.finds_more]),
     )
-    says = [
-        f"{where}, keys are found {how} ({', '.join(one.name for one in some)})"
-        for where, how, some in parts
-        if some
+    faults = [
+        f"{where}, keys are found {how_often} ({', '.join(finder.name for finder in finders)})"
+        for where, how_often, finders in parts
+        if finders
     ]
-    return (
-        f"The proof failed: {'; '.join(says)}. Add other candidates with --pool or --writer." if says else ""
-    )
+    line = f"The proof failed: {'; '.join(faults)}. Add other candidates with --pool or --writer."
+    return Notice(line, code="proof-failed") if faults else ""
 
 
-def proof_gap(found: Composed) -> str:
+def proof_gap(composed: Composed) -> str:
     """Return in one line which parts of the proof were not evaluated, or "" if all were."""
-    parts = {"without the question": found.proof.hidden, "with the question": found.proof.plausible}
-    some = " and ".join(where for where, state in parts.items() if state == "not evaluated")
-    return (
-        f"The proof was not evaluated ({some}), so this set may still give its keys away. More items or another "
+    parts = {"without the question": composed.proof.hidden, "with the question": composed.proof.plausible}
+    gaps = " and ".join(where for where, state in parts.items() if state == "not evaluated")
+    line = (
+        f"The proof was not evaluated ({gaps}), so this set may still give its keys away. More items or another "
         "--auditor may decide."
-    ) * bool(some)
+    )
+    return Notice(line, code="proof-not-evaluated") if gaps else ""
 
 
-def _first(found: Composed) -> FirstScreen:
-    lines = [line for line in markdown("composed.j2", found=found).splitlines() if line]
+def _first(composed: Composed) -> FirstScreen:
+    lines = [line for line in markdown("composed.j2", found=composed).splitlines() if line]
     verdict, number, *_ = [*(line for line in lines if "|" not in line), ""]
-    checks: Any = tuple((one[0] or None, one[2]) for line in lines if (one := line.partition("|"))[1])
-    states = {found.proof.hidden, found.proof.plausible}
-    tone: Tone = "bad" if found.proof.plausible == "failed" else "good" if states == {"passed"} else "unsure"
+    checks: Any = tuple((parts[0] or None, parts[2]) for line in lines if (parts := line.partition("|"))[1])
+    states = {composed.proof.hidden, composed.proof.plausible}
+    tone: Tone = (
+        "bad" if composed.proof.plausible == "failed" else "good" if states == {"passed"} else "unsure"
+    )
     return FirstScreen(verdict, tone, number=number, checks=checks)
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:
     """Return a table of each auditor's or reader's gain over chance in each version, and of its change from before."""
-    used = [version for version in VERSIONS if any(version in one.gain for one in finders)]
+    used = [version for version in VERSIONS if any(version in finder.gain for finder in finders)]
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []
-    for one in finders:
-        gains = [*map(one.gain.get, used), Quantity.of(one.change[BEFORE]) if BEFORE in one.change else None]
-        points = (cell(gain, "points") for gain in gains)
-        rows.append((one.name + "*" * (not one.independent), *points, one.gain[AFTER].power))
+    for finder in finders:
+        change = Quantity.of(finder.change[BEFORE]) if BEFORE in finder.change else None
+        points = (cell(gain, "points") for gain in (*map(finder.gain.get, used), change))
+        rows.append((finder.name + "*" * (not finder.independent), *points, finder.gain[AFTER].power))
     return table(caption, heads, rows)

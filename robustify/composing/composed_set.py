@@ -9,11 +9,11 @@ import numpy as np
 from robustify.base.arrays import Floats
 from robustify.base.errors import UsageError
 from robustify.base.redaction import HoldsText
+from robustify.composing.candidate_checks import Consultation
 from robustify.composing.choosing import Choosing, Composition, choose_distractors
-from robustify.composing.consulting import Consulted
 from robustify.composing.pool import OWN, Candidate, Pool
 from robustify.composing.proof import AFTER, BEFORE, PEOPLE, Proof, Vectors, prove
-from robustify.composing.writers import Bound, CandidateRequest, bounds, requests
+from robustify.composing.writers import Bound, CandidateRequest, find_bounds, find_requests
 from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.judging.baselines.near_duplicates import unit_hashes
@@ -36,7 +36,7 @@ class Composed(HoldsText):
     bounds: tuple[Bound, ...]
     requests: tuple[CandidateRequest, ...]
     proof: Proof
-    consulted: Consulted | None = None
+    consulted: Consultation | None = None
 
     @property
     def unreviewed(self) -> list[list[Candidate]]:
@@ -101,8 +101,8 @@ def compose(
         stays=tuple(sorted({*range(len(pools))} - picks.keys())),
         retyped=tuple(i for i, pool in enumerate(pools) if pool.item.choices != items[i].choices),
         composition=composition,
-        bounds=bounds(free_pools, settings.shown[1]),
-        requests=requests(pools, settings.shown),
+        bounds=find_bounds(free_pools, settings.shown[1]),
+        requests=find_requests(pools, settings.shown),
         proof=prove(versions, independence, vectors, _key_probabilities(pools, picks)),
     )
 

@@ -39,7 +39,7 @@ _SYMBOLS = frozenset(
 class Candidate(HoldsText):
     """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from.
 
-    `ratio` is its probability for models that see the question, divided by that of the key (`consulting`), NaN if no
+    `ratio` is its probability for models that see the question, divided by that of the key (`candidate_checks`), NaN if no
     model saw it. `verdict` is that of people, or "".
     """
 

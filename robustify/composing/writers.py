@@ -63,67 +63,69 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` more candidates for the pool `at`, which has too few, or whose key a rule always finds.
+    """Request for at least `n` more candidates for one pool, which has too few, or whose key a rule always finds.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """
 
-    at: int
+    pool_index: int
     n: int
     form: tuple[str, ...] = ()
 
 
-def bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
+def find_bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
     """Return the bound on each rule's accuracy if at most `most` options are shown. The worst rule comes first."""
     credit, chance, _ = _least_credits(pools, most)
-    n, even, found = len(pools), float(chance.mean()) if len(pools) else 0.0, []
-    for rule, won in zip(RULES, credit.T, strict=True):
-        above = clopper_pearson(int(won.sum()), n, 1 - 2 * LEVEL)[0] > even
-        found.append(Bound(rule, float(won.sum()) / max(n, 1), even, int((won == 1).sum()), n, above))
-    return tuple(sorted(found, key=lambda one: one.chance - one.least))
+    n, even, bounds = len(pools), float(chance.mean()) if len(pools) else 0.0, []
+    for rule, credits in zip(RULES, credit.T, strict=True):
+        above = clopper_pearson(int(credits.sum()), n, 1 - 2 * LEVEL)[0] > even
+        bounds.append(
+            Bound(rule, float(credits.sum()) / max(n, 1), even, int((credits == 1).sum()), n, above)
+        )
+    return tuple(sorted(bounds, key=lambda bound: bound.chance - bound.least))
 
 
-def requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
+def find_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
     """Return a request for each pool that has too few candidates, or whose key is always found by a rule above chance.
 
     `shown` are the fewest and the most options of an item.
     """
     credit, _, keys = _least_credits(pools, shown[1])
-    above = sorted(RULES.index(one.rule) for one in bounds(pools, shown[1]) if one.above)
-    found = []
-    for at, pool in enumerate(pools):
-        form = tuple(_needed(j, int(keys[at, j])) for j in above if credit[at, j] == 1)
+    above = sorted(RULES.index(bound.rule) for bound in find_bounds(pools, shown[1]) if bound.above)
+    requests = []
+    for index, pool in enumerate(pools):
+        form = tuple(_needed(j, int(keys[index, j])) for j in above if credit[index, j] == 1)
         n = max(ASKED * bool(form), shown[0] - 1 - len(pool.candidates))
         if n > 0 and not pool.stays:
-            found.append(CandidateRequest(at, n, form))
-    return tuple(found)
+            requests.append(CandidateRequest(index, n, form))
+    return tuple(requests)
 
 
-def wanted(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
+def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
     """Return requests for all pools that need candidates, so that each pool can fill two sets."""
-    asked = {one.at: one for one in requests(pools, shown)}
-    for at, pool in enumerate(pools):
-        one = asked.get(at, CandidateRequest(at, 0))
-        asked[at] = replace(one, n=max(one.n, 2 * (shown[1] - 1) - len(pool.candidates)))
-    return [one for at, one in sorted(asked.items()) if one.n > 0 and not pools[at].stays]
+    by_pool = {request.pool_index: request for request in find_requests(pools, shown)}
+    for index, pool in enumerate(pools):
+        request = by_pool.get(index, CandidateRequest(index, 0))
+        by_pool[index] = replace(request, n=max(request.n, 2 * (shown[1] - 1) - len(pool.candidates)))
+    return [request for index, request in sorted(by_pool.items()) if request.n > 0 and not pools[index].stays]
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
     """Return each rule's least accuracy on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
-    for at, pool in enumerate(pools):
+    for index, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
-        keys[at] = amounts[0]
-        ties = np.minimum((amounts[1:] == keys[at]).sum(axis=0), most - 1)
-        credit[at] = np.where((amounts[1:] > keys[at]).any(axis=0), 0.0, 1 / (1 + ties))
+        keys[index] = amounts[0]
+        ties = np.minimum((amounts[1:] == keys[index]).sum(axis=0), most - 1)
+        credit[index] = np.where((amounts[1:] > keys[index]).any(axis=0), 0.0, 1 / (1 + ties))
     return credit, np.array([1 / min(most, len(pool.texts)) for pool in pools]), keys
 
 
 def _amounts(text: str) -> tuple[int, ...]:
     """Return the amounts of an option that the rules compare, such as its length. Each rule picks the largest."""
     chars, words = len(text), len(text.split())
-    traits = (int(one) for cue in FORM[: len(_TRAITS)] for one in cue.marks([text], ""))
-    return (-chars, chars, -words, words, *(has for one in traits for has in (one, 1 - one)))
+    traits = (int(mark) for cue in FORM[: len(_TRAITS)] for mark in cue.marks([text], ""))
+    return (-chars, chars, -words, words, *(has for trait in traits for has in (trait, 1 - trait)))
 
 
 def _needed(rule: int, key: int) -> str:
@@ -145,13 +147,14 @@ class WriterSettings:
     budget: float | None = None
 
 
-def price(pools: Sequence[Pool], asked: Sequence[CandidateRequest], settings: WriterSettings) -> Forecast:
+def price(pools: Sequence[Pool], requests: Sequence[CandidateRequest], settings: WriterSettings) -> Forecast:
     """Estimate the requests, tokens, and cost of asking for these candidates once. The cost assumes the longest replies.
     Raise `UsageError` for a budget without a price."""
-    model, prompts = settings.model, [writer_prompt(pools[one.at], one) for one in asked]
+    model, prompts = settings.model, [writer_prompt(pools[r.pool_index], r) for r in requests]
     if settings.budget is not None and model.cost(0, 0) is None:
-        raise UsageError(f"{model.name}: a budget needs a price. Give the price of the writer, or no budget.")
-    blank = Forecast(model.name, len(asked), (Need(model.name, 0, 0, model.cost(0, 0)),))
+        fault = f"{model.name}: a budget needs a price. Give the price of the writer, or no budget."
+        raise UsageError(fault, code="budget-without-price")
+    blank = Forecast(model.name, len(requests), (Need(model.name, 0, 0, model.cost(0, 0)),))
     return with_words(blank, [model], prompts, settings.max_tokens)
 
 
@@ -163,71 +166,72 @@ class CandidateWriter:
 
     def __init__(self, model: object, kept: Replies, settings: WriterSettings) -> None:
         if not isinstance(model, Writer):
-            raise UsageError(
-                f"{settings.model.name}: the engine only scores options. Choose a writer that generates text."
-            )
+            fault = f"{settings.model.name}: the engine only scores options."
+            raise UsageError(f"{fault} Choose a writer that generates text.", code="engine-cannot-write")
         require_packages()
         self._model, self._kept, self._settings = model, kept, settings
         self._faults, self._unread = dict[int, str](), Counter[str]()
         self._replies = self._unasked = 0
 
-    def grown(
+    def fill_pools(
         self, pools: tuple[Pool, ...], grow: Grow, shown: tuple[int, int], watch: Watch
     ) -> tuple[tuple[Pool, ...], dict[str, Any]]:
         """Ask for candidates in a few rounds. Return the pools with these candidates, and statistics of the replies. Raise
         `ModelError` if the model or server cannot generate text."""
         offered: list[tuple[Candidate, ...]] = [()] * len(pools)
         for number in range(1, ROUNDS + 1):
-            if not (lacking := wanted(pools, shown)):
+            if not (lacking := writer_requests(pools, shown)):
                 break
             with watch(f"candidates, round {number}", len(lacking)) as progress:
-                for at, new in self._round(pools, lacking, progress).items():
-                    offered[at] = (*offered[at], *new)
+                for index, new in self._round(pools, lacking, progress).items():
+                    offered[index] = (*offered[index], *new)
             pools = grow(offered)
         return pools, {
             "writer": self._settings.model.name, "replies": self._replies, "unread": dict(self._unread.most_common()),
-            "unasked": self._unasked, "lacking": len(wanted(pools, shown)), "spent": dict(self._spent()),
+            "unasked": self._unasked, "lacking": len(writer_requests(pools, shown)), "spent": dict(self._spent()),
         }  # fmt: skip
 
     def _spent(self) -> Mapping[str, Any]:
         return self._model.usage() if isinstance(self._model, Metered) else {}
 
     def _round(
-        self, pools: Sequence[Pool], asked: Sequence[CandidateRequest], progress: Progress
+        self, pools: Sequence[Pool], requests: Sequence[CandidateRequest], progress: Progress
     ) -> dict[int, tuple[Candidate, ...]]:
         """Ask for candidates until the budget is spent. Return those of each pool. A prompt names the last fault."""
-        offered, how = dict[int, tuple[Candidate, ...]](), self._settings
-        purpose = Purpose(TEMPLATE, how.max_tokens, getattr(how.model, "base_url", None))
-        for start in range(0, len(asked), BATCH):
-            batch = asked[start : start + BATCH]
-            prompts = [writer_prompt(pools[one.at], one, self._faults.get(one.at)) for one in batch]
-            tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(batch) * how.max_tokens
-            spent, more = self._spent().get("cost") or 0.0, how.model.cost(*tokens) or 0.0
-            if how.budget is not None and spent + more > how.budget:
+        offered, settings = dict[int, tuple[Candidate, ...]](), self._settings
+        purpose = Purpose(TEMPLATE, settings.max_tokens, getattr(settings.model, "base_url", None))
+        for start in range(0, len(requests), BATCH):
+            batch = requests[start : start + BATCH]
+            prompts = [writer_prompt(pools[r.pool_index], r, self._faults.get(r.pool_index)) for r in batch]
+            tokens = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(batch) * settings.max_tokens
+            spent, more = self._spent().get("cost") or 0.0, settings.model.cost(*tokens) or 0.0
+            if settings.budget is not None and spent + more > settings.budget:
                 break
-            said = replies_to(prompts, self._model, self._kept, purpose, progress)
-            for one, reply in zip(batch, said, strict=True):
-                read = options_in(reply["text"], one.n, reply.get("finish_reason"))
-                if why := reply.get("error") or read.error_type:
-                    self._unread[why] += 1
-                self._faults[one.at] = line_of(why) if why else _UNFIT
-                offered[one.at] = tuple(Candidate(text, self._model.name) for text in read.value or ())
-        self._unasked = len(asked) - len(offered)
+            replies = replies_to(prompts, self._model, self._kept, purpose, progress)
+            for request, reply in zip(batch, replies, strict=True):
+                read = parse_options(reply["text"], request.n, reply.get("finish_reason"))
+                if fault := reply.get("error") or read.error_type:
+                    self._unread[fault] += 1
+                self._faults[request.pool_index] = line_of(fault) if fault else _UNFIT
+                offered[request.pool_index] = tuple(
+                    Candidate(text, self._model.name) for text in read.value or ()
+                )
+        self._unasked = len(requests) - len(offered)
         self._replies += len(offered)
         return offered
 
 
 def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = None) -> str:
     """Return the prompt that asks for candidates of a pool. `fault` is what was wrong with the last reply."""
-    template, (key, *known) = template_named(TEMPLATE), pool.texts
+    template, (key, *others) = template_named(TEMPLATE), pool.texts
     values = {
-        "question": pool.item.stem, "reference": key, "known": known, "n": request.n, "form": request.form,
+        "question": pool.item.stem, "reference": key, "known": others, "n": request.n, "form": request.form,
         "nonce": pool.item.id, "fault": fault or None,
     }  # fmt: skip
     return "\n\n".join(message.content for message in rendered(template, values))
 
 
-def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:
+def parse_options(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:
     """Parse the options in a reply to a request for `n` of them, in linear time. Never raises because of its text.
 
     The last JSON list counts, of those with `n` texts if there are any. Without JSON, a Markdown list, a table, XML
@@ -236,8 +240,8 @@ def options_in(reply: str, n: int, finish_reason: str | None = None) -> Reading[
     text, fault = readable(reply, exact=True)
     if fault is not None:
         return Reading(None, fault)
-    found, left_open = structures(text)
-    read = [(one.format, texts) for one in found if (texts := _texts(one.value))]
+    parsed, left_open = structures(text)
+    read = [(structure.format, texts) for structure in parsed if (texts := _texts(structure.value))]
     cut = finish_reason == "length"
     if not (lists := [texts for form, texts in read if form == "json"]):
         lists = [texts[:-1] if cut else texts for form, texts in read if form != "csv"] or _labelled(text)
@@ -263,13 +267,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     """Return the options in a structure: the texts of a list, of the list in an object, or of labelled members."""
     match value:
         case Pairs():
-            inner = [texts for _, one in value if isinstance(one, list) and (texts := _texts(one))]
+            inner = [texts for _, member in value if isinstance(member, list) and (texts := _texts(member))]
             names = [name for name, _ in value]
             if inner or positions_in_series([name.split("_")[-1] for name in names]) is None:
                 return inner[-1] if inner else _texts([value])
-            return _texts([one for _, one in value])
+            return _texts([member for _, member in value])
         case list():
-            return tuple(text for one in value if (text := _text(one)))
+            return tuple(text for member in value if (text := _text(member)))
     return ()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from robustify.composing.consulting import read_votes, review_sheet, reviewed
+from robustify.composing.candidate_checks import apply_votes, read_votes, review_sheet
 from robustify.composing.pool import Candidate, Pool, make_pools
 from robustify.items.item import Item
 from robustify.report.explorer import page as printed
@@ -42,7 +42,7 @@ def test_keys_give_verdicts_that_are_saved_and_read_back(sheet: Any, tmp_path: P
         sheet.click("#save")
     assert saved.value.suggested_filename == "review-Anna-1-B.csv"
     saved.value.save_as(tmp_path / "saved.csv")
-    made, review = reviewed(pools(), read_votes([tmp_path / "saved.csv"]))
+    made, review = apply_votes(pools(), read_votes([tmp_path / "saved.csv"]))
     said = [[one.verdict for one in pool.candidates] for pool in made]
     assert said == [["", "right too", "unclear"], ["", "", ""]]
     assert review.raters == ("Anna 1, B",)

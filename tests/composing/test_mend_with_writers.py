@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from robustify.base.errors import RobustifyError
 from robustify.cli import cli
-from robustify.composing import consulting
+from robustify.composing import candidate_checks
 from robustify.reading.loaders import Source, load, notes
 from tests.composing.test_composed import _items, _no_encoder, _write, quick
 from tests.composing.test_writers import chat
@@ -118,8 +118,8 @@ def test_a_model_that_sees_the_question_sets_second_keys_aside(
     def opened(*_: object) -> Iterator[FakeScorer]:
         yield FakeScorer(taste, "m")
 
-    monkeypatch.setattr(consulting, "open_scorer", opened)
-    monkeypatch.setattr(consulting, "check_model", lambda *_: {})
+    monkeypatch.setattr(candidate_checks, "open_scorer", opened)
+    monkeypatch.setattr(candidate_checks, "check_model", lambda *_: {})
     tree = mend(data, "--pool", pool, "-m", "m=openai:http://127.0.0.1:9/v1", "-o", tmp_path / "o", "--json")
     assert tree["set_aside"] == {"second_key": 1}
     assert tree["consulted"]["checks"][0]["voices"] == ["m"]

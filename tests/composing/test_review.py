@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
-from robustify.composing.composed_folder import write_sheet
-from robustify.composing.consulting import Votes, code_of, read_votes, review_sheet, reviewed
+from robustify.composing.candidate_checks import Votes, apply_votes, candidate_code, read_votes, review_sheet
+from robustify.composing.composed_folder import write_review_sheet
 from robustify.composing.pool import VERDICTS, Candidate, Pool, make_pools
 from robustify.gate.shapes import shapes_of
 from robustify.items.item import Item
@@ -30,11 +30,11 @@ def new(n: int) -> list[tuple[Candidate, ...]]:
 
 
 def verdicts(n: int, votes: Votes) -> list[tuple[str, ...]]:
-    return [tuple(one.verdict for one in pool.candidates) for pool in reviewed(pools(n), votes)[0]]
+    return [tuple(one.verdict for one in pool.candidates) for pool in apply_votes(pools(n), votes)[0]]
 
 
 def sheet_at(path: Path, n: int = 3) -> list[dict[str, str]]:
-    write_sheet(path, review_sheet(pools(n), new(n), "s"))
+    write_review_sheet(path, review_sheet(pools(n), new(n), "s"))
     return list(csv.DictReader(path.open(encoding="utf-8", newline="")))
 
 
@@ -53,7 +53,7 @@ def test_a_sheet_has_a_row_for_each_candidate_and_runs_no_formula(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["review.csv", "review.html"])
 def test_the_gate_knows_a_sheet_by_its_shape(tmp_path: Path, name: str) -> None:
-    write_sheet(tmp_path / "review.csv", sheet := review_sheet(pools(), new(3), "s"))
+    write_review_sheet(tmp_path / "review.csv", sheet := review_sheet(pools(), new(3), "s"))
     (tmp_path / "review.html").write_text(page(sheet, "review"), "utf-8")
     assert shapes_of((tmp_path / name).read_text("utf-8"))
 
@@ -67,7 +67,7 @@ SPELLED = {
 def test_verdicts_are_read_as_people_write_them(tmp_path: Path, written: str, read: str) -> None:
     votes = read_votes([filled(tmp_path / "anna.csv", [written, "1"])])
     assert verdicts(1, votes) == [("", read, "wrong")]
-    assert reviewed(pools(1), votes)[1].raters == ("anna",)
+    assert apply_votes(pools(1), votes)[1].raters == ("anna",)
 
 
 def test_an_unknown_verdict_is_named_by_its_line_and_not_by_its_text(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ TWO = {
 @pytest.mark.parametrize(("settled", "said"), TWO.items())
 def test_two_raters_must_agree(tmp_path: Path, settled: str, said: tuple[str, str]) -> None:
     files = [filled(tmp_path / f"{who}.csv", [one, "1"]) for who, one in zip("ab", said, strict=True)]
-    ((pool,), found) = reviewed(pools(1), read_votes(files))
+    ((pool,), found) = apply_votes(pools(1), read_votes(files))
     assert [one.verdict for one in pool.candidates] == ["", settled, "wrong"]
     reason = {"wrong": "", "right too": "right_too", "unclear": "unclear"}[settled]
     assert [one.doubt for one in pool.candidates] == ["", reason, ""]
@@ -99,7 +99,7 @@ def test_two_raters_must_agree(tmp_path: Path, settled: str, said: tuple[str, st
 def test_a_third_rater_decides_and_each_pair_has_its_kappa(tmp_path: Path) -> None:
     said = {"a": ["1", "2"] * 6, "b": ["1", "1"] * 6, "c": ["1", "2"] * 5 + ["", ""]}
     votes = read_votes([filled(tmp_path / f"{who}.csv", some) for who, some in said.items()])
-    found = reviewed(pools(6), votes)[1]
+    found = apply_votes(pools(6), votes)[1]
     assert verdicts(6, votes)[0] == ("", "wrong", "right too")
     assert verdicts(6, votes)[5] == ("", "wrong", "unclear")
     assert [(pair, one.n) for pair, one in found.agreements.items()] == [
@@ -114,11 +114,11 @@ def test_a_third_rater_decides_and_each_pair_has_its_kappa(tmp_path: Path) -> No
 
 def test_verdicts_of_the_page_fit_a_pool_that_has_grown_and_was_retyped(tmp_path: Path) -> None:
     item = pools(1)[0].item
-    rows = [{"item": "i0", "code": code_of(item, " =new  0"), "verdict": "wrong", "rater": "anna"},
+    rows = [{"item": "i0", "code": candidate_code(item, " =new  0"), "verdict": "wrong", "rater": "anna"},
             {"item": "gone", "code": "c0", "verdict": "wrong", "rater": "anna"}]  # fmt: skip
     (tmp_path / "votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     votes = read_votes([tmp_path / "votes.jsonl"])
-    found = reviewed(pools(3), votes)[1]
+    found = apply_votes(pools(3), votes)[1]
     assert (verdicts(3, votes)[0][1], found.raters, found.unmatched) == ("wrong", ("anna",), 1)
 
 

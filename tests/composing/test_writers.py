@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from robustify.base.errors import UsageError
-from robustify.composing import consulting
-from robustify.composing.consulting import Consulted, Consulting, consulted
+from robustify.composing import candidate_checks
+from robustify.composing.candidate_checks import Consultants, Consultation, consult
 from robustify.composing.pool import OWN, Candidate, Pool, make_pool, make_pools
 from robustify.composing.writers import (
     RULES,
     CandidateRequest,
     WriterSettings,
     _amounts,
-    bounds,
-    options_in,
+    find_bounds,
+    find_requests,
+    parse_options,
     price,
-    requests,
-    wanted,
     writer_prompt,
+    writer_requests,
 )
 from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
@@ -65,17 +65,17 @@ UNREAD = {
 
 @pytest.mark.parametrize(("reply", "options"), READ.values(), ids=READ)
 def test_options_are_read_from_any_form_of_reply(reply: str, options: tuple[str, ...]) -> None:
-    assert options_in(reply, 3) == (options, None)
+    assert parse_options(reply, 3) == (options, None)
 
 
 @pytest.mark.parametrize(("reply", "why"), UNREAD.items())
 def test_a_reply_that_cannot_be_read_gives_no_option(reply: str, why: str) -> None:
-    assert options_in(reply, 3) == (None, why)
+    assert parse_options(reply, 3) == (None, why)
 
 
 def test_the_last_line_of_a_reply_that_was_cut_is_no_option() -> None:
-    assert options_in("1. Neon\n2. Xenon\n3. Arg", 3, "length").value == ("Neon", "Xenon")
-    assert options_in(LIST, 3, "length").value == THREE
+    assert parse_options("1. Neon\n2. Xenon\n3. Arg", 3, "length").value == ("Neon", "Xenon")
+    assert parse_options(LIST, 3, "length").value == THREE
 
 
 def pools(n: int) -> tuple[Pool, ...]:
@@ -103,7 +103,7 @@ def grow(more: Sequence[Sequence[Candidate]]) -> tuple[Pool, ...]:
     return make_pools([pool.item for pool in pools(len(more))], more)
 
 
-def ask(served: object, cache: Path, n: int = 1, shown: int = 2, **how: Any) -> Consulted:
+def ask(served: object, cache: Path, n: int = 1, shown: int = 2, **how: Any) -> Consultation:
     """Consult only a writer, which is wanted to offer candidates until there are twice those shown."""
     how.setdefault("model", LOCAL)
 
@@ -113,12 +113,12 @@ def ask(served: object, cache: Path, n: int = 1, shown: int = 2, **how: Any) -> 
 
     with pytest.MonkeyPatch.context() as patch:
         if served is not None:
-            patch.setattr(consulting, "open_scorer", opened)
-        asks = Consulting(writer=WriterSettings(**how))
-        return consulted(pools(n), grow, (shown, shown), asks, cache, unwatched)
+            patch.setattr(candidate_checks, "open_scorer", opened)
+        asks = Consultants(writer=WriterSettings(**how))
+        return consult(pools(n), grow, (shown, shown), asks, cache, unwatched)
 
 
-def texts(found: Consulted) -> list[list[str]]:
+def texts(found: Consultation) -> list[list[str]]:
     return [[one.text for one in pool.candidates if one.writer != OWN] for pool in found.pools]
 
 
@@ -184,12 +184,14 @@ def test_a_server_is_asked_once_and_a_budget_stops_before_it_is_exceeded(tmp_pat
         asked.append(prompt)
         return '["Carbon monoxide"]'
 
-    def told(n: int, model: OpenAIModel, **how: Any) -> tuple[Consulted, int]:
+    def told(n: int, model: OpenAIModel, **how: Any) -> tuple[Consultation, int]:
         before = len(asked)
         return ask(None, tmp_path, n, model=model, max_tokens=100, **how), len(questions(asked[before:]))
 
     with chat(reply) as model:
-        need = price(pools(20), wanted(pools(20), (2, 2)), WriterSettings(model, max_tokens=100)).needs[0]
+        need = price(
+            pools(20), writer_requests(pools(20), (2, 2)), WriterSettings(model, max_tokens=100)
+        ).needs[0]
         assert (need.requests, need.cost is not None and need.cost > 4) == (20, True)
         part, n = told(20, model, budget=4)
         assert (n, part.writer["unasked"], part.writer["lacking"]) == (8, 12, 12)
@@ -201,14 +203,14 @@ def test_a_server_is_asked_once_and_a_budget_stops_before_it_is_exceeded(tmp_pat
 
 
 def test_a_request_for_a_form_is_made_of_many_items_and_read_back() -> None:
-    asked = wanted(pools(20), (2, 2))
+    asked = writer_requests(pools(20), (2, 2))
     assert {one.form for one in asked} == {("at least 7 characters",)}
     assert "must also have this form:\n- at least 7 characters\n" in writer_prompt(pools(20)[0], asked[0])
 
 
 def test_a_budget_needs_a_price() -> None:
     with pytest.raises(UsageError, match="needs a price"):
-        price(pools(1), wanted(pools(1), (2, 2)), WriterSettings(LOCAL, budget=1.0))
+        price(pools(1), writer_requests(pools(1), (2, 2)), WriterSettings(LOCAL, budget=1.0))
 
 
 WORDS = ("ash", "birch bark", "an oak, 3 m", "Elm (old)", "far-off fir", "a row of very tall poplars.")
@@ -238,26 +240,26 @@ def test_no_choice_brings_a_rule_below_its_bound(seed: int) -> None:
             key, *others = [_amounts(text)[j] for text in pool.texts]
             sets = [(key, *some) for some in combinations(others, 3)]
             least += min((key == max(of)) / of.count(max(of)) for of in sets)
-        (bound,) = [one for one in bounds(pools, 4) if one.rule == rule]
+        (bound,) = [one for one in find_bounds(pools, 4) if one.rule == rule]
         assert bound.least == pytest.approx(least / len(pools)), rule
 
 
 def test_items_whose_key_no_candidate_matches_are_asked_for_the_form_that_they_lack() -> None:
     short = [_pool(f"s{n}", "oak 1", "an old oak", "a tall elm", "some pines") for n in range(30)]
     fine = [_pool(f"f{n}", "an old oak", "an elm", "some quite old pines", "a tall ash 2") for n in range(30)]
-    worst = bounds([*short, *fine], 4)[0]
+    worst = find_bounds([*short, *fine], 4)[0]
     assert (worst.rule, worst.lacking, worst.n, worst.above) == ("fewest characters", 30, 60, True)
     assert worst.least >= 0.5
-    asked = requests([*short, *fine], (4, 4))
-    assert [one.at for one in asked] == list(range(30))
+    asked = find_requests([*short, *fine], (4, 4))
+    assert [one.pool_index for one in asked] == list(range(30))
     assert {one.form for one in asked} == {("at most 4 characters", "with a number")}
 
 
 def test_nothing_is_asked_where_no_rule_is_above_chance_but_too_few_candidates_are_filled_up() -> None:
     pools = [_pool("few", "oak", "elm"), *_drawn(9, 8, 5)]
-    assert [(one.at, one.n, one.form) for one in requests(pools, (4, 4))] == [(0, 2, ())]
-    assert not any(one.above for one in bounds(pools, 4))
-    assert requests([], (4, 4)) == ()
+    assert [(one.pool_index, one.n, one.form) for one in find_requests(pools, (4, 4))] == [(0, 2, ())]
+    assert not any(one.above for one in find_bounds(pools, 4))
+    assert find_requests([], (4, 4)) == ()
 
 
 def test_no_candidates_are_asked_for_items_that_are_left_alone() -> None:
@@ -269,5 +271,5 @@ def test_no_candidates_are_asked_for_items_that_are_left_alone() -> None:
         Item("d", "Which jar is grey?", ("one", "two", "All of the above"), 0),
     ]
     pools = make_pools(items, [()] * len(items))
-    for found in (requests(pools, (4, 4)), wanted(pools, (4, 4))):
-        assert {one.at for one in found} == {0, 3}
+    for found in (find_requests(pools, (4, 4)), writer_requests(pools, (4, 4))):
+        assert {one.pool_index for one in found} == {0, 3}

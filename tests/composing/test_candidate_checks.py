@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.composing import consulting
-from robustify.composing.consulting import (
-    Checked,
-    Consulted,
-    Consulting,
+from robustify.composing import candidate_checks
+from robustify.composing.candidate_checks import (
+    Consultants,
+    Consultation,
+    ModelCheck,
     Votes,
     asking_with_question,
-    code_of,
-    consulted,
-    second_keys,
-    whole_questions,
+    candidate_code,
+    consult,
+    find_second_keys,
+    full_questions,
 )
 from robustify.composing.pool import OWN, Candidate, Pool, make_pools, without_doubtful
 from robustify.items.answers import Answers, Asked, answer
@@ -52,19 +52,19 @@ def knows(prefers: str = "") -> FakeScorer:
 
 
 def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
-    items = [*whole_questions(some)]
+    items = [*full_questions(some)]
     planned = plan(items, asking_with_question("letter"))
     return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
 
 
-def checked(some: Sequence[Pool], answers: Answers) -> tuple[list[np.ndarray[Any, Any]], Checked]:
+def checked(some: Sequence[Pool], answers: Answers) -> tuple[list[np.ndarray[Any, Any]], ModelCheck]:
     """Return the ratios of the candidates of each pool, and who has a voice."""
-    made, found = second_keys(some, [*whole_questions(some)], answers)
+    made, found = find_second_keys(some, [*full_questions(some)], answers)
     return [np.array([one.ratio for one in pool.candidates]) for pool in made], found
 
 
 def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
-    made, _ = second_keys(some, [*whole_questions(some)], answers)
+    made, _ = find_second_keys(some, [*full_questions(some)], answers)
     return [(at, one.text) for at, pool in enumerate(made) for one in pool.candidates if one.doubt]
 
 
@@ -91,14 +91,18 @@ def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
     some = pools()
     found = checked(some, asked_of([knows(), FakeScorer(finds("extra"), "weak")], some))[1]
     assert found.voices == ("m",)
-    assert (found.found["m"].value, found.found["weak"].value, found.found["m"].n) == (1.0, 0.0, N)
+    assert (found.prefers_key["m"].value, found.prefers_key["weak"].value, found.prefers_key["m"].n) == (
+        1.0,
+        0.0,
+        N,
+    )
     few = pools(n=3)
     assert checked(few, asked_of([knows()], few))[1].voices == ()
 
 
 def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
     some = pools(extra=60, n=10)
-    items = [*whole_questions(some)]
+    items = [*full_questions(some)]
     assert [item.k for item in items[:3]] == [26, 26, 12]
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
     assert checked(some, answers)[1].voices == ()
@@ -120,7 +124,7 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
         )
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
-    made, _ = second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
+    made, _ = find_second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
     own, extra = (np.array([pool.candidates[at].ratio for pool in made]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
@@ -131,14 +135,14 @@ def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
     answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    made, _ = second_keys(some, other, answers)
+    made, _ = find_second_keys(some, other, answers)
     assert np.isnan([one.ratio for pool in made for one in pool.candidates]).all()
 
 
 def test_a_second_check_keeps_what_the_first_one_found() -> None:
-    some, items = pools(), [*whole_questions(pools())]
-    made, _ = second_keys(some, items, asked_of([knows("extra 5 1")], some))
-    made, _ = second_keys(made, items, asked_of([knows()], some))
+    some, items = pools(), [*full_questions(pools())]
+    made, _ = find_second_keys(some, items, asked_of([knows("extra 5 1")], some))
+    made, _ = find_second_keys(made, items, asked_of([knows()], some))
     assert [one.text for one in made[SECOND].candidates if one.doubt] == ["extra 5 1"]
 
 
@@ -154,24 +158,24 @@ def test_no_item_is_lost_and_every_reason_is_kept() -> None:
     assert left(1.0, 1.0, 2.0) == ([OWN], ("second_key",) * 2)
 
 
-def consult(
+def consultation_of(
     some: tuple[Pool, ...], model: FakeScorer | None, votes: Votes, tmp_path: Path, **how: Any
-) -> Consulted:
+) -> Consultation:
     @contextmanager
     def opened(*_: object) -> Iterator[Any]:
         yield model
 
     models = (HFModel(name="m"),) if model else ()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(consulting, "open_scorer", opened)
-        patch.setattr(consulting, "check_model", lambda *_: {})
-        return consulted(
-            some, lambda _: some, (3, 3), Consulting(models=models, votes=votes, **how), tmp_path, unwatched
+        patch.setattr(candidate_checks, "open_scorer", opened)
+        patch.setattr(candidate_checks, "check_model", lambda *_: {})
+        return consult(
+            some, lambda _: some, (3, 3), Consultants(models=models, votes=votes, **how), tmp_path, unwatched
         )
 
 
 def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> Votes:
-    return {code_of(some[SECOND].item, text): {f"rater {n}": said for n, said in enumerate(verdicts)}}
+    return {candidate_code(some[SECOND].item, text): {f"rater {n}": said for n, said in enumerate(verdicts)}}
 
 
 OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -189,7 +193,7 @@ def test_people_overrule_models(
     preferred: str, verdicts: tuple[str, ...], aside: tuple[str, ...], tmp_path: Path
 ) -> None:
     some = pools()
-    found = consult(some, knows(preferred), votes_on(some, "extra 5 1", *verdicts), tmp_path)
+    found = consultation_of(some, knows(preferred), votes_on(some, "extra 5 1", *verdicts), tmp_path)
     assert found.pools[SECOND].aside == aside
     assert ("extra 5 1" in found.pools[SECOND].texts) == (not aside)
     assert sum(len(pool.aside) for pool in found.pools) == len(aside)
@@ -201,6 +205,6 @@ def test_a_run_is_asked_nothing_and_its_second_keys_count(tmp_path: Path) -> Non
     some = pools()
     items = [pool.item for pool in some]
     answers = Answers.of(ask(plan(items, Asking(views=("full",))), knows("wrong 5")))
-    found = consult(some, None, {}, tmp_path, run=(items, answers))
+    found = consultation_of(some, None, {}, tmp_path, run=(items, answers))
     assert found.pools[SECOND].aside == ("second_key",)
     assert "wrong 5" not in found.pools[SECOND].texts

@@ -40,14 +40,16 @@ MOST_ITEMS = 0.5
 ORDERS = 4
 """Number of orders of the options over which probabilities are averaged."""
 _SPELLED = {
-    spelling: said for at, said in enumerate(VERDICTS, start=1) for spelling in (said, str(at), f"{at}.0")
+    spelling: verdict
+    for n, verdict in enumerate(VERDICTS, start=1)
+    for spelling in (verdict, str(n), f"{n}.0")
 }
 Votes = Mapping[str, Mapping[str, str]]
 """Verdict by code of the candidate and rater."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consulting:
+class Consultants:
     """Sources of candidates and verdicts: a writer, models that see the question in `mode`, a run's answers, and people."""
 
     writer: WriterSettings | None = None
@@ -58,11 +60,11 @@ class Consulting:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """Result of checking candidates with models that saw the question. `found` is the share of pools in which each model
-    prefers the key to all candidates that it saw, and `voices` names those that have a voice."""
+class ModelCheck:
+    """Result of checking candidates with models that saw the question. `prefers_key` is the share of pools in which each
+    model prefers the key to all candidates that it saw, and `voices` names those that have a voice."""
 
-    found: dict[str, Rate]
+    prefers_key: dict[str, Rate]
     voices: tuple[str, ...]
 
 
@@ -78,24 +80,31 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Consulted(HoldsText):
+class Consultation(HoldsText):
     """Pools after the consultation, statistics of the writer, and the verdicts of models and people on candidates."""
 
     pools: tuple[Pool, ...]
     writer: Mapping[str, Any] | None
-    checks: tuple[Checked, ...]
+    checks: tuple[ModelCheck, ...]
     review: Review
 
     def tree(self) -> dict[str, Any]:
         """Return the numbers as a JSON object, without text."""
-        said = {name: getattr(self.review, name) for name in ("raters", "verdicts", "unmatched")}
-        said["agreement"] = [{"raters": pair, **one.json()} for pair, one in self.review.agreements.items()]
-        return {"writer": self.writer, "checks": [asdict(one) for one in self.checks], "review": said}
+        review = {name: getattr(self.review, name) for name in ("raters", "verdicts", "unmatched")}
+        agreements = self.review.agreements.items()
+        review["agreement"] = [{"raters": pair, **agreement.json()} for pair, agreement in agreements]
+        checks = [{"found": asdict(check)["prefers_key"], "voices": check.voices} for check in self.checks]
+        return {"writer": self.writer, "checks": checks, "review": review}
 
 
-def consulted(
-    pools: Sequence[Pool], grow: Grow, shown: tuple[int, int], how: Consulting, cache: Path, watch: Watch
-) -> Consulted:
+def consult(
+    pools: Sequence[Pool],
+    grow: Grow,
+    shown: tuple[int, int],
+    consultants: Consultants,
+    cache: Path,
+    watch: Watch,
+) -> Consultation:
     """Let a writer add candidates, and set aside those that models or people also consider correct.
 
     Raises:
@@ -104,27 +113,27 @@ def consulted(
         UnaskableError: questions do not fit into a model.
     """
     # A wrong model must not be noticed after a writer was paid.
-    for one in how.models:
-        check_model(one, cache, asking_with_question(how.mode).templates())
-    pools, said = tuple(pools), None
-    if how.writer is not None:
-        with Replies(cache) as kept, open_scorer(how.writer.model, cache) as model:
-            pools, said = CandidateWriter(model, kept, how.writer).grown(pools, grow, shown, watch)
-    sources, checks = [] if how.run is None else [how.run], list[Checked]()
-    if how.models:
-        questions = [*whole_questions(pools)]
-        sources.append((questions, _answers(questions, how, cache, watch)))
+    for settings in consultants.models:
+        check_model(settings, cache, asking_with_question(consultants.mode).templates())
+    pools, writer_numbers = tuple(pools), None
+    if (writer := consultants.writer) is not None:
+        with Replies(cache) as kept, open_scorer(writer.model, cache) as model:
+            pools, writer_numbers = CandidateWriter(model, kept, writer).fill_pools(pools, grow, shown, watch)
+    sources, checks = [] if consultants.run is None else [consultants.run], list[ModelCheck]()
+    if consultants.models:
+        questions = [*full_questions(pools)]
+        sources.append((questions, _answers(questions, consultants, cache, watch)))
     for source in sources:
-        pools, found = second_keys(pools, *source)
-        checks.append(found)
-    pools, review = reviewed(pools, how.votes)
-    return Consulted(without_doubtful(pools, shown[0] - 1), said, tuple(checks), review)
+        pools, check = find_second_keys(pools, *source)
+        checks.append(check)
+    pools, review = apply_votes(pools, consultants.votes)
+    return Consultation(without_doubtful(pools, shown[0] - 1), writer_numbers, tuple(checks), review)
 
 
-def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Watch) -> Answers:
-    planned = plan(questions, asking_with_question(how.mode))
-    n, tables = sum(len(one.requests) for one in planned), []
-    for model in how.models:
+def _answers(questions: Sequence[Item], consultants: Consultants, cache: Path, watch: Watch) -> Answers:
+    planned = plan(questions, asking_with_question(consultants.mode))
+    n, tables = sum(len(asking.requests) for asking in planned), []
+    for model in consultants.models:
         with watch(f"loading {model.name}", n) as progress, open_scorer(model, cache) as scorer:
             tables.append(Answers.of(ask(planned, scorer, progress)))
     return Answers.concat(tables)
@@ -132,11 +141,11 @@ def _answers(questions: Sequence[Item], how: Consulting, cache: Path, watch: Wat
 
 def asking_with_question(mode: Mode) -> Asking:
     """Return the settings for asking models a question with all its candidates."""
-    how = {"mode": mode, "views": (FULL_OF[mode],), "orders": ORDERS, "full_rotations": False}
-    return Asking.model_validate(how)
+    settings = {"mode": mode, "views": (FULL_OF[mode],), "orders": ORDERS, "full_rotations": False}
+    return Asking.model_validate(settings)
 
 
-def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
+def full_questions(pools: Sequence[Pool]) -> Iterator[Item]:
     """Yield an item for each pool, with the key and all candidates, or several items if there are more than 25 candidates.
     The key is the first option of an item, and among the others in most of the orders in which it is asked."""
     for pool in pools:
@@ -146,32 +155,32 @@ def whole_questions(pools: Sequence[Pool]) -> Iterator[Item]:
             yield Item(f"{about.id}\0{start}" if start else about.id, about.stem, shown, 0)
 
 
-def second_keys(
+def find_second_keys(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers
-) -> tuple[tuple[Pool, ...], Checked]:
-    """Find the candidates that models consider right when they see the question, in a run or in `whole_questions`.
+) -> tuple[tuple[Pool, ...], ModelCheck]:
+    """Find the candidates that models consider right when they see the question, in a run or in `full_questions`.
 
     The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
     options of `items` by their texts.
     """
-    asked = answers.askings()
     # Each model is read in one view in which it saw the question, by letter if possible.
-    views = {m: view for view in ("cloze", *reversed(FULL_OF.values())) for v, m, _ in asked if v == view}
+    askings, preference = answers.askings(), ("cloze", *reversed(FULL_OF.values()))
+    views = {model: view for preferred in preference for view, model, _ in askings if view == preferred}
     by_model = {name: _ratios(pools, items, answers, view, name) for name, view in views.items()}
-    found, voices = dict[str, Rate](), list[str]()
+    prefers_key, voices = dict[str, Rate](), list[str]()
     for name, ratios in by_model.items():
-        seen = [some[~np.isnan(some)] for some in ratios]
-        found[name] = rate(np.array([float((some < 1).all()) for some in seen if len(some)]))
-        if (interval := found[name].ci) is not None and interval[0] > MOST_ITEMS:
+        seen_ratios = [pool_ratios[~np.isnan(pool_ratios)] for pool_ratios in ratios]
+        prefers_key[name] = rate(np.array([float((seen < 1).all()) for seen in seen_ratios if len(seen)]))
+        if (interval := prefers_key[name].ci) is not None and interval[0] > MOST_ITEMS:
             voices.append(name)
-    made = list(pools)
-    for at, pool in enumerate(pools if voices else ()):
-        least = np.fmin.reduce([by_model[name][at] for name in voices])
-        ratios = np.fmax(least, [one.ratio for one in pool.candidates]).tolist()
-        rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
-        made[at] = replace(pool, candidates=tuple(rated))
-    return tuple(made), Checked(found, tuple(voices))
+    rated_pools = list(pools)
+    for i, pool in enumerate(pools if voices else ()):
+        least = np.fmin.reduce([by_model[name][i] for name in voices])
+        ratios = np.fmax(least, [candidate.ratio for candidate in pool.candidates]).tolist()
+        rated = (replace(candidate, ratio=r) for candidate, r in zip(pool.candidates, ratios, strict=True))
+        rated_pools[i] = replace(pool, candidates=tuple(rated))
+    return tuple(rated_pools), ModelCheck(prefers_key, tuple(voices))
 
 
 def _ratios(
@@ -180,8 +189,8 @@ def _ratios(
     """Return, for each pool, each candidate's probability relative to the key. A row without scores has only its pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
-    bare = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
-    scores[bare, block.pick[bare]] = 0.0
+    unscored = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
+    scores[unscored, block.pick[unscored]] = 0.0
     shares: dict[str, Floats] = {}
     for row in np.flatnonzero(np.isfinite(scores).any(axis=1)).tolist():
         name = answers.items[block.item[row]]
@@ -191,20 +200,20 @@ def _ratios(
         if item.id in shares:
             share = shares[item.id][: item.k] / shares[item.id][: item.k].sum()
             likely = share / max(share[item.key], (1 + RELATIVE_TIE) / item.k)
-            of = zip(map(same_form, item.choices), likely.tolist(), strict=True)
-            ratios.setdefault(item.id.partition("\0")[0], {}).update(of)
-    found = []
+            by_form = zip(map(same_form, item.choices), likely.tolist(), strict=True)
+            ratios.setdefault(item.id.partition("\0")[0], {}).update(by_form)
+    pool_ratios = []
     for pool in pools:
-        key, *others = map(same_form, pool.texts)
+        key, *forms = map(same_form, pool.texts)
         seen = ratios.get(pool.item.id, {})
-        found.append(np.array([seen.get(one, np.nan) if key in seen else np.nan for one in others]))
-    return found
+        pool_ratios.append(np.array([seen.get(form, np.nan) if key in seen else np.nan for form in forms]))
+    return pool_ratios
 
 
-def code_of(item: Item, text: str) -> str:
+def candidate_code(item: Item, text: str) -> str:
     """Return the code by which verdicts refer to a candidate. It depends neither on typography nor on the pool."""
-    named = f"{item.id}\0{same_form(text)}".encode("utf-8", "surrogatepass")
-    return f"c{sha256(named).hexdigest()[:15]}"
+    identity = f"{item.id}\0{same_form(text)}".encode("utf-8", "surrogatepass")
+    return f"c{sha256(identity).hexdigest()[:15]}"
 
 
 def read_votes(paths: Iterable[Path]) -> Votes:
@@ -219,46 +228,50 @@ def read_votes(paths: Iterable[Path]) -> Votes:
 
 
 def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
-    code, said, rater = (str(cells.get(part) or "").strip() for part in ("code", "verdict", "rater"))
-    spelled = " ".join(said.casefold().replace("_", " ").split())
+    code, verdict, rater = (str(cells.get(part) or "").strip() for part in ("code", "verdict", "rater"))
+    spelled = " ".join(verdict.casefold().replace("_", " ").split())
     if not code or (spelled and spelled not in _SPELLED):
-        expected = ", ".join(f"{at} ({one})" for at, one in enumerate(VERDICTS, start=1))
-        raise DataError(f"found {'another verdict' if code else 'no code'}; expected a code and {expected}")
+        expected = ", ".join(f"{n} ({verdict})" for n, verdict in enumerate(VERDICTS, start=1))
+        fault = f"found {'another verdict' if code else 'no code'}; expected a code and {expected}"
+        raise DataError(fault, code="unknown-verdict" if code else "no-candidate-code")
     return code, rater or name, _SPELLED.get(spelled, "")
 
 
-def reviewed(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
+def apply_votes(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
     """Return the pools with people's verdicts on their candidates, and how well each pair of raters agrees.
 
     If raters differ, the majority counts, and without one the candidate is unclear.
     """
-    place = {code_of(pool.item, one.text): at for at, pool in enumerate(pools) for one in pool.candidates}
-    known = {code: votes[code] for code in place if votes.get(code)}
-    raters = sorted({rater for by in votes.values() for rater in by})
+    pool_of_code = {candidate_code(p.item, c.text): i for i, p in enumerate(pools) for c in p.candidates}
+    matched = {code: votes[code] for code in pool_of_code if votes.get(code)}
+    raters = sorted({rater for by_rater in votes.values() for rater in by_rater})
     agreements = {}
     for pair in combinations(raters, 2):
-        if both := [code for code, by in known.items() if by.keys() >= {*pair}]:
-            one, other = ([known[code][rater] for code in both] for rater in pair)
-            groups = np.array([place[code] for code in both])
-            agreements[pair] = agreement(one, other, VERDICTS, groups=groups)
-    said = {code: majority_vote([*by.values()]).verdict or UNCLEAR for code, by in known.items()}
-    made = []
+        if common := [code for code, by_rater in matched.items() if by_rater.keys() >= {*pair}]:
+            first, second = ([matched[code][rater] for code in common] for rater in pair)
+            groups = np.array([pool_of_code[code] for code in common])
+            agreements[pair] = agreement(first, second, VERDICTS, groups=groups)
+    verdicts = {code: majority_vote([*by.values()]).verdict or UNCLEAR for code, by in matched.items()}
+    reviewed = []
     for pool in pools:
-        marked = (replace(c, verdict=said.get(code_of(pool.item, c.text), "")) for c in pool.candidates)
-        made.append(replace(pool, candidates=tuple(marked)))
-    unmatched = len(votes.keys() - place.keys())
-    return tuple(made), Review(Counter(said.values()), tuple(raters), agreements, unmatched)
+        codes = (candidate_code(pool.item, candidate.text) for candidate in pool.candidates)
+        marked = (
+            replace(c, verdict=verdicts.get(code, "")) for c, code in zip(pool.candidates, codes, strict=True)
+        )
+        reviewed.append(replace(pool, candidates=tuple(marked)))
+    unmatched = len(votes.keys() - pool_of_code.keys())
+    return tuple(reviewed), Review(Counter(verdicts.values()), tuple(raters), agreements, unmatched)
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
     """Return the data of a page on which people review the candidates `which` of each pool. Writers are not shown,
     because they could sway a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
-    for pool, some in zip(pools, which, strict=True):
-        if some:
-            own = [code_of(pool.item, one.text) if one in some else "" for one in pool.candidates]
-            about = {"id": pool.item.id, "stem": pool.item.stem, "choices": list(pool.texts), "key": 0}
-            items.append({**about, "codes": ["", *own]})
-            codes += own
+    for pool, chosen in zip(pools, which, strict=True):
+        if chosen:
+            item_codes = [candidate_code(pool.item, c.text) if c in chosen else "" for c in pool.candidates]
+            fields = {"id": pool.item.id, "stem": pool.item.stem, "choices": list(pool.texts), "key": 0}
+            items.append({**fields, "codes": ["", *item_codes]})
+            codes += item_codes
     sheet = sha256("".join(codes).encode()).hexdigest()[:16]
     return {"name": name, "sheet": sheet, "verdicts": list(VERDICTS), "items": items}
