@@ -1,4 +1,4 @@
-"""Errors of a harness, planted in rows_-up logs: the code that `lint` should give to each, and the lines that have it."""
+"""Errors of a harness, planted in made-up logs: the code that `lint` should give to each, and the lines that have it."""
 
 import json
 import random
@@ -228,6 +228,45 @@ def _spaced(row: Row, _: HouseItem) -> Row:
     return _context(row, row["arguments"]["gen_args_0"]["arg_0"] + " ")
 
 
+def _misread(item: HouseItem, pick: int, n: int) -> Row:
+    scored = LETTERS[(pick + 1) % 4] if n in SOME else LETTERS[pick]
+    return written_row(item, f"The answer is {LETTERS[pick]}.", scored)
+
+
+def _misread_samples(folder: Path) -> list[Path]:
+    items = house_items(N)
+    rows = [
+        sample(item, (pick + 1) % 4 if n in SOME else pick, reply=f"I think so. ANSWER: {LETTERS[pick]}")
+        for n, (item, pick) in enumerate(zip(items, picks_for(items, 3), strict=True))
+    ]
+    path = folder / "inspect.json"
+    path.write_text(json.dumps(inspect_tree(rows)))
+    return [path]
+
+
+def _with_key(item: HouseItem) -> str:
+    return f"ID: {item.number}, correct answer: {LETTERS[item.key]}\n{item.prompt()}"
+
+
+def _with_record(item: HouseItem) -> str:
+    return f"{{'id': {item.number}, 'label': {item.key}}}\n{item.prompt()}"
+
+
+def _signed(item: HouseItem) -> str:
+    return item.prompt().replace(item.options[item.key], f"{item.options[item.key]} (correct)")
+
+
+def _next_labels(row: Row, item: HouseItem) -> Row:
+    lines = "".join(f"{LETTERS[j + 1]}. {text}\n" for j, text in enumerate(item.options))
+    return _context(row, f"Question: {item.question}\n{lines}Answer:")
+
+
+def _numbers_but_letters(item: HouseItem, pick: int, n: int) -> Row:
+    lines = "".join(f"{j + 1}) {text}\n" for j, text in enumerate(item.options))
+    context = f"Reply with one of ABCD.\n\n{item.question}\n{lines}"
+    return written_row(item, f"{LETTERS[pick]}", context=context if n in SOME else None)
+
+
 PLANTS: tuple[Plant, ...] = (
     Plant("L001", "an option is not in the prompt", _lettered(_prefixed(lambda item: item.prompt(n=3)))),
     Plant("L002", "eight options, of which four have letters", _lettered(_prefixed(_four_labels), range(N), 8)),
@@ -255,5 +294,12 @@ PLANTS: tuple[Plant, ...] = (
     Plant("L018", "a space before the answer", _lettered(_spaced, range(N))),
     Plant("L019", "acc and acc_norm rank models differently", _norm_ranks),
     Plant("L020", "five documents are repeated", _repeated),
+    Plant("L021", "the answer is B, but C is scored", _replied(_misread)),
+    Plant("L021", "an answer of Inspect is misread", _misread_samples),
+    Plant("L022", "the key is printed before the question", _lettered(_prefixed(_with_key))),
+    Plant("L022", "the key is a number of a printed record", _lettered(_prefixed(_with_record), range(N))),
+    Plant("L022", "the right option has a sign", _lettered(_prefixed(_signed))),
+    Plant("L023", "labels B to E, and A to D are scored", _lettered(_next_labels)),
+    Plant("L023", "numbers as labels, and one of ABCD is asked", _replied(_numbers_but_letters)),
 )  # fmt: skip
 """Planted errors. Each rule has one or more."""

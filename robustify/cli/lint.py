@@ -76,18 +76,20 @@ def lint(
     file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The
     exit code is 7 if there is a warning, and 3 if a file cannot be read. For the codes, see docs/heuristics.md.
 
+    FILE may be a folder of logs. If the logs hide the question on purpose, write choices_only:FILE.
+
     \b
     Examples:
         robustify lint quiz.json
         robustify lint quizzes/*.json --select R01,R02 --format github
-        robustify lint logs/samples_*.jsonl
+        robustify lint logs
     """
     from robustify.judging.lint.findings import findings, log_findings
     from robustify.judging.lint.log_rules import LOG_RULES
     from robustify.judging.lint.rules import RULES
 
     read, logs, errors = list["Loaded"](), list["LintedLog"](), list[RobustifyError]()
-    for file in dict.fromkeys(files):
+    for file in dict.fromkeys(file for given in files for file in _files(given, kind)):
         try:
             _read(file, how, kind, read, logs)
         except RobustifyError as error:  # noqa: PERF203 (the other files are still read)
@@ -112,6 +114,13 @@ def lint(
         raise refused
     failing = fail_on != "never" and (counts["warning"] or (fail_on == "note" and counts["note"]))
     return 7 if failing else 0
+
+
+def _files(file: str, kind: str) -> Sequence[str]:
+    """Return the logs in a folder, or else the argument itself."""
+    from robustify.pipeline.linted_logs import files_in
+
+    return files_in(file) if kind != "items" and os.path.isdir(file) else (file,)
 
 
 def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
+from robustify.items.views import View
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.loaders import Loaded
 from robustify.reading.loaders.loaded import FieldMap
@@ -19,6 +20,8 @@ _BINARY = {".parquet", ".eval", ".zip", ".arrow", ".xlsx"}
 _LOOKED_AT = 1 << 16
 _OF_LOGS = ("doc_id", "resps", "model_response", "sample_id", "origin_prompt", "item_content", "samples")
 """Members that logs of harnesses have."""
+_BEFORE_FILE = tuple(f"{view}:" for view in get_args(View))
+"""Views that may precede the name of a file."""
 
 
 def may_be_log(path: Path) -> bool:
@@ -33,26 +36,37 @@ def may_be_log(path: Path) -> bool:
     return any(word in head for word in (*_OF_LOGS, *picks))
 
 
+def files_in(folder: str) -> list[str]:
+    """Return the logs in a folder, or the folder itself if it has none."""
+    from robustify.reading.logs import LogPath, is_log, latest, logs_in
+
+    files = [log.path for log in latest(logs_in(LogPath(Path(folder)))) if log.path.is_file()]
+    return [str(file) for file in files if may_be_log(file) and is_log(file)] or [folder]
+
+
 def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | None:
-    """Read a log with its prompts, or return None if the file is none. With `certain`, any table is read as one. Raise
-    `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
-    if not certain and not may_be_log(Path(file)):
+    """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is none. With `certain`, any table is
+    read as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
+    prefixed = not Path(file).exists() and file.startswith(_BEFORE_FILE)
+    if not certain and not prefixed and not may_be_log(Path(file)):
         return None
-    from robustify.reading.logs import LogOptions, LogPath, is_log, read_logs
+    from robustify.reading.logs import LogOptions, is_log, parse_log_path, read_logs
+    from robustify.reading.logs.shown import BLIND
     from robustify.restricted.recognition import require_ordinary_files
 
-    if not certain and not is_log(Path(file)):
+    log_path = parse_log_path(file)
+    if not certain and not prefixed and not is_log(log_path.path):
         return None
     options = LogOptions(
         columns=_columns(how.get("fields")), skip_bad=bool(how.get("skip_bad")), linting=True
     )
     try:
-        [log] = read_logs([LogPath(Path(file))], options)
+        [log] = read_logs([log_path], options)
     except DataError as error:
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
         raise DataError(*error.lines, hint) from None
-    linted = LintedLog(file, log)
-    require_ordinary_files("items", items_of_log(linted).items, [Path(file)])
+    linted = LintedLog(str(log_path.path), log, meant_blind=log_path.view in BLIND)
+    require_ordinary_files("items", items_of_log(linted).items, [log_path.path])
     return linted
 
 

@@ -219,3 +219,95 @@ def test_an_example_with_the_question_but_other_options_is_another_item(same: bo
     write_jsonl(tmp_path / LOG, rows)
     codes = {one.code for one in found_in([tmp_path / LOG])}
     assert codes & {"L004", "L005"} == ({"L004"} if same else set())
+
+
+def codes_of(paths: list[Path]) -> set[str]:
+    return {finding.code for finding in found_in(paths)}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "Reply with a line such as Answer: A.\n\n{}",
+        "Target: the house. Label: {number}\n{}",
+        "**{}**",
+        "{}\nReply in the form {{'answer': 'LETTER'}}.",
+    ],
+)
+def test_words_that_announce_an_answer_do_not_print_the_key(frame: str, tmp_path: Path) -> None:
+    rows = [letters_row(i, i.key, frame.format(i.prompt(), number=i.number % 4)) for i in house_items(60)]
+    assert "L022" not in codes_of([write_jsonl(tmp_path / LOG, rows)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes"), [("ABCD", set()), ("abcd", set()), ("1234", {"L023"}), ("EFGH", {"L023"})]
+)
+def test_labels_must_be_those_that_are_scored(labels: str, codes: set[str], tmp_path: Path) -> None:
+    rows = []
+    for item in house_items(30):
+        lines = "".join(f"({label}) {text}\n" for label, text in zip(labels, item.options, strict=True))
+        rows.append(letters_row(item, item.key, f"{item.question}\n{lines}Answer:"))
+    assert codes_of([write_jsonl(tmp_path / LOG, rows)]) == codes
+
+
+@pytest.mark.parametrize(
+    ("replies", "extracted", "is_misread"),
+    [
+        (["The answer is B."], "A", True),
+        (["B", "C"], "C", False),
+        (["I doubt it. A or B."], "A", False),
+        (["First I thought B. No wait, A"], "A", False),
+    ],
+)
+def test_a_reply_is_misread_only_if_it_is_clear(
+    replies: list[str], extracted: str, is_misread: bool, tmp_path: Path
+) -> None:
+    rows = [written_row(item, replies[0], extracted) | {"resps": [replies]} for item in house_items(8)]
+    assert ("L021" in codes_of([write_jsonl(tmp_path / LOG, rows)])) == is_misread
+
+
+def test_the_letter_of_a_shuffled_prompt_is_that_of_the_prompt_or_of_the_log(tmp_path: Path) -> None:
+    samples = []
+    for item in house_items(20):
+        turned = replace(item, options=item.options[1:] + item.options[:1])
+        row = sample(turned, 1) | {"choices": [*item.options], "target": "ABCD"[item.key]}
+        answer = {"value": "C" if item.key == 2 else "I", "answer": "C"}
+        samples.append(row | {"scores": {"choice": answer}})
+    (tmp_path / "log.json").write_text(json.dumps(inspect_tree(samples)))
+    assert "L021" not in codes_of([tmp_path / "log.json"])
+
+
+def test_ranks_that_differ_by_chance_are_no_finding(tmp_path: Path) -> None:
+    [plant] = [plant for plant in PLANTS if plant.code == "L019"]
+    paths = plant.write(tmp_path)
+    assert codes_of(paths) == {"L019"}
+    first, second = (path.read_text().splitlines(keepends=True) for path in paths)
+    # Five items that differ cannot be significant in a two-sided sign test.
+    paths[1].write_text("".join([*second[:5], *first[5:]]))
+    assert codes_of(paths) == set()
+
+
+def test_a_log_that_hides_the_question_on_purpose_is_clean(
+    tmp_path: Path, robustify: Callable[..., Any]
+) -> None:
+    says = "The question is not shown. Which choice is most likely its right answer?\n"
+    items = house_items(30)
+    said = write_jsonl(tmp_path / "said" / LOG, [letters_row(i, i.key, says + i.listed()) for i in items])
+    silent = write_jsonl(tmp_path / "silent" / LOG, [letters_row(i, i.key, i.listed()) for i in items])
+    assert codes_of([said]) == set()
+    assert codes_of([silent]) == {"L006"}
+    assert robustify("lint", f"choices_only:{silent}", "--select", "L").code == 0
+
+
+def test_a_folder_of_logs_is_linted_without_its_other_files(
+    tmp_path: Path, robustify: Callable[..., Any]
+) -> None:
+    for at, plant in enumerate((PLANTS[0], PLANTS[5])):
+        [log] = plant.write(tmp_path / "logs" / str(at))
+        log.with_name("results_x.json").write_text("{}")
+    (tmp_path / "logs" / "notes.json").write_text("[]")
+    ended = robustify("lint", tmp_path / "logs", "--select", "L", "--format", "json")
+    assert ended.code == 7
+    assert {finding["code"] for finding in json.loads(ended.out)["findings"]} == {"L001", "L005", "L016"}
+    (tmp_path / "empty").mkdir()
+    assert robustify("lint", tmp_path / "empty").code == 2

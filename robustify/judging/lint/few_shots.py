@@ -19,7 +19,7 @@ _ANSWER = re.compile(
     rf"(?:{answer_words()['name']}|\bA)\b[*_]{{0,2}}[ \t]*[:：][ \t]*(?P<answer>\S[^\n]*)", re.IGNORECASE
 )
 _TOKENS = re.compile(r"\w+")
-_MARK = re.compile(r"<[|/]?\w[^<>\n]{0,40}>(?:system|user|assistant|model)?|\[/?INST\]|<</?SYS>>")
+CHAT_MARK = re.compile(r"<[|/]?\w[^<>\n]{0,40}>(?:system|user|assistant|model)?|\[/?INST\]|<</?SYS>>")
 """Mark of a chat template."""
 _LONGEST_START, _FEWEST_WORDS = 6, 3
 """Number of words by which the start of a question is looked up, and fewest words of a question."""
@@ -158,7 +158,7 @@ def _answered(before: str, *, with_above: bool = True) -> list[tuple[str, str]]:
     """Return the folded questions and answers of the examples in a text. Marks of chat templates part paragraphs. The
     paragraphs without an answer above a question belong to it, unless `with_above` is false."""
     examples, above = list[tuple[str, str]](), ""
-    for block in re.split(r"\n\s*\n", _MARK.sub("\n\n", before)):
+    for block in re.split(r"\n\s*\n", CHAT_MARK.sub("\n\n", before)):
         *_, answer = [None, *_ANSWER.finditer(block)]
         if answer is None:
             above = f"{above}\n{block}"

@@ -2,6 +2,7 @@
 
 The readers of logs load large libraries, so they are imported where a log is read."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +10,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded, unspaced
+from robustify.reading.marks.labelling import cut_at_labels, without_tail
 from robustify.reading.marks.picks import runs_on
 
 if TYPE_CHECKING:
     from robustify.reading.logs.exchanges import Exchange
     from robustify.reading.logs.log import Log, LoggedItem, LogReply
     from robustify.reading.logs.shown import Prompt, Shown
+
+
+_WITHOUT_QUESTION = re.compile(
+    r"question (?:is|was|has been) (?:not (?:shown|given)|hidden|withheld|omitted|removed|missing|unknown)"
+    r"|without (?:(?:seeing|reading|knowing) )?(?:the|its|a) question",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +67,18 @@ class LoggedRow(HoldsText):
         """Question of the item, without its passage."""
         return self.item.stem[self.item.question_at :].strip()
 
+    @cached_property
+    def order_in_prompt(self) -> tuple[int, ...]:
+        """Index of each option in the order of the prompt, or in that of the log if the prompt does not list them."""
+        own, listed = [*map(unspaced, self.item.choices)], cut_at_labels(self.context)
+        listed = without_tail(listed) if listed else None
+        shown = [*map(unspaced, listed.texts)] if listed else own
+        order = sorted(range(len(own)), key=own.__getitem__)
+        places = sorted(range(len(shown)), key=shown.__getitem__)
+        if [own[index] for index in order] != [shown[place] for place in places]:
+            return tuple(range(len(own)))
+        return tuple(index for _, index in sorted(zip(places, order, strict=True)))
+
     @property
     def by_letter(self) -> bool:
         """Whether the model had to name a label, because it wrote a reply, or labels were scored."""
@@ -76,10 +97,12 @@ class LoggedRow(HoldsText):
 
 @dataclass(frozen=True, repr=False)
 class LintedLog(HoldsText):
-    """Log of one file, at the path that findings name."""
+    """Log of one file, at the path that findings name. `meant_blind` is set if the user named a view without
+    the question."""
 
     path: str
     log: "Log"
+    meant_blind: bool = False
 
     @cached_property
     def rows(self) -> tuple[LoggedRow, ...]:
@@ -100,10 +123,14 @@ class LintedLog(HoldsText):
             models.setdefault(row.reply.model or self.path, []).append(row)
         return models
 
-    @property
+    @cached_property
     def is_blind(self) -> bool:
-        """Whether all prompts match a template of robustify that hides the question."""
-        return any(name.startswith("choices_only") for name in self.log.templates)
+        """Whether the question is hidden on purpose: the user says so, all prompts match such a template of robustify, or
+        they say so themselves."""
+        if self.meant_blind or any(name.startswith("choices_only") for name in self.log.templates):
+            return True
+        prompts = [row.context for row in self.rows if row.prompt]
+        return bool(prompts) and all(map(_WITHOUT_QUESTION.search, prompts))
 
 
 class LogHit(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from robustify.judging.lint import few_shots, prompt_rules, reply_rules
+from robustify.judging.lint import few_shots, prompt_rules, reply_rules, stated_answers
 from robustify.judging.lint.log_evidence import Find, LintedLog, LogHit, of_rows
 
 
@@ -27,7 +27,7 @@ LOG_RULES: dict[str, LogRule] = {
     "L002": LogRule("label-missing", "labels do not cover the options", _SHOW,
                     of_rows(prompt_rules.labels_missing)),
     "L003": LogRule("stated-range", "the stated letters are not those of the options", _SHOW,
-                    of_rows(prompt_rules.stated_range)),
+                    of_rows(stated_answers.stated_range)),
     "L004": LogRule("item-as-example", "the item is among its own examples", "draw examples from another split",
                     few_shots.item_among_examples),
     "L005": LogRule("wrong-example", "an example has a wrong answer", "correct the example",
@@ -62,8 +62,15 @@ LOG_RULES: dict[str, LogRule] = {
                     reply_rules.norm_changes_ranks),
     "L020": LogRule("repeated-document", "a document is in the log twice", "remove one",
                     reply_rules.repeated_document),
+    "L021": LogRule("misread-reply", "another option is scored than the reply names", _READ,
+                    of_rows(reply_rules.misread_reply)),
+    "L022": LogRule("key-in-prompt", "the prompt prints the key", "remove it from the prompt",
+                    stated_answers.key_in_prompt),
+    "L023": LogRule("other-labels", "the labels of the options are not those of the answers", _SHOW,
+                    of_rows(stated_answers.other_labels)),
 }  # fmt: skip
-"""Rules by code. The first seven and L017, L018 are about prompts, the others about replies, scores, and comparisons."""
+"""Rules by code. The first seven, L017, L018, L022, and L023 are about prompts, the others about replies, scores,
+and comparisons."""
 
 
 def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, LogHit]]:

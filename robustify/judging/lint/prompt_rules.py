@@ -1,4 +1,4 @@
-"""Rules about the prompts of a log: what they lack, state, or repeat, and cut prompts."""
+"""Rules about the prompts of a log: what they lack or repeat, and cut prompts."""
 
 import re
 from collections import Counter
@@ -8,24 +8,14 @@ from string import ascii_uppercase
 from robustify.base.texts import folded, unspaced
 from robustify.judging.cloze import refer_to_others
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
-from robustify.reading.marks.labelling import cut_at_labels, without_tail
+from robustify.judging.lint.stated_answers import other_labels
+from robustify.reading.marks.labelling import cut_at_labels
 
 _SHORTEST_CUT, _HALF_CUT = 6, 3
 """Fewest words of a question that can be cut, and number of words whose absence at an end shows it."""
 _EDGE, _NEARLY_ALL, _FEWEST = 8, 0.9, 10
 """Characters at an end of a prompt that are compared, share of prompts that have the usual ones, and fewest prompts."""
 _WORD = re.compile(r"[^\W_]+")
-_STATED = re.compile(
-    r"\bone of (?:the (?:letters|options) )?[\"'(]?(?P<run>ABC?[A-Z]{0,24})\b"
-    r"|(?<![A-Za-z])A\s?(?:-|–|to|through)\s?(?P<last>[B-Z])(?![A-Za-z])"
-    r"|(?<![A-Za-z])(?P<list>A[)\]\"']?(?:\s?[,/|]\s?[(\[\"']?[B-Z][)\]\"']?)+(?:,?\s(?:or|and)\s[(\[\"']?[B-Z])?|A(?:\sor\s)B)(?![A-Za-z])"
-)
-
-_INSTRUCTS = re.compile(
-    r"\b(?:letters?|options?|choices?|answers?|reply|respond|choose|select|pick|output|one of)\b",
-    re.IGNORECASE,
-)
-_OPTION = re.compile(r"\s*[(\[]?[A-Z][.):\]]\s")
 
 
 def option_missing(row: LoggedRow) -> str:
@@ -37,39 +27,14 @@ def option_missing(row: LoggedRow) -> str:
 
 def labels_missing(row: LoggedRow) -> str:
     """Describe a prompt whose labels do not cover the options that it shows."""
-    if row.parts is None or not row.by_letter or row.parts.n_options < row.item.k:
+    if row.parts is None or not row.by_letter or row.parts.n_options < row.item.k or other_labels(row):
         return ""
     n = len(row.parts.labels)
     return f"the prompt labels {n} of {row.item.k} options" if 0 < n < row.item.k else ""
 
 
-def stated_range(row: LoggedRow) -> str:
-    """Describe a prompt that states another range of letters than its options have."""
-    if row.parts is None or not row.by_letter or not set("".join(row.parts.labels)) <= set(ascii_uppercase):
-        return ""
-    context = row.context
-    for text in (*row.item.choices, row.item.stem):
-        context = context.replace(text, " ") if len(text) > 1 else context
-    instructions = [
-        line for line in context.split("\n") if _INSTRUCTS.search(line) and not _OPTION.match(line)
-    ]
-    matches = (match for line in instructions for match in _STATED.finditer(line))
-    *_, stated = [None, *filter(None, map(_last_letter, matches))]
-    if stated is None or stated == row.item.k:
-        return ""
-    return f"the prompt states letters up to {ascii_uppercase[stated - 1]}, but the item has {row.item.k} options"
-
-
-def _last_letter(stated: "re.Match[str]") -> int | None:
-    """Return the number of letters that a text states, or None if they are not the first ones in order."""
-    if stated["last"]:
-        return ascii_uppercase.index(stated["last"]) + 1
-    letters = stated["run"] or "".join(re.findall(r"\b[A-Z]\b", stated["list"]))
-    return len(letters) if ascii_uppercase.startswith(letters) else None
-
-
 def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts without their question. A log in robustify's own blind view is meant to have none."""
+    """Find prompts without their question, unless a log is meant to have none."""
     for log in logs:
         if log.is_blind:
             continue
@@ -197,7 +162,7 @@ def shuffled_pointer(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
                 pointing[choices] = _pointers(choices)
             if any(pointing[choices]):
                 orders.setdefault(row.content, set()).update(
-                    (tuple(map(unspaced, choices)), _order_in_prompt(row))
+                    (own := tuple(map(unspaced, choices)), tuple(own[index] for index in row.order_in_prompt))
                 )
     for log in logs:
         hits = []
@@ -214,15 +179,6 @@ def _pointers(choices: Sequence[str]) -> list[bool]:
     return [
         mark or bool(_NUMBERED.fullmatch(text.strip(" ."))) for mark, text in zip(marks, choices, strict=True)
     ]
-
-
-def _order_in_prompt(row: LoggedRow) -> tuple[str, ...]:
-    """Return the options in the order of the prompt, or in that of the log if the prompt does not list them."""
-    own = tuple(map(unspaced, row.item.choices))
-    cut = cut_at_labels(row.context)
-    cut = without_tail(cut) if cut else None
-    listed = tuple(map(unspaced, cut.texts)) if cut else own
-    return listed if sorted(listed) == sorted(own) else own
 
 
 def _misplaced(choices: Sequence[str], marks: Sequence[bool]) -> bool:

@@ -1,15 +1,21 @@
 """Rules about the replies and scores of a log: what the harness credited, could not read, repeated, or normalized."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
+from robustify.reading.marks.picks import Picked, read_pick
 
 _MOST_UNREAD, _FEWEST_UNREAD, _FEWEST = 0.05, 3, 10
 """Share and number of unread replies from which a log has too many, and fewest replies of a model that are judged."""
-_LEVEL = 0.01
+_LEVEL, _ALPHA = 0.01, 0.05
+"""Levels of the test of lengths, which is made for each model, and of the test of metrics."""
 _FEWEST_EPOCHS, _LONG = 5, 100
 """Fewest items with several epochs that are judged, and fewest characters of a long reply."""
+
+_Credits = Mapping[tuple[str, tuple[str, ...]], tuple[float, float]]
+"""Credits of a model by `acc` and `acc_norm`, by the content of the item."""
 
 
 def key_contradicted(row: LoggedRow) -> str:
@@ -23,6 +29,23 @@ def unread_but_credited(row: LoggedRow) -> str:
     if not row.exchange.texts or row.reply.pick is not None or row.reply.scores or not credited:
         return ""
     return f"the reply was scored as right, but it names no option ({row.reply.reason})"
+
+
+def misread_reply(row: LoggedRow) -> str:
+    """Describe a row in which the harness took another option from the reply than the reply clearly names. The letters of
+    a prompt with shuffled options may be those of the log. Of several replies, the harness may have taken any."""
+    texts, pick = row.exchange.texts, row.reply.pick
+    if not texts or pick is None or row.reply.scores or row.runs_on:
+        return ""
+    orders = {row.order_in_prompt, tuple(range(row.item.k))}
+    choices = row.item.choices or ("",) * row.item.k
+    readings = [
+        (read_pick(text, [choices[index] for index in order]), order) for text in texts for order in orders
+    ]
+    named = {order[reading.index] for reading, order in readings if isinstance(reading, Picked)}
+    if pick in named or not all(isinstance(reading, Picked) for reading, _ in readings):
+        return ""
+    return "the reply clearly names another option than the one that was scored"
 
 
 def next_question_scored(row: LoggedRow) -> str:
@@ -99,40 +122,49 @@ def same_epochs(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find pairs of models that `acc` and `acc_norm` put in opposite orders."""
-    from robustify.items.scoring import per_character
-
-    rates: dict[tuple[str, str], dict[str, tuple[str, float, float]]] = {}
+    """Find pairs of models that `acc` and `acc_norm` put in opposite orders, if the metric matters significantly on their
+    common items (a sign test, with Bonferroni's correction for the pairs)."""
+    models: dict[tuple[str, str], dict[str, tuple[str, _Credits]]] = {}
     for log in logs:
         for model, rows in log.by_model.items():
-            scored = [
-                row
-                for row in rows
-                if row.reply.by_text and row.item.key is not None and all(row.reply.n_chars)
-            ]
-            if len(scored) < _FEWEST:
-                continue
-            place = (str(log.log.task), str(rows[0].reply.view))
-            acc = sum(_credit(row, row.reply.scores) for row in scored) / len(scored)
-            norm = sum(
-                _credit(row, per_character(row.reply.scores, row.reply.n_chars)) for row in scored
-            ) / len(scored)
-            rates.setdefault(place, {})[model] = (log.path, acc, norm)
-    for models in rates.values():
-        pairs = [
-            (a, b)
-            for a in models
-            for b in models
-            if models[a][1] > models[b][1] and models[a][2] < models[b][2]
-        ]
-        for better, worse in pairs:
-            path = models[worse][0] if models[worse][0] == models[better][0] else ""
-            yield LogHit(
-                path or models[worse][0],
-                1,
-                "",
-                f"{better} is better than {worse} by acc, but worse by acc_norm; say which counts",
-            )
+            credits = {row.content: _credits(row) for row in rows if _has_norm(row)}
+            if len(credits) >= _FEWEST:
+                place = (str(log.log.task), str(rows[0].reply.view))
+                models.setdefault(place, {})[model] = (log.path, credits)
+    for of_place in models.values():
+        pairs = list(combinations(of_place, 2))
+        for first, second in pairs:
+            (path, one), (other_path, two) = of_place[first], of_place[second]
+            items = one.keys() & two.keys()
+            changes = [one[item][0] - two[item][0] - one[item][1] + two[item][1] for item in items]
+            by_acc, by_norm = (sum(one[item][i] - two[item][i] for item in items) for i in (0, 1))
+            if by_acc * by_norm < 0 and _sign_test(changes) * len(pairs) <= _ALPHA:
+                better, worse = (first, second) if by_acc > 0 else (second, first)
+                words = (
+                    f"of {len(items):,} items, {better} has {abs(by_acc):,g} more right than {worse} by acc, but "
+                    f"{abs(by_norm):,g} fewer by acc_norm; say which counts"
+                )
+                yield LogHit(other_path if worse == second else path, 1, "", words)
+
+
+def _has_norm(row: LoggedRow) -> bool:
+    return row.reply.by_text and row.item.key is not None and all(row.reply.n_chars)
+
+
+def _credits(row: LoggedRow) -> tuple[float, float]:
+    """Return the credit of a row by score and by score per character."""
+    from robustify.items.scoring import per_character
+
+    scores = row.reply.scores
+    return _credit(row, scores), _credit(row, per_character(scores, row.reply.n_chars))
+
+
+def _sign_test(changes: Sequence[float]) -> float:
+    """Return the two-sided p of the signs of changes."""
+    from scipy.stats import binomtest
+
+    n_up, n_down = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    return float(binomtest(n_up, n_up + n_down).pvalue) if n_up + n_down else 1.0
 
 
 def _credit(row: LoggedRow, scores: Sequence[float]) -> float:
