@@ -167,7 +167,7 @@ def find_choice(item: FreeItem, answer: str) -> Ruling:
             return Ruling("no_option", None, text)
         # The "A" of "A stone" is no letter of an option.
         marks = {mark.casefold() for mark in re.findall(r"\b[A-Z]\b(?!\s[a-z])", text)}
-        if found.how == "explained" and marks & set(letters) - {letters[found.index]}:
+        if found.named_by == "explained" and marks & set(letters) - {letters[found.index]}:
             return Ruling("several_results", None, text)
         return _named(found.index == item.correct, text)
     options, key = (item.options, item.correct) if item.correct is not None else ((item.reference,), 0)

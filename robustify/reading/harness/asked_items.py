@@ -122,22 +122,22 @@ def _asked(line: int, row: Row) -> _Asked:
 
 def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]:
     """Return a prompt up to its options, and the options: the scored texts, or those that it lists under scored letters."""
-    whole = cut_at_labels(text)
+    listed = cut_at_labels(text)
     letters = only_labels(tuple(labels))
     if labels and not letters:
-        same = whole and _is_listed(labels, whole.texts)
-        return (whole.before if whole and same else text), labels
-    if letters and whole is None and series_named([*map(str.strip, labels)]) in COUNTED:
+        same = listed and _is_listed(labels, listed.texts)
+        return (listed.before if listed and same else text), labels
+    if letters and listed is None and series_named([*map(str.strip, labels)]) in COUNTED:
         # Numbers that label nothing are the options themselves.
         return text, labels
-    listed_texts = listed_options(text, whole.labels if whole else labels)
+    listed_texts = listed_options(text, listed.labels if listed else labels)
     for texts in _lists(doc):
         # Those of the document have their own white space and lines.
-        if whole and _is_listed(texts, whole.texts):
-            return whole.before, texts
+        if listed and _is_listed(texts, listed.texts):
+            return listed.before, texts
     if listed_texts is None:
         raise ItemError(NO_TEXTS if labels else "lm-eval asks for a text, and the prompt lists no options")
-    return (whole.before if whole else listed_texts[0]), listed_texts[1]
+    return (listed.before if listed else listed_texts[0]), listed_texts[1]
 
 
 def _is_listed(texts: Sequence[str], parts: Sequence[str]) -> bool:

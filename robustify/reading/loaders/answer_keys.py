@@ -257,11 +257,13 @@ def _dressed(raw: RawItem, key: str) -> tuple[Readings, bool]:
     ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
     read = [read_pick(key, raw.choices, labels) for labels in ways]
     for pick in read:
-        if isinstance(pick, Picked) and (pick is read[0] or pick.how == "both"):
-            if pick.how == "explained":
+        if isinstance(pick, Picked) and (pick is read[0] or pick.named_by == "both"):
+            if pick.named_by == "explained":
                 _require_no_other_text(key, pick.index, raw.choices)
-            form: KeyKind = "text" if pick.how in ("text", "both") else "label" if raw.labels else "letter"
-            return {form: (pick.index,)}, pick.how == "explained"
+            form: KeyKind = (
+                "text" if pick.named_by in ("text", "both") else "label" if raw.labels else "letter"
+            )
+            return {form: (pick.index,)}, pick.named_by == "explained"
     parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
     if 1 < len(parts) <= MOST:
         places = [places_of(_readings(raw, part)[0]) for part in parts]

@@ -47,15 +47,14 @@ class Correction(HoldsText):
 
 def corrections(reply: str) -> tuple[str, list[Correction]]:
     """Return the text before the first correction in a reply, and the corrections."""
-    marks = [mark for mark, _ in zip(_CORRECTION.finditer(reply), range(_MOST), strict=False)]
-    if not marks:
+    matches = [match for match, _ in zip(_CORRECTION.finditer(reply), range(_MOST), strict=False)]
+    if not matches:
         return reply, []
-    ends = [*(mark.start() for mark in marks[1:]), len(reply)]
-    made = [
-        Correction(reply[mark.end() : end].strip(), mark["withdrawn"] is not None, end)
-        for mark, end in zip(marks, ends, strict=True)
+    ends = [*(match.start() for match in matches[1:]), len(reply)]
+    return reply[: matches[0].start() + 1].strip(), [
+        Correction(reply[match.end() : end].strip(), match["withdrawn"] is not None, end)
+        for match, end in zip(matches, ends, strict=True)
     ]
-    return reply[: marks[0].start() + 1].strip(), made
 
 
 def doubted(text: str) -> str:
@@ -68,7 +67,7 @@ def after_denials(text: str) -> tuple[list[str], str] | None:
     """Return the marks of the options that a text denies first, and the rest of the text, or None if it denies none."""
     marks: list[str] = []
     while len(text) <= _SHORT and (
-        match := next((match for one in _DENIALS if (match := one.fullmatch(text))), None)
+        match := next((match for denial in _DENIALS if (match := denial.fullmatch(text))), None)
     ):
         marks.append(match["mark"])
         text = match["claim"].strip()

@@ -18,7 +18,7 @@ from robustify.base.texts import UNSEEN, compatible, is_blank, undressed
 from robustify.items.item import MOST
 
 _FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´") | {
-    first + at: chr(ord("a") + at) for first in (0x1F150, 0x1F170) for at in range(MOST)
+    first + index: chr(ord("a") + index) for first in (0x1F150, 0x1F170) for index in range(MOST)
 }
 _CIRCLED = r"[\u2460-\u24ff\u2776-\u2793\u3200-\u32bf\U0001F110-\U0001F189]"
 """Marks that bring their own brackets or circle."""
@@ -39,20 +39,20 @@ _BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
 @lru_cache(maxsize=4096)
 def as_mark(mark: str) -> str:
     """Return a mark in its plain form: without circle, width, case, or hamza."""
-    one = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
-    plain = compatible(one).casefold().strip("()").translate(_FOLDED)
+    uncircled = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
+    plain = compatible(uncircled).casefold().strip("()").translate(_FOLDED)
     if plain.isdecimal():
         return str(int(plain))
     return {"الف": "ا", "στ": "ς"}.get(plain, plain)
 
 
-def _series() -> tuple[tuple[str, ...], ...]:
+def _read_series() -> tuple[tuple[str, ...], ...]:
     lines = files(__package__).joinpath("alphabets.txt").read_text(encoding="utf-8").splitlines()
-    marks = [line.split() if " " in line else line for line in lines if not line.startswith("#")]
-    return tuple(tuple(map(as_mark, one[:MOST])) for one in marks)
+    alphabets = [line.split() if " " in line else line for line in lines if not line.startswith("#")]
+    return tuple(tuple(map(as_mark, alphabet[:MOST])) for alphabet in alphabets)
 
 
-SERIES = _series()
+SERIES = _read_series()
 """Series of marks other than digits. The first is Latin, and the last is roman."""
 LETTERS, ROMAN = SERIES[0], SERIES[-1]
 COUNTED: tuple[tuple[str, ...], ...] = (tuple(map(str, range(MOST))), tuple(map(str, range(1, MOST + 1))))
@@ -62,18 +62,18 @@ _MARKS = frozenset().union(*_EVERY)
 
 
 @cache
-def _places(series: tuple[str, ...]) -> dict[str, int]:
-    return {mark: place for place, mark in enumerate(series)}
+def _index_by_mark(series: tuple[str, ...]) -> dict[str, int]:
+    return {mark: index for index, mark in enumerate(series)}
 
 
 def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
     """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
     plain = [as_mark(mark) for mark in marks]
     for series in _EVERY:
-        places = _places(series)
-        found = [places.get(mark, MOST) for mark in plain]
-        if sorted(found) == list(range(len(plain))):
-            return tuple(found)
+        index_by_mark = _index_by_mark(series)
+        positions = [index_by_mark.get(mark, MOST) for mark in plain]
+        if sorted(positions) == list(range(len(plain))):
+            return tuple(positions)
     return None
 
 
@@ -93,13 +93,11 @@ def only_labels(texts: tuple[str, ...]) -> bool:
     # Nearly always, the first text already is no label.
     if not texts or bare_mark(texts[0]) is None:
         return False
-    found = [mark for text in texts if (mark := bare_mark(text)) is not None]
-    return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
+    marks = [mark for text in texts if (mark := bare_mark(text)) is not None]
+    return len(marks) == len(texts) > 0 and positions_in_series(marks) == tuple(range(len(marks)))
 
 
 _BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
-
-
 _EQUALS = re.compile(r"\s*([A-Z]|[0-9]{1,2})\s*=\s*(?=\S)")
 
 
@@ -121,22 +119,22 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
     """Return the options and labels separately, or None unless all options are labelled and each has text beside its
     label."""
     # Nearly always, the first option already has no label.
-    if len(options) < 2 or not (_dressed(options[0]) or _undressed(options[0])):
+    if len(options) < 2 or not (_split_punctuated(options[0]) or _split_at_space(options[0])):
         return None
-    found = [_dressed(option) for option in options]
-    n = sum(one is not None for one in found)
-    # One label may lack its dress, as in `C rome`, if the labels are in order, and so may all of A, B, C, and so on.
-    bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
-    heads = [one for one in bare if one is not None]
-    capitals = len(options) > 2 and [mark for mark, _ in heads] == [*ascii_uppercase[: len(options)]]
+    punctuated = [_split_punctuated(option) for option in options]
+    n = sum(pair is not None for pair in punctuated)
+    # One label may lack its punctuation, as in `C rome`, if the labels are in order, and so may all of A, B, C, and so on.
+    split = [pair or _split_at_space(option) for pair, option in zip(punctuated, options, strict=True)]
+    pairs = [pair for pair in split if pair is not None]
+    capitals = len(options) > 2 and [mark for mark, _ in pairs] == [*ascii_uppercase[: len(options)]]
     if n * 2 <= len(options) and not capitals:
         return None
-    labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
+    labels, texts = tuple(mark for mark, _ in pairs), undressed([text for _, text in pairs])
     positions = positions_in_series(labels)
-    if positions is None or len(heads) < len(options) or any(map(is_blank, texts)):
+    if positions is None or len(pairs) < len(options) or any(map(is_blank, texts)):
         return None
-    split = Labelled(labels, texts, positions)
-    return split if n == len(options) or split.in_order else None
+    labelled = Labelled(labels, texts, positions)
+    return labelled if n == len(options) or labelled.in_order else None
 
 
 def split_at_equals(options: Sequence[str]) -> Labelled | None:
@@ -147,42 +145,46 @@ def split_at_equals(options: Sequence[str]) -> Labelled | None:
     labels = tuple(head[1] for head in heads if head)
     positions = positions_in_series(labels)
     texts = tuple(option[head.end() :] for option, head in zip(options, heads, strict=True) if head)
-    split = Labelled(labels, texts, positions) if positions else None
-    return split if split and split.in_order else None
+    labelled = Labelled(labels, texts, positions) if positions else None
+    return labelled if labelled and labelled.in_order else None
 
 
 def damaged_labels(options: Sequence[str]) -> bool:
     """Return whether all options begin with labels, but the labels repeat or lack one, such as A, B, B, D."""
-    heads = [_dressed(option) for option in options]
-    return len(heads) > 1 and all(heads) and positions_in_series([head[0] for head in heads if head]) is None
+    pairs = [_split_punctuated(option) for option in options]
+    return len(pairs) > 1 and all(pairs) and positions_in_series([pair[0] for pair in pairs if pair]) is None
 
 
-def _dressed(option: str) -> tuple[str, str] | None:
+def _split_punctuated(option: str) -> tuple[str, str] | None:
+    """Return the mark and the text of an option whose label has punctuation, or None."""
     head = _DRESSED.match(option)
     if head is None:
         return None
-    mark, rest, digit = head["mark"], head["rest"], head["mark"][-1:].isdecimal()
+    mark, start, digit = head["mark"], head["rest"], head["mark"][-1:].isdecimal()
     if (head["open"] and not head["close"]) or not _is_mark(mark):
         return None
     if head["close"]:
-        sure = not digit or bool(head["open"] or head["gap"]) or not rest[:1].isascii() or rest[:1].isalpha()
+        is_label = (
+            not digit or bool(head["open"] or head["gap"]) or not start[:1].isascii() or start[:1].isalpha()
+        )
     elif head["dot"]:
         # `A.D.`, `1.5` and `a:b` are no labels.
-        word = re.match(r"[^\W\d_]\w" if digit else r"\w\w", rest)
-        sure = bool(head["gap"] or word) or not rest[:1].isascii()
+        word = re.match(r"[^\W\d_]\w" if digit else r"\w\w", start)
+        is_label = bool(head["gap"] or word) or not start[:1].isascii()
     elif head["wide"]:
-        sure = not (digit and head["wide"] in "·，" and rest[:1].isdecimal())
+        is_label = not (digit and head["wide"] in "·，" and start[:1].isdecimal())
     elif head["weak"]:
         # `A, B` is a list, and `1 - 2` is a range.
-        sure = not digit and bool(head["gap"]) and not _is_mark(option[head.end() :].strip())
+        is_label = not digit and bool(head["gap"]) and not _is_mark(option[head.end() :].strip())
     else:
-        sure = bool(re.match(rf"{_CIRCLED}|\w+['’׳΄]", mark) or re.match(r"\s{2}|[\t\u3000]", head["gap"]))
+        circled = re.match(rf"{_CIRCLED}|\w+['’׳΄]", mark)
+        is_label = bool(circled or re.match(r"\s{2}|[\t\u3000]", head["gap"]))
     text = head["gap"][1:] + option[head.end() :]
     bold = head["bold"]
-    return (mark, text.removesuffix(bold) if bold and text.count(bold) % 2 else text) if sure else None
+    return (mark, text.removesuffix(bold) if bold and text.count(bold) % 2 else text) if is_label else None
 
 
-def _undressed(option: str) -> tuple[str, str] | None:
+def _split_at_space(option: str) -> tuple[str, str] | None:
     head = _BARE.match(option)
     return (head["mark"], option[head.end("mark") + 1 :]) if head and _is_mark(head["mark"]) else None
 
@@ -236,8 +238,8 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
                 continue
             n = len(commonprefix([plain[start:], [*series]]))  # noqa: RUF071 (marks, not paths)
             run = marks[start : start + n]
-            whole = n == len(wanted) if wanted else n > 1 and start + n == len(marks)
-            if whole and len({(one["open"], one["close"]) for one in run}) == 1:
+            complete = n == len(wanted) if wanted else n > 1 and start + n == len(marks)
+            if complete and len({(mark["open"], mark["close"]) for mark in run}) == 1:
                 return run
     return []
 
@@ -245,13 +247,12 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
 def without_tail(cut: ListedOptions) -> ListedOptions | None:
     """Remove the lines that follow the last option of a prompt, such as `Answer:`. Return None if it is unclear where the
     last option ends, because the others have several lines."""
-    lines = [text.split("\n") for text in cut.texts]
-    sizes = {len(one) for one in lines[:-1]}
-    last = lines[-1]
-    if len(sizes) == 1 and len(last) >= (n := sizes.pop()):
+    *others, last = [text.split("\n") for text in cut.texts]
+    n_lines = {len(lines) for lines in others}
+    if len(n_lines) == 1 and len(last) >= (n := n_lines.pop()):
         kept = last[:n]
     else:
-        ends = [at for at, line in enumerate(last) if not line.strip() or line.rstrip().endswith((":", "："))]
+        ends = [n for n, line in enumerate(last) if not line.strip() or line.rstrip().endswith((":", "："))]
         if not ends:
             return None
         kept = last[: ends[0]]
@@ -261,20 +262,20 @@ def without_tail(cut: ListedOptions) -> ListedOptions | None:
 
 def bare_mark(text: str) -> str | None:
     """Return the plain mark of a text that is only a label, such as `(b)`, or None for any other text."""
-    found = _BARE_LABEL.fullmatch(text)
-    return as_mark(found["mark"]) if found and _is_mark(found["mark"]) else None
+    label = _BARE_LABEL.fullmatch(text)
+    return as_mark(label["mark"]) if label and _is_mark(label["mark"]) else None
 
 
 def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
     """Return the series that holds most of the marks among the cells of a file, or None if there are no marks. Digits are
     no marks here, because the caller decides how they count."""
-    heads = [(cell, _dressed(cell)) for cell in cells]
-    found = Counter(as_mark(head[0]) if head else bare_mark(cell) for cell, head in heads)
+    split = [(cell, _split_punctuated(cell)) for cell in cells]
+    counts = Counter(as_mark(pair[0]) if pair else bare_mark(cell) for cell, pair in split)
     best: tuple[int, int, tuple[str, ...]] | None = None
     for series in SERIES:
-        places = [place for place, mark in enumerate(series) if found[mark]]
-        n = sum(found[series[place]] for place in places)
+        positions = [index for index, mark in enumerate(series) if counts[mark]]
+        n = sum(counts[series[index]] for index in positions)
         # Of two series with the same marks, the marks of a file are the first ones.
-        if n and (best is None or (n, -max(places)) > best[:2]):
-            best = (n, -max(places), series)
+        if n and (best is None or (n, -max(positions)) > best[:2]):
+            best = (n, -max(positions), series)
     return best[2] if best else None

@@ -32,15 +32,15 @@ Reason = Literal[
     "empty", "no mark", "several options", "beyond the options", "mark and text differ", "mark or text",
     "identical options", "mark of several alphabets", "unfinished reasoning", "another question", "withdrawn answer",
 ]  # fmt: skip
-How = Literal["mark", "text", "both", "explained"]
+NamedBy = Literal["mark", "text", "both", "explained"]
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Index of the option that a text names. `how` is `explained` if words follow the mark that are not the option."""
+    """Index of the option that a text names. It is `explained` if words follow the mark that are not the option."""
 
     index: int
-    how: How = "mark"
+    named_by: NamedBy = "mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_SAID = answer_words()
-_NAME, _IS = _SAID["name"], _SAID["is"]
+_WORDS = answer_words()
+_NAME, _IS = _WORDS["name"], _WORDS["is"]
 _ANNOUNCED = _compiled(
-    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?(?<![不非]){_IS}[\s:：*_]*|{_SAID['announced']}|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
+    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?(?<![不非]){_IS}[\s:：*_]*|{_WORDS['announced']}|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
 )
-_DENIED = _compiled(rf"{_SAID['denied']}\Z")
-_LEAD = _compiled(rf"{_SAID['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")
-_TAIL = _compiled(rf"\s*{_SAID['tail']}[.!。\s]*\Z")
+_DENIED = _compiled(rf"{_WORDS['denied']}\Z")
+_LEAD = _compiled(rf"{_WORDS['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")
+_TAIL = _compiled(rf"\s*{_WORDS['tail']}[.!。\s]*\Z")
 _WRAPS = tuple(
     re.compile(wrap + r"[.。]?", re.DOTALL)
     for wrap in (
@@ -84,11 +84,11 @@ _MARK_AND_TEXT = re.compile(
     re.DOTALL,
 )
 _STRONG = re.compile(rf"[{CLOSING}.:．：、\n]")
-_REASONS = _compiled(_SAID["because"])
+_REASONS = _compiled(_WORDS["because"])
 _JOINED = _compiled(
-    rf"(?P<with>{_SAID['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_SAID['joined']}\s))"
+    rf"(?P<with>{_WORDS['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_WORDS['joined']}\s))"
 )
-_NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
+_NEGATED = _compiled(rf"(?:\W*{_WORDS['filler']}\b){{0,4}}\W*{_WORDS['not']}")
 _LONGEST, _MOST_CLAIMS, _SHORT = 1000, 16, 8
 """Longest claim from which markup and lead words are taken, in characters, number of announcements that count, and
 length of a reply that cannot run on."""
@@ -119,23 +119,24 @@ def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> in
     letters come before other alphabets, and roman numbers last."""
     plain = as_mark(mark)
     if labels is not None and plain in labels:
-        place = labels.index(plain)
-        return place if place < k else NoPick("beyond the options")
-    own = next((series for series in SERIES if labels and set(labels) <= set(series)), None)
-    if own is not None and plain in own and list(labels or ()) != list(own[: len(labels or ())]):
+        position = labels.index(plain)
+        return position if position < k else NoPick("beyond the options")
+    label_series = next((series for series in SERIES if labels and set(labels) <= set(series)), None)
+    is_other_order = label_series and list(labels or ()) != list(label_series[: len(labels or ())])
+    if label_series is not None and plain in label_series and is_other_order:
         return None
     circled = len(mark) == 1 and not mark.isdecimal() and plain.isdecimal()
     # A reply that is cut off after "I" is no roman number.
-    last = COUNTED[1:] if circled else SERIES[-1:] if len(plain) > 1 else ()
-    for group in (SERIES[:1], SERIES[1:-1], last):
-        places = {series.index(plain) for series in group if plain in series}
-        within = {place for place in places if place < k}
+    last_series = COUNTED[1:] if circled else SERIES[-1:] if len(plain) > 1 else ()
+    for group in (SERIES[:1], SERIES[1:-1], last_series):
+        positions = {series.index(plain) for series in group if plain in series}
+        within = {position for position in positions if position < k}
         if len(within) > 1:
             return NoPick("mark of several alphabets")
         if within:
             return within.pop()
-    known = plain in LETTERS or any(plain in series for series in SERIES)
-    return NoPick("beyond the options") if known else None
+    is_mark = plain in LETTERS or any(plain in series for series in SERIES)
+    return NoPick("beyond the options") if is_mark else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,7 +147,7 @@ class _Reader(HoldsText):
 
     def read(self, text: str) -> Reading:
         """Find the option that a whole text names."""
-        split = split_reasoning(_seen(text).strip())
+        split = split_reasoning(_without_invisible(text).strip())
         if split.unterminated:
             return NoPick("unfinished reasoning")
         reply = unfenced(split.text) if (member := json_answer(split.text)) is None else member.strip()
@@ -162,80 +163,82 @@ class _Reader(HoldsText):
         if not {"\n", ":", "：", "<", "["} & set(reply):
             return self._answer(reply)
         first, *others = reply_parts(reply, self.options)
-        own, found = first.text, self._answer(first.text) if first.text else NoPick("another question")
-        for at, part in enumerate(others):
-            if isinstance(found, Picked) or (
-                part.certain and found.reason not in ("no mark", "another question")
+        own_text = first.text
+        reading = self._answer(own_text) if own_text else NoPick("another question")
+        for index, part in enumerate(others):
+            if isinstance(reading, Picked) or (
+                part.certain and reading.reason not in ("no mark", "another question")
             ):
-                return found
-            listed = lists_other_options(part.text.split("\n")[1:], self.options)
-            if part.certain and (
-                listed if at == 0 and not own else not states_options(part.text, self.options)
-            ):
+                return reading
+            lists_others = lists_other_options(part.text.split("\n")[1:], self.options)
+            is_first = index == 0 and not own_text
+            if part.certain and (lists_others if is_first else not states_options(part.text, self.options)):
                 return NoPick("another question")
-            own = f"{own}\n{part.text}".strip()
-            found = self._answer(own)
-        return found
+            own_text = f"{own_text}\n{part.text}".strip()
+            reading = self._answer(own_text)
+        return reading
 
     def _answer(self, reply: str) -> Reading:
         """Read an answer to the item, which the model may correct. A correction counts only after an answer."""
         before, later = corrections(reply)
         reading, changed = self._uncorrected(before), False
-        for one in later:
+        for correction in later:
             if not isinstance(reading, Picked) and not changed:
-                reading = self._uncorrected(reply[: one.end])
+                reading = self._uncorrected(reply[: correction.end])
                 continue
-            new = self._uncorrected(one.text)
-            doubt = None if isinstance(new, Picked) else self._claim(doubted(one.text))
-            if isinstance(new, Picked):
-                reading, changed = new, True
-            elif one.withdraws:
+            corrected = self._uncorrected(correction.text)
+            doubt = None if isinstance(corrected, Picked) else self._claim(doubted(correction.text))
+            if isinstance(corrected, Picked):
+                reading, changed = corrected, True
+            elif correction.withdraws:
                 reading, changed = NoPick("withdrawn answer"), True
             elif isinstance(doubt, Picked):
-                reading, changed = _together([reading, doubt]), True
+                reading, changed = _common_reading([reading, doubt]), True
         return reading if changed or not later else self._uncorrected(reply)
 
     def _uncorrected(self, reply: str) -> Reading:
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
-        announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
+        claims = map(self._claim, _announced_texts(reply))
+        announced = [reading for reading in claims if reading is not None]
         if len(lines) < 2:
-            whole = self._claim(reply)
-            alone = whole is None or (announced and isinstance(whole, NoPick))
-            return _together(announced if alone or whole is None else [whole, *announced])
+            of_reply = self._claim(reply)
+            if of_reply is None or (announced and isinstance(of_reply, NoPick)):
+                return _common_reading(announced)
+            return _common_reading([of_reply, *announced])
         if equal := equal_options(reply, self.options):
-            return _one(equal, "text")
+            return _single_option(equal, "text")
         first, last = self._claim(lines[0]), self._claim(lines[-1])
-        begun = {
+        line_marks = {
             as_mark(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()
         }
         if announced:
             # A reply that lists several options answers only where it says so.
-            complete = isinstance(first, Picked) and (
-                first.how == "mark" or (first.how != "explained" and len(begun) < 2)
+            is_answer = isinstance(first, Picked) and (
+                first.named_by == "mark" or (first.named_by != "explained" and len(line_marks) < 2)
             )
-            return _together([first, *announced] if complete and first is not None else announced)
-        if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
+            return _common_reading([first, *announced] if is_answer and first is not None else announced)
+        if isinstance(first, Picked) and first.named_by == "explained" and len(line_marks) > 1:
             first = NoPick("several options")
-        if isinstance(first, Picked) and first.how == "mark" and last is None:
+        if isinstance(first, Picked) and first.named_by == "mark" and last is None:
             return Picked(first.index, "explained")
-        return _together([one for one in (first, last) if one is not None])
+        return _common_reading([reading for reading in (first, last) if reading is not None])
 
     def _claim(self, text: str) -> Reading | None:
         """Read a text that should do nothing but name an option. Return None if it names none."""
         for core in shorter_texts(text):
-            equal, bare = equal_options(core, self.options), _MARK.fullmatch(core)
-            marked = self._position(bare["mark"]) if bare else None
+            equal, mark = equal_options(core, self.options), _MARK.fullmatch(core)
+            marked = self._position(mark["mark"]) if mark else None
             if isinstance(marked, int) and equal and marked not in equal and self.prefer is None:
                 return NoPick("mark or text")
             if equal and not (isinstance(marked, int) and (self.prefer == "mark" or marked in equal)):
-                return _one(equal, "text")
+                return _single_option(equal, "text")
             if isinstance(marked, int):
                 return Picked(marked, "both" if marked in equal else "mark")
             if marked is not None:
                 return marked
         for core in shorter_texts(text):
-            if (found := self._mark_and_text(core)) is not None:
-                return found
+            if (reading := self._mark_and_text(core)) is not None:
+                return reading
         return self._after_denials(text)
 
     def _after_denials(self, text: str) -> Reading | None:
@@ -248,55 +251,54 @@ class _Reader(HoldsText):
 
     def _mark_and_text(self, core: str) -> Reading | None:
         parts = _MARK_AND_TEXT.fullmatch(core)
-        place = self._position(parts["mark"]) if parts else None
-        if parts is None or place is None:
+        position = self._position(parts["mark"]) if parts else None
+        if parts is None or position is None:
             return None
-        rest, sure = parts["rest"].strip(), bool(_STRONG.search(parts["gap"]))
-        equal = next(
-            (found for shorter in shorter_texts(rest) if (found := equal_options(shorter, self.options))),
-            set(),
-        )
-        if equal:
-            if not isinstance(place, int):
-                return place
-            return Picked(place, "both") if place in equal else NoPick("mark and text differ")
-        joined = _JOINED.match(rest)
+        text, is_separated = parts["rest"].strip(), bool(_STRONG.search(parts["gap"]))
+        equal_by_text = (equal_options(shorter, self.options) for shorter in shorter_texts(text))
+        if equal := next(filter(None, equal_by_text), None):
+            if not isinstance(position, int):
+                return position
+            return Picked(position, "both") if position in equal else NoPick("mark and text differ")
+        joined = _JOINED.match(text)
         other = self._position(joined["mark"]) if joined and not joined["mark"].islower() else None
         if isinstance(other, int):
-            return None if other == place else NoPick("several options")
-        bracketed = rest[:1] == "(" and rest[-1:] == ")"
+            return None if other == position else NoPick("several options")
+        bracketed = text[:1] == "(" and text[-1:] == ")"
         article = parts["mark"] in "aAiI" and not parts["gap"].strip() and not bracketed
-        if not sure and (article or not _REASONS.match(rest)):
+        if not is_separated and (article or not _REASONS.match(text)):
             return None
-        begins = {at for at, option in enumerate(self.options) if len(option) > 2 and _begins(rest, option)}
-        if _NEGATED.match(rest) and place not in begins:
+        begun = {
+            index for index, option in enumerate(self.options) if len(option) > 2 and _begins(text, option)
+        }
+        if _NEGATED.match(text) and position not in begun:
             return None
-        if begins and place not in begins:
+        if begun and position not in begun:
             return NoPick("mark and text differ")
-        if any(self._names_other(sentence, place) for sentence in short_sentences(rest)):
+        if any(self._names_other(sentence, position) for sentence in short_sentences(text)):
             return NoPick("several options")
-        return Picked(place, "explained") if isinstance(place, int) else place
+        return Picked(position, "explained") if isinstance(position, int) else position
 
-    def _names_other(self, sentence: str, place: int | NoPick) -> bool:
+    def _names_other(self, sentence: str, position: int | NoPick) -> bool:
         """Return whether a sentence does nothing but name another option by its mark. Announced answers are read apart."""
         for core in () if announces(sentence) else shorter_texts(sentence):
-            bare = _MARK.fullmatch(core)
-            other = self._position(bare["mark"]) if bare and not bare["mark"].islower() else None
+            mark = _MARK.fullmatch(core)
+            other = self._position(mark["mark"]) if mark and not mark["mark"].islower() else None
             if isinstance(other, int):
-                return other != place
+                return other != position
         return False
 
     def _position(self, mark: str) -> int | NoPick | None:
         return _mark_position(mark, len(self.options), self.labels)
 
 
-def _seen(text: str) -> str:
+def _without_invisible(text: str) -> str:
     return text if text.isascii() else INVISIBLE.sub("", text)
 
 
 @lru_cache(maxsize=4096)
-def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    options = tuple(map(_seen, options))
+def _exact_and_loose(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    options = tuple(map(_without_invisible, options))
     return tuple(map(unspaced, options)), tuple(
         unspaced(option).casefold().rstrip(".。") for option in options
     )
@@ -304,35 +306,34 @@ def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 def equal_options(text: str, options: tuple[str, ...]) -> set[int]:
     """Return the options that equal this text or, if none does, differ from it only in case or a final period."""
-    exact, loose = _folded(options)
+    exact, loose = _exact_and_loose(options)
     plain = unspaced(text)
-    found = {at for at, option in enumerate(exact) if option and option == plain}
-    bare = plain.casefold().rstrip(".。")
-    return found or {at for at, option in enumerate(loose) if option and option == bare}
+    equal = {index for index, option in enumerate(exact) if option and option == plain}
+    folded = plain.casefold().rstrip(".。")
+    return equal or {index for index, option in enumerate(loose) if option and option == folded}
 
 
 def _begins(text: str, option: str) -> bool:
-    rest, start = unspaced(text).casefold(), unspaced(option).casefold()
-    return rest.startswith(start) and not rest[len(start) : len(start) + 1].isalnum()
+    plain, start = unspaced(text).casefold(), unspaced(option).casefold()
+    return plain.startswith(start) and not plain[len(start) : len(start) + 1].isalnum()
 
 
-def _one(equal: set[int], how: How) -> Reading:
-    return Picked(min(equal), how) if len(equal) == 1 else NoPick("identical options")
+def _single_option(equal: set[int], named_by: NamedBy) -> Reading:
+    return Picked(min(equal), named_by) if len(equal) == 1 else NoPick("identical options")
 
 
-def _together(found: Sequence[Reading]) -> Reading:
+def _common_reading(readings: Sequence[Reading]) -> Reading:
     """Join the readings of one reply, which must name one option."""
-    picked = [one for one in found if isinstance(one, Picked)]
-    wrong = [one for one in found if isinstance(one, NoPick)]
-    if not picked:
-        return wrong[-1] if wrong else NoPick("no mark")
-    if len({one.index for one in picked}) > 1:
-        differ = {one.how for one in picked} == {"mark", "text"}
-        return NoPick("mark and text differ" if differ else "several options")
-    if isinstance(found[-1], NoPick):
-        return found[-1]
-    hows = {one.how for one in picked}
-    return Picked(picked[-1].index, "both" if len(hows) > 1 and hows & {"text", "both"} else picked[-1].how)
+    picks = [reading for reading in readings if isinstance(reading, Picked)]
+    if not picks:
+        return readings[-1] if readings else NoPick("no mark")
+    forms = {pick.named_by for pick in picks}
+    if len({pick.index for pick in picks}) > 1:
+        return NoPick("mark and text differ" if forms == {"mark", "text"} else "several options")
+    if isinstance(readings[-1], NoPick):
+        return readings[-1]
+    last = picks[-1]
+    return Picked(last.index, "both" if len(forms) > 1 and forms & {"text", "both"} else last.named_by)
 
 
 def announces(sentence: str) -> bool:
@@ -340,11 +341,11 @@ def announces(sentence: str) -> bool:
     return _ANNOUNCED.search(sentence) is not None
 
 
-def _announced(reply: str) -> Iterator[str]:
+def _announced_texts(reply: str) -> Iterator[str]:
     """Yield the rest of the line after each of the last announcements of an answer, except for denied ones."""
-    for start in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
-        if not _DENIED.search(reply, max(0, start.start() - 30), start.start()):
-            yield reply[start.end() : start.end() + _LONGEST].lstrip().partition("\n")[0].strip()
+    for match in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
+        if not _DENIED.search(reply, max(0, match.start() - 30), match.start()):
+            yield reply[match.end() : match.end() + _LONGEST].lstrip().partition("\n")[0].strip()
 
 
 def shorter_texts(text: str) -> Iterator[str]:

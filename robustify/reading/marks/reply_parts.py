@@ -40,11 +40,11 @@ _MOST_QUESTIONS, _MOST_LINES = 8, 2000
 @cache
 def answer_words() -> dict[str, str]:
     """Return the words around answers and questions by kind, as alternatives of a regular expression."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for line in files(__package__).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
-        name, _, words = line.partition(": ")
-        found.setdefault(name, []).append(words)
-    return {name: f"(?:{'|'.join(words)})" for name, words in found.items()}
+        kind, _, words = line.partition(": ")
+        by_kind.setdefault(kind, []).append(words)
+    return {kind: f"(?:{'|'.join(words)})" for kind, words in by_kind.items()}
 
 
 class ReasoningSplit(NamedTuple):
@@ -58,7 +58,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
     """Remove the reasoning from a reply, in linear time and without raising."""
     if _CHANNEL in text:
         return _final_channel(text)
-    before, depth, at = "", 0, 0
+    before, depth, end = "", 0, 0
     for tag in _TAG.finditer(text):
         if _CLOSES.match(tag[0]):
             # The opening tag may be missing, or have been part of the prompt. So nothing before a closing tag counts.
@@ -66,19 +66,19 @@ def split_reasoning(text: str) -> ReasoningSplit:
         elif tag[0].endswith("/>"):
             continue
         else:
-            before = before if depth else text[at : tag.start()]
+            before = before if depth else text[end : tag.start()]
             depth += 1
-        at = tag.end()
-    return ReasoningSplit((before if depth else text[at:]).strip(), depth > 0)
+        end = tag.end()
+    return ReasoningSplit((before if depth else text[end:]).strip(), depth > 0)
 
 
 def _final_channel(text: str) -> ReasoningSplit:
     """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
-    *_, found = [None, *_FINAL.finditer(text)]
-    if found is None:
+    *_, channel = [None, *_FINAL.finditer(text)]
+    if channel is None:
         return ReasoningSplit("", True)
-    header = text.find(_MESSAGE, found.end())
-    start = found.end() if header < 0 else header + len(_MESSAGE)
+    header = text.find(_MESSAGE, channel.end())
+    start = channel.end() if header < 0 else header + len(_MESSAGE)
     ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
     return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
 
@@ -86,12 +86,12 @@ def _final_channel(text: str) -> ReasoningSplit:
 def json_answer(text: str) -> str | None:
     """Return the only member of a JSON object that names an answer, or None if there are none or several. The object may be
     in the only code fence of a reply."""
-    fenced = [found["in"].strip() for found in _FENCE.finditer(text)] if "```" in text else []
+    fenced = [fence["in"].strip() for fence in _FENCE.finditer(text)] if "```" in text else []
     text = fenced[0] if len(fenced) == 1 else text
-    return _only_result(_object(text)) if text.startswith("{") else None
+    return _only_result(_parsed_object(text)) if text.startswith("{") else None
 
 
-def _object(text: str) -> object:
+def _parsed_object(text: str) -> object:
     """Return an object in JSON or in Python's form, or None."""
     try:
         return json.loads(text)
@@ -103,9 +103,9 @@ def _object(text: str) -> object:
         return None
 
 
-def _only_result(found: object) -> str | None:
-    names = set(found) - _BESIDE if isinstance(found, dict) else set()
-    value = found[names.pop()] if isinstance(found, dict) and len(names) == 1 and names <= _RESULTS else None
+def _only_result(tree: object) -> str | None:
+    names = set(tree) - _BESIDE if isinstance(tree, dict) else set()
+    value = tree[names.pop()] if isinstance(tree, dict) and len(names) == 1 and names <= _RESULTS else None
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
     if isinstance(value, dict):
         return _only_result(value)
@@ -114,8 +114,8 @@ def _only_result(found: object) -> str | None:
 
 def unfenced(text: str) -> str:
     """Return the text in a code fence that is the whole reply. Any other text is unchanged."""
-    found = _FENCE.fullmatch(text) if text.startswith("```") else None
-    return found["in"].strip() if found else text
+    fence = _FENCE.fullmatch(text) if text.startswith("```") else None
+    return fence["in"].strip() if fence else text
 
 
 def quoted_members(text: str) -> tuple[str, ...] | None:
@@ -124,7 +124,7 @@ def quoted_members(text: str) -> tuple[str, ...] | None:
         return ()
     if text[:1] not in ("[", "(", "{") or not _LIST.fullmatch(text):
         return None
-    return tuple(dict.fromkeys(one or two for one, two in _QUOTED.findall(text)))
+    return tuple(dict.fromkeys(single or double for single, double in _QUOTED.findall(text)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -160,41 +160,41 @@ _ANSWER_LINE = _compiled(rf"^{_DRESS}(?:{_WORDS['name']}|a)[*_]{{0,3}}[ \t]?[:�
 def reply_parts(reply: str, options: Sequence[str]) -> list[ReplyPart]:
     """Split a reply where a question begins. The first part is empty if the reply begins with a question. Options listed
     after a line are a question unless they are the `options` of the item."""
-    starts = {found.start(): True for found in _first(_CERTAIN, reply)}
-    starts |= {found.start(): False for found in _first(_LIKELY, reply) if found.start() not in starts}
-    starts = {**_unmarked(reply, options), **starts}
+    certain = {match.start(): True for match in _first_matches(_CERTAIN, reply)}
+    likely = {match.start(): False for match in _first_matches(_LIKELY, reply)}
+    starts = {**_unmarked_questions(reply, options), **likely, **certain}
     cuts = [0, *sorted(start for start in starts if start or starts[start])[:_MOST_QUESTIONS]]
     return [
-        ReplyPart(reply[start:end].strip(), at > 0 and starts[start])
-        for at, (start, end) in enumerate(pairwise([*cuts, len(reply)]))
+        ReplyPart(reply[start:end].strip(), index > 0 and starts[start])
+        for index, (start, end) in enumerate(pairwise([*cuts, len(reply)]))
     ]
 
 
-def _first(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    return [found for found, _ in zip(pattern.finditer(text), range(_MOST_QUESTIONS), strict=False)]
+def _first_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return [match for match, _ in zip(pattern.finditer(text), range(_MOST_QUESTIONS), strict=False)]
 
 
-def _unmarked(reply: str, options: Sequence[str]) -> dict[int, bool]:
+def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
     """Map the start of each paragraph after the first line that precedes other labelled options, or asks and announces an
     answer, to whether it is certainly a question."""
     lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
-    found: dict[int, bool] = {}
+    is_certain: dict[int, bool] = {}
     above = -1
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if not line.strip():
             continue
         asks = above > 0 and lines[above].rstrip(" \t*_").endswith(("?", "？", "؟"))
-        lists = above > 0 and lists_other_options(lines[at : at + 12], options)
+        lists = above > 0 and lists_other_options(lines[index : index + 12], options)
         if lists or (asks and _ANSWER_LINE.match(line)):
             start = above
             while start > 1 and lines[start - 1].strip():
                 start -= 1
             # A paragraph that follows the answer without a blank line is only its last line.
             start = above if start < 2 else start
-            found.setdefault(offsets[start], lists and asks and any(options))
-        above = at
-    return found
+            is_certain.setdefault(offsets[start], lists and asks and any(options))
+        above = index
+    return is_certain
 
 
 def lists_other_options(lines: Sequence[str], options: Sequence[str]) -> bool:

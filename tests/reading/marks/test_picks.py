@@ -172,7 +172,7 @@ def test_how_an_option_is_named_is_told() -> None:
     said = {"B) It is old": "explained", "B\nIt is old.": "explained"}
     texts = {"B": "mark", "Rome": "text", "B) Rome": "both", **said}
     found = {text: read_pick(text, CITIES) for text in texts}
-    assert {text: one.how for text, one in found.items() if isinstance(one, Picked)} == texts
+    assert {text: pick.named_by for text, pick in found.items() if isinstance(pick, Picked)} == texts
     assert read_pick("E", CITIES) == NoPick("beyond the options")
 
 

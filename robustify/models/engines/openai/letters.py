@@ -124,7 +124,7 @@ def read_letter(reply: str, letters: Sequence[str]) -> str | None:
     if not isinstance(found, Picked):
         return None
     cut = isinstance(reply, Reply) and reply.finish_reason == "length"
-    whole = not cut or (found.how == "mark" and len(reply.split()) <= 2)
+    whole = not cut or (found.named_by == "mark" and len(reply.split()) <= 2)
     return letters[found.index] if whole else None
 
 
