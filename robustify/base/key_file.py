@@ -5,6 +5,7 @@ key comes from a file or a secret store, never from an argument or a config.
 """
 
 import base64
+import contextlib
 import hmac
 import os
 import re
@@ -18,7 +19,7 @@ from robustify.base.git import repository_around
 
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
 VARIABLE = "ROBUSTIFY_GATE_KEY"
-IDS_VARIABLES = ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY")
+IDS_FILE_VARIABLE, IDS_VARIABLE = "ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY"
 """Variables for the key of item IDs: its file, and the key itself."""
 SIZE = 32
 """Number of bytes in a secret."""
@@ -26,7 +27,8 @@ _FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43})=?\s*\Z")
 _MOST = 4096
 SPLIT = "robustify.hashed-split/1"
 """Format of a hashed split, the one file of a restricted set that may be published."""
-KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
+ID_PREFIX = "rb1_"
+KEYED_ID = re.compile(rf"{ID_PREFIX}[a-z2-7]{{26}}(?![a-z0-9])")
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -68,6 +70,30 @@ def load_key(
         )
     source = f"key file {name!a}"
     return _parsed(read_private(name, source, _MOST), source)
+
+
+def evaluator_key(path: Path | str | None = None) -> Key:
+    """Load the evaluator's key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if it is
+    missing, damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or
+    in a Git work tree."""
+    named = str(path or os.environ.get(IDS_FILE_VARIABLE) or "")
+    key = load_key(named) if named else None
+    if key is None:
+        raise AuthorisationError(
+            f"${IDS_FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
+            "To make a key, run `robustify restricted key new --out FILE`.",
+            code="missing-ids-key",
+        )
+    gate = None
+    with contextlib.suppress(AuthorisationError):  # the gate itself reports a fault of its key
+        gate = load_key()
+    if gate is not None and key.id == gate.id:
+        raise AuthorisationError(
+            f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
+            "Make a separate key with `robustify restricted key new --out FILE`.",
+            code="shared-key",
+        )
+    return key
 
 
 def read_private(name: str, source: str, most: int) -> str:

@@ -76,19 +76,19 @@ def make_key(out: Path) -> int:
         robustify restricted key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
-    from robustify.base.key_file import FILE_VARIABLE as GATE_VARIABLE
+    from robustify.base.key_file import FILE_VARIABLE, IDS_FILE_VARIABLE
     from robustify.restricted.disclosure.record import begin, record_file
-    from robustify.restricted.ids import FILE_VARIABLE, new_key
+    from robustify.restricted.ids import new_key
 
     new = new_key(out)
     begin(new, record_file(out))
-    other = Path(os.environ.get(FILE_VARIABLE) or out).absolute() != out.absolute()
+    other = Path(os.environ.get(IDS_FILE_VARIABLE) or out).absolute() != out.absolute()
     lines = [
         f"{out}: key {new.id}, mode 0600",
-        f"Keep your key of IDs, which ${FILE_VARIABLE} names, because only that key opens its lists of IDs."
+        f"Keep your key of IDs, which ${IDS_FILE_VARIABLE} names, because only that key opens its lists of IDs."
         if other
-        else f"To use it for IDs: export {FILE_VARIABLE}={out}",
-        f"To use it for the gate instead: export {GATE_VARIABLE}={out}",
+        else f"To use it for IDs: export {IDS_FILE_VARIABLE}={out}",
+        f"To use it for the gate instead: export {FILE_VARIABLE}={out}",
         "Keep a copy with your other secrets. The gate and the IDs need separate keys.",
     ]
     return print_result({"key_id": new.id, "file": str(out)}, lines)
@@ -102,8 +102,8 @@ def list_releases(file: Path | None, begins: bool) -> int:
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
+    from robustify.base.key_file import evaluator_key
     from robustify.restricted.disclosure.record import begin, record_file, releases_of
-    from robustify.restricted.ids import evaluator_key
 
     key, place = evaluator_key(file), record_file(file)
     if begins:

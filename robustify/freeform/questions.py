@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import AuthorisationError, DataError
+from robustify.base.key_file import ID_PREFIX
 from robustify.freeform.grade.numbers import whole_quantity
 from robustify.freeform.grade.worded import plain_words
 from robustify.freeform.schema import RUBRICS, AnswerRow, FreeItem, Kind, Nugget
@@ -22,7 +23,6 @@ from robustify.reading.logs.log import as_name, names_in, topics_in
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.marks.picks import NoPick, read_pick
 from robustify.reading.vocabulary import NAMES, first_value
-from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
 Row = Mapping[str, Any]
@@ -80,7 +80,7 @@ def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
 
 
 def _refuse_restricted(row: Row) -> None:
-    if row.get("restricted") or str(_value(row, "id") or "").startswith(PREFIX):
+    if row.get("restricted") or str(_value(row, "id") or "").startswith(ID_PREFIX):
         mend = "Add a `free:` block to the config of its adapter instead."
         raise AuthorisationError(f"The rows belong to a restricted set. {mend}")
 

@@ -19,7 +19,7 @@ from typing import NoReturn
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.base.files import writable
 from robustify.base.git import Repository, work_tree
-from robustify.base.key_file import IDS_VARIABLES, Key, load_key
+from robustify.base.key_file import IDS_FILE_VARIABLE, IDS_VARIABLE, Key, load_key
 from robustify.base.texts import escape_what_is_missing, escaped
 from robustify.gate.check import (
     MOST_DAYS,
@@ -152,7 +152,7 @@ def _own_keys(asked: Namespace) -> list[Key]:
     """Return the available keys of the gate and of the evaluator."""
     keys = [load_key(asked.key)]
     with suppress(RobustifyError):  # a fault of the evaluator's key is reported where that key is used
-        keys.append(load_key(None, *IDS_VARIABLES))
+        keys.append(load_key(None, IDS_FILE_VARIABLE, IDS_VARIABLE))
     return [key for key in keys if key is not None]
 
 

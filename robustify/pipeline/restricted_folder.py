@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
 from robustify.base.files import owner_only, write_json, write_text
-from robustify.base.key_file import Key
+from robustify.base.key_file import Key, evaluator_key
 from robustify.base.redaction import muted
 from robustify.export.tasks import write_restricted_tasks
 from robustify.export.writing import Heading
@@ -50,8 +50,9 @@ from robustify.restricted.disclosure.record import (
     split_of,
 )
 from robustify.restricted.disclosure.released import CELL, Candidates, candidates
-from robustify.restricted.ids import NAMES, Split, evaluator_key, hashed, read_split, sealed
+from robustify.restricted.ids import NAMES, Split, hashed, read_split
 from robustify.runs.run import MANIFEST, Run, open_run, replacing
+from robustify.runs.seal import seal
 
 CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
 """File of a run that identifies its set and split by keyed digests for the record of releases."""
@@ -211,7 +212,7 @@ def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[
     remove the files of the run and raise `AuthorisationError`."""
     with owner_only():
         os.chmod(folder, 0o700)
-        with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
+        with replacing(folder, manifest, finish=partial(seal, key=key)) as staged:
             yield staged
             names = [path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file()]
             require_private(folder, names)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from robustify.base.errors import AuthorisationError, DataError, Notice, RobustifyError, UsageError, counted
 from robustify.base.files import sha256
-from robustify.base.key_file import Key
+from robustify.base.key_file import Key, evaluator_key
 from robustify.base.redaction import muted
 from robustify.base.settings_files import shipped
 from robustify.items.item import Item
@@ -23,7 +23,6 @@ from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms
 from robustify.restricted.adapters import FILE, Adapter, Manifest, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
-from robustify.restricted.ids import evaluator_key
 from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.terms import Acceptance, Pin, accepted, require
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.files import OTHER_FOLDER, OWNED, owner_only, writable
 from robustify.base.git import git_command, git_environment, repository_around
-from robustify.base.key_file import IDS_VARIABLES, VARIABLE
+from robustify.base.key_file import IDS_VARIABLE, VARIABLE
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -28,7 +28,7 @@ OFFLINE = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-_SECRETS = (VARIABLE, IDS_VARIABLES[1])
+_SECRETS = (VARIABLE, IDS_VARIABLE)
 """Variables that contain a key, not the name of a key file."""
 _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss"))
 """Variables, in lower or upper case, that would route traffic for a permitted host through another host."""

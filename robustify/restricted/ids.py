@@ -1,35 +1,31 @@
-"""The evaluator's key, keyed item IDs, hashed splits (lists of these IDs), and the seal of restricted runs.
+"""Keyed item IDs, hashed splits (lists of these IDs), and new keys.
 
 The key comes from a file of mode 0600, never from an argument, a variable or a config. The gate has another key, because
 CI needs that key but must not be able to read lists of IDs. An ID is an HMAC of the set, its version, the stem, and the
 choices in any order, so an item keeps its ID if its answer is corrected. It is made from canonical text, and text without a
 stable form is refused. Of a hashed split, others learn only the size. No topic, length, score or order is stored, because
-it could identify an item without the key. The seal is an HMAC over run.json, which contains the label and the digest of
-every other file.
+it could identify an item without the key.
 """
 
 import base64
-import contextlib
 import hmac
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from robustify.base import key_file
 from robustify.base.errors import AuthorisationError, DataError, ItemError, Notice
 from robustify.base.files import read_expected, write_new
 from robustify.base.git import repository_around
-from robustify.base.key_file import KEYED_ID, SPLIT, Key, is_split
+from robustify.base.key_file import ID_PREFIX, KEYED_ID, SPLIT, Key, is_split
 from robustify.base.texts import identity
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
 
-PREFIX = "rb1_"
 NAMES = ("kept", "flagged", "undecided")
 _CANON = "rbcanon-1"
 """Name of the canonical form: NFKC, no default-ignorable characters, and a single space for each run of white space."""
@@ -63,7 +59,7 @@ def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence
     # Lengths in 8 bytes make different lists of parts different bytes.
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in raw)
     digest = hmac.digest(key, parts, "sha256")[:16]
-    return PREFIX + base64.b32encode(digest).decode().rstrip("=").lower()
+    return ID_PREFIX + base64.b32encode(digest).decode().rstrip("=").lower()
 
 
 def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
@@ -183,35 +179,6 @@ def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     return matching
 
 
-FILE_VARIABLE = key_file.IDS_VARIABLES[0]
-_MAC = "mac"
-_LABELS = ("sensitivity", "key_id", "adapter", "release", _MAC)
-
-
-def evaluator_key(path: Path | str | None = None) -> Key:
-    """Load the evaluator's key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if it is
-    missing, damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or
-    in a Git work tree."""
-    named = str(path or os.environ.get(FILE_VARIABLE) or "")
-    key = key_file.load_key(named) if named else None
-    if key is None:
-        raise AuthorisationError(
-            f"${FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
-            "To make a key, run `robustify restricted key new --out FILE`.",
-            code="missing-ids-key",
-        )
-    gate = None
-    with contextlib.suppress(AuthorisationError):  # the gate itself reports a fault of its key
-        gate = key_file.load_key()
-    if gate is not None and key.id == gate.id:
-        raise AuthorisationError(
-            f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
-            "Make a separate key with `robustify restricted key new --out FILE`.",
-            code="shared-key",
-        )
-    return key
-
-
 def new_key(out: Path) -> Key:
     """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree,
     `UsageError` if the file exists already, because a key is never overwritten, and `ResourceError` if it cannot be
@@ -224,41 +191,3 @@ def new_key(out: Path) -> Key:
     key = Key.of(os.urandom(key_file.SIZE))
     write_new(out, key.as_text())
     return key
-
-
-def sealed(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    """Return the manifest of a run with its seal: an HMAC-SHA256 under the subkey for manifests."""
-    return {**manifest, _MAC: _mac(manifest, key)}
-
-
-def marked(manifest: Mapping[str, Any]) -> bool:
-    """Return whether any field of run.json indicates a restricted run."""
-    files = manifest.get("files")
-    names = list(files) if isinstance(files, Mapping) else []
-    return any(name in manifest for name in _LABELS) or any(n.startswith("splits/") for n in names)
-
-
-def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
-    """Return the key that sealed a run.json. Raise `AuthorisationError` if it is missing or different, or run.json was
-    edited."""
-    key = evaluator_key()
-    if manifest.get("key_id") != key.id:
-        raise AuthorisationError(
-            f"{folder} was sealed with a different key than {key.id}. Set ${FILE_VARIABLE} to the key of the run.",
-            code="other-run-key",
-        )
-    mac = manifest.get(_MAC)
-    labelled = manifest.get("sensitivity") == "restricted"
-    if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
-        raise AuthorisationError(
-            f"{folder}/run.json was edited after the run sealed it (a label or a digest differs). Run the same command "
-            "again.",
-            code="edited-run",
-        )
-    return key
-
-
-def _mac(manifest: Mapping[str, Any], key: Key) -> str:
-    bare = {name: value for name, value in manifest.items() if name != _MAC}
-    text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hmac.new(key.derived("manifest"), text.encode(), "sha256").hexdigest()

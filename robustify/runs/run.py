@@ -23,8 +23,8 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import State, Summary, read
-from robustify.restricted.ids import marked, require_seal
 from robustify.runs import stored
+from robustify.runs.seal import is_restricted, require_seal
 from robustify.runs.stored import json_file, split_items
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Run:
     @property
     def restricted(self) -> bool:
         """Whether the run is of a restricted set, and therefore keeps no data on single items."""
-        return marked(self.manifest)
+        return is_restricted(self.manifest)
 
     @cached_property
     def summary(self) -> Summary:
@@ -196,14 +196,14 @@ def open_run(folder: Path) -> Run:
     manifest = json_file(folder / MANIFEST)
     try:
         stored.RESTRICTED.model_validate(manifest)
-        if not marked(manifest):
+        if not is_restricted(manifest):
             stored.PUBLIC.model_validate(manifest)
             if FREE in manifest["files"] and not manifest.get("free"):
                 raise ValueError("free.jsonl exists, but run.json has no `free` entry")
     except ValueError:
         expected = f"expected a run of format {stored.FORMAT}, written by this version"
         raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
-    if marked(manifest):
+    if is_restricted(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
 

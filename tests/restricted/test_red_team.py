@@ -11,9 +11,10 @@ import pytest
 
 import robustify as rb
 from robustify.base.errors import RobustifyError
+from robustify.base.key_file import evaluator_key
 from robustify.gate.opaque import states
 from robustify.pipeline import restricted_folder, steps
-from robustify.restricted.ids import evaluator_key, item_id
+from robustify.restricted.ids import item_id
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import while_asked
@@ -62,9 +63,9 @@ def begin_git(world: World) -> None:
 
 
 def git_begins_late(world: World) -> None:
-    real = restricted_folder.sealed
+    real = restricted_folder.seal
     world.patch.setattr(
-        restricted_folder, "sealed", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
+        restricted_folder, "seal", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
     )
 
 

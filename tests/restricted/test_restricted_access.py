@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import AuthorisationError, DataError, UsageError
+from robustify.base.key_file import evaluator_key
 from robustify.base.settings_files import shipped
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
-from robustify.restricted.ids import evaluator_key
 from robustify.restricted.terms import accepted, record_acceptance
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json

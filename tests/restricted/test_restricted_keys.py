@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import AuthorisationError
-from robustify.base.key_file import Key
-from robustify.restricted.ids import evaluator_key, new_key
+from robustify.base.key_file import Key, evaluator_key
+from robustify.restricted.ids import new_key
 from tests.support.command import invoked
 from tests.support.refusals import refused
 from tests.support.restricted_set import SECRET, key_file, key_text

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, RequestError
+from robustify.base.key_file import evaluator_key
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.pipeline.restricted_folder import emit_split
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
-from robustify.restricted.ids import evaluator_key
 from tests.support import restricted_run
 from tests.support.command import invoked
 from tests.support.refusals import refused

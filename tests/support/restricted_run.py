@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from robustify.base.key_file import evaluator_key
 from robustify.items.views import Request
 from robustify.judging.judgement import Judgement
 from robustify.judging.summary.result import Summary
@@ -18,7 +19,6 @@ from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Config, parse
 from robustify.pipeline.restricted_folder import RestrictedPolicy
 from robustify.restricted.disclosure import record
-from robustify.restricted.ids import evaluator_key
 from robustify.runs.run import Run
 from tests.support import files as files
 from tests.support import restricted_set

@@ -30,9 +30,9 @@ from pydantic import TypeAdapter
 from robustify.base.errors import AuthorisationError, Notice, UsageError, counted
 from robustify.base.files import locked, writable, write_atomic
 from robustify.base.git import repository_around
-from robustify.base.key_file import Key, read_private
+from robustify.base.key_file import IDS_FILE_VARIABLE, Key, read_private
 from robustify.items.item import Item
-from robustify.restricted.ids import FILE_VARIABLE, canonical
+from robustify.restricted.ids import canonical
 from robustify.restricted.terms import utc_now
 
 _FORMAT = "robustify.releases/1"
@@ -234,7 +234,7 @@ def begin(key: Key, file: Path) -> None:
 
 def record_file(key_file: Path | None = None) -> Path:
     """Return the path of the record for a key file, by default for `$ROBUSTIFY_KEY_FILE`."""
-    file = key_file or Path(os.environ.get(FILE_VARIABLE, ""))
+    file = key_file or Path(os.environ.get(IDS_FILE_VARIABLE, ""))
     return file.with_name(f"{file.name}.releases")
 
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from robustify.base.files import sha256
+from robustify.base.key_file import evaluator_key
 from robustify.gate.opaque import states
 from robustify.pipeline import restricted_folder
 from robustify.pipeline.restricted_folder import emit_split, publish
@@ -20,7 +21,7 @@ from robustify.pipeline.steps import rejudge
 from robustify.restricted.disclosure import record
 from robustify.restricted.disclosure.released import Candidates
 from robustify.restricted.disclosure.released_number import ReleasedNumber
-from robustify.restricted.ids import evaluator_key, read_split
+from robustify.restricted.ids import read_split
 from robustify.restricted.loader import documents, require_silence
 from robustify.runs.run import Run, open_run
 from tests.support import restricted_run, restricted_set
