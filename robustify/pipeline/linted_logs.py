@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
-from robustify.items.views import View
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.loaders import Loaded
 from robustify.reading.loaders.loaded import FieldMap
@@ -20,8 +19,8 @@ _BINARY = {".parquet", ".eval", ".zip", ".arrow", ".xlsx"}
 _LOOKED_AT = 1 << 16
 _OF_LOGS = ("doc_id", "resps", "model_response", "sample_id", "origin_prompt", "item_content", "samples")
 """Members that logs of harnesses have."""
-_BEFORE_FILE = tuple(f"{view}:" for view in get_args(View))
-"""Views that may precede the name of a file."""
+_BLIND = ("choices_only:", "choices_only_text:")
+"""Views that may precede the name of a log which is meant to be without questions."""
 
 
 def may_be_log(path: Path) -> bool:
@@ -47,11 +46,10 @@ def files_in(folder: str) -> list[str]:
 def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | None:
     """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is none. With `certain`, any table is
     read as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
-    prefixed = not Path(file).exists() and file.startswith(_BEFORE_FILE)
+    prefixed = not Path(file).exists() and file.startswith(_BLIND)
     if not certain and not prefixed and not may_be_log(Path(file)):
         return None
     from robustify.reading.logs import LogOptions, is_log, parse_log_path, read_logs
-    from robustify.reading.logs.shown import BLIND
     from robustify.restricted.recognition import require_ordinary_files
 
     log_path = parse_log_path(file)
@@ -65,7 +63,7 @@ def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | N
     except DataError as error:
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
         raise DataError(*error.lines, hint) from None
-    linted = LintedLog(str(log_path.path), log, meant_blind=log_path.view in BLIND)
+    linted = LintedLog(str(log_path.path), log, meant_blind=prefixed)
     require_ordinary_files("items", items_of_log(linted).items, [log_path.path])
     return linted
 
